@@ -1,0 +1,1 @@
+"""Tests: real servers on loopback, a real Valkey, no mocks."""
