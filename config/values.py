@@ -1,0 +1,124 @@
+"""The kinds of value a setting can have: how each is read, and what it allows.
+
+A kind is an annotated type that carries its own `Allowed` text, which the table of settings and
+every refusal show. No kind knows a setting's name, and no refusal repeats a value.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
+from pydantic_settings import NoDecode
+
+REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Says which values a kind takes."""
+
+    text: str
+
+
+def _only(accepts: Callable[[str], bool]) -> AfterValidator:
+    def check(value: str | SecretStr) -> str | SecretStr:
+        if not accepts(value if isinstance(value, str) else value.get_secret_value()):
+            raise ValueError
+        return value
+
+    return AfterValidator(check)
+
+
+def _matching(pattern: str) -> AfterValidator:
+    return _only(lambda text: re.fullmatch(pattern, text) is not None)
+
+
+def _is_web_address(text: str) -> bool:
+    """Refuse a login in the address too: it would be shown wherever the address is."""
+    parts = urlsplit(text)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
+
+
+def _is_public_address(text: str) -> bool:
+    parts = urlsplit(text)
+    return parts.scheme == "https" or _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_redis_address(text: str) -> bool:
+    parts = urlsplit(text)
+    place = parts.path if parts.scheme == "unix" else parts.hostname
+    return parts.scheme in REDIS_SCHEMES and bool(place) and parts.port != 0
+
+
+def _without_slash(text: str) -> str:
+    return text.rstrip("/")
+
+
+def _on_text(read: Callable[[str], object]) -> BeforeValidator:
+    return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError) as exc:  # no such zone; the name of a folder of zones
+        raise ValueError from exc
+
+
+AnyCase = _on_text(str.lower)
+
+Text: TypeAlias = Annotated[str, Allowed("text")]
+Secret: TypeAlias = Annotated[SecretStr, Allowed("text")]
+BotToken: TypeAlias = Annotated[
+    SecretStr,
+    _matching(r"[0-9]+:[A-Za-z0-9_-]+"),
+    Allowed("a token from @BotFather: `123456:ABC…`"),
+]
+WebhookSecret: TypeAlias = Annotated[
+    SecretStr, _matching(r"[A-Za-z0-9_-]{1,256}"), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
+]
+WebAddress: TypeAlias = Annotated[
+    str,
+    _only(_is_web_address),
+    AfterValidator(_without_slash),
+    Allowed("an `http://` or `https://` address without a login"),
+]
+PublicAddress: TypeAlias = Annotated[
+    WebAddress,
+    _only(_is_public_address),
+    Allowed("an `https://` address (loopback: also `http://`)"),
+]
+RedisAddress: TypeAlias = Annotated[
+    SecretStr,
+    _only(_is_redis_address),
+    Allowed(", ".join(f"`{scheme}://…`" for scheme in REDIS_SCHEMES)),
+]
+EmbeddingModel: TypeAlias = Annotated[
+    str | None,
+    _on_text(lambda name: None if name.lower() == "off" else name),
+    Allowed("a model's name, or `off`"),
+]
+UserIds: TypeAlias = Annotated[
+    frozenset[Annotated[int, Field(gt=0)]],
+    NoDecode,
+    _on_text(lambda ids: ids.replace(",", " ").split()),
+    Allowed("user ids, separated by commas or spaces"),
+]
+Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
+ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of a file")]
+Folder: TypeAlias = Annotated[
+    Path, AfterValidator(Path.expanduser), Allowed("the path of a folder")
+]

@@ -1,0 +1,259 @@
+"""What operators may write, and what they are told when it does not fit."""
+
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from config.settings import Settings, SettingsError, load_settings, settings_table
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "123456:AAbb_cc-dd"
+
+Loader = Callable[..., Settings]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Loader:
+    """Load settings from exactly the variables given."""
+    for name in os.environ:
+        monkeypatch.delenv(name)
+
+    def load_from(env_file: str | None = None, **variables: str) -> Settings:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return load_settings(env_file)
+
+    return load_from
+
+
+def test_everything_has_a_default(load: Loader) -> None:
+    settings = load(HOME="/home/ada")
+    assert settings.telegram_bot_token is None
+    assert settings.webhook_secret is None
+    assert settings.redis_url is None
+    assert settings.timezone == ZoneInfo("UTC")
+    assert settings.data_dir == Path("/home/ada/.local/share/ricordo")
+
+
+def test_every_field_has_one_line_of_meaning() -> None:
+    for field in Settings.model_fields.values():
+        assert field.description
+        assert "\n" not in field.description
+
+
+def test_settings_do_not_change(load: Loader) -> None:
+    with pytest.raises(ValidationError):
+        load().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+def test_an_empty_value_counts_as_not_set(load: Loader, blank: str) -> None:
+    settings = load(PORT=blank, TELEGRAM_BOT_TOKEN=blank, OPENAI_MODEL=blank)
+    assert settings.port == 8080
+    assert settings.telegram_bot_token is None
+    assert settings.openai_model == "gpt-4.1-mini"
+
+
+def test_space_around_a_value_is_dropped(load: Loader) -> None:
+    settings = load(OPENAI_API_KEY=" key\n", OPENAI_MODEL=" model ", PORT=" 80 ")
+    assert settings.openai_api_key == SecretStr("key")
+    assert settings.openai_model == "model"
+    assert settings.port == 80
+
+
+def test_the_environment_wins_over_the_file(load: Loader, tmp_path: Path) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("PORT=1000\nRECALL_K=3\nSOMEBODY_ELSES=1\n")
+    settings = load(str(env_file), PORT="2000")
+    assert (settings.port, settings.recall_k) == (2000, 3)
+
+
+@pytest.mark.parametrize("text", ["7,8", "7 8", " 7 ,\t8, "])
+def test_ids_are_separated_by_commas_or_spaces(load: Loader, text: str) -> None:
+    assert load(ADMIN_USER_IDS=text).admin_user_ids == frozenset({7, 8})
+
+
+def test_choices_are_read_in_any_case(load: Loader) -> None:
+    settings = load(LOG_LEVEL="DEBUG", OPENAI_EMBEDDING_MODEL="Off")
+    assert settings.log_level == "debug"
+    assert settings.openai_embedding_model is None
+
+
+def test_addresses_lose_their_last_slash(load: Loader) -> None:
+    assert load(OPENAI_BASE_URL="http://x/v1/").openai_base_url == "http://x/v1"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ADMIN_USER_IDS", "7,ada"),
+        ("ALLOWED_USER_IDS", "-7"),
+        ("COALESCE_S", "2.1"),
+        ("LEASE_S", "0.5"),
+        ("LOG_FORMAT", "xml"),
+        ("MEMORY_TTL_DAYS", "forever"),
+        ("OPENAI_BASE_URL", "api.openai.com/v1"),
+        ("OPENAI_BASE_URL", "https://me:pass@api.openai.com/v1"),
+        ("OPENAI_EMBEDDING_DIMENSIONS", "0"),
+        ("PORT", "65536"),
+        ("RECALL_FLOOR", "nan"),
+        ("REDIS_MAX_CONNECTIONS", "1"),
+        ("REDIS_TLS_VERIFY", "maybe"),
+        ("REDIS_URL", "http://host"),
+        ("REDIS_URL", "redis://"),
+        ("REDIS_URL", "redis://host:port"),
+        ("REDIS_URL", "unix://"),
+        ("SYSTEM_PROMPT_FILE", "/no/such/file"),
+        ("TELEGRAM_API_URL", "ftp://host"),
+        ("TELEGRAM_BOT_TOKEN", "AAbb"),
+        ("TIMEZONE", "Europe"),
+        ("TIMEZONE", "Mars/Olympus"),
+        ("TIMEZONE", "../etc/passwd"),
+        ("WEBHOOK_SECRET", "with space"),
+        ("WEBHOOK_URL", "http://bot.example.org"),
+    ],
+)
+def test_a_bad_value_is_named_by_its_variable(load: Loader, variable: str, value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load(**{variable: value})
+    [line] = str(refusal.value).splitlines()
+    assert line.startswith(f"{variable} takes ")
+
+
+def test_a_refusal_shows_no_value(load: Loader) -> None:
+    value = "hush" + "!"  # so that the line of code itself does not show it
+    with pytest.raises(SettingsError) as refusal:
+        load(TELEGRAM_BOT_TOKEN=value, WEBHOOK_SECRET=value, REDIS_URL=value, PORT=value)
+    shown = "".join(traceback.format_exception(refusal.value))
+    assert len(str(refusal.value).splitlines()) == 4
+    assert value not in shown
+
+
+def test_all_bad_values_are_named_at_once(load: Loader) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load(PORT="x", LEASE_S="y", OPENAI_BASE_URL="z")
+    assert [line.split()[0] for line in str(refusal.value).splitlines()] == [
+        "LEASE_S",
+        "OPENAI_BASE_URL",
+        "PORT",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        (
+            {"PROMPT_TOKENS": "2000", "REPLY_TOKENS": "1000"},
+            "REPLY_TOKENS must be less than half of PROMPT_TOKENS",
+        ),
+        ({"WEBHOOK_URL": "https://bot.example.org"}, "WEBHOOK_URL needs TELEGRAM_BOT_TOKEN"),
+        (
+            {"TURN_TIMEOUT_S": "10"},
+            "TURN_TIMEOUT_S must cover TOOL_TIMEOUT_S and MODEL_TIMEOUT_S",
+        ),
+    ],
+)
+def test_values_that_cannot_work_together_are_refused(
+    load: Loader, variables: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load(**variables)
+    assert str(refusal.value) == expected
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:8080"])
+def test_a_webhook_on_loopback_needs_no_https(load: Loader, host: str) -> None:
+    settings = load(TELEGRAM_BOT_TOKEN=TOKEN, WEBHOOK_URL=f"http://{host}/")
+    assert settings.webhook_url == f"http://{host}"
+
+
+def test_the_webhook_secret_follows_from_the_token(load: Loader) -> None:
+    first = load(TELEGRAM_BOT_TOKEN=TOKEN).webhook_secret
+    again = load(TELEGRAM_BOT_TOKEN=TOKEN).webhook_secret
+    other = load(TELEGRAM_BOT_TOKEN=TOKEN + "x").webhook_secret
+    assert first is not None
+    assert first == again
+    assert first != other
+    assert load(WEBHOOK_SECRET=first.get_secret_value()).webhook_secret == first
+    assert load(WEBHOOK_SECRET="own").webhook_secret == SecretStr("own")
+
+
+def test_embeddings_come_from_the_models_server_unless_said_otherwise(load: Loader) -> None:
+    settings = load(OPENAI_BASE_URL="http://model/v1", OPENAI_API_KEY="key")
+    assert settings.openai_embedding_base_url == "http://model/v1"
+    assert settings.openai_embedding_api_key == SecretStr("key")
+
+
+def test_the_models_key_is_not_lent_to_another_server(load: Loader) -> None:
+    settings = load(OPENAI_API_KEY="key", OPENAI_EMBEDDING_BASE_URL="http://other/v1")
+    assert settings.openai_embedding_api_key is None
+    assert load(OPENAI_EMBEDDING_API_KEY="own").openai_embedding_api_key == SecretStr("own")
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("DYNO", "heroku"),
+        ("RENDER", "render"),
+        ("RAILWAY_ENVIRONMENT_ID", "railway"),
+        ("FLY_APP_NAME", "fly"),
+        ("SHELL", None),
+    ],
+)
+def test_a_platform_is_known_by_its_variables(
+    load: Loader, variable: str, expected: str | None
+) -> None:
+    assert load(**{variable: "x"}).platform == expected
+
+
+def test_certificates_are_checked_except_on_heroku(load: Loader) -> None:
+    assert load().verifies_redis_tls
+    assert not load(REDIS_TLS_VERIFY="never").verifies_redis_tls
+    assert not load(REDIS_TLS_VERIFY="auto", DYNO="web.1").verifies_redis_tls
+    assert load(REDIS_TLS_VERIFY="always").verifies_redis_tls
+
+
+def test_the_data_folder_honours_xdg(load: Loader) -> None:
+    assert load(XDG_DATA_HOME="/data").data_dir == Path("/data/ricordo")
+    assert load(DATA_DIR="/volume").data_dir == Path("/volume")
+
+
+def test_secrets_do_not_show(load: Loader) -> None:
+    shown = repr(
+        load(
+            TELEGRAM_BOT_TOKEN=TOKEN,
+            OPENAI_API_KEY="hush",
+            OPENAI_EMBEDDING_API_KEY="hush",
+            REDIS_URL="redis://:hush@host",
+            WEBHOOK_SECRET="hush",
+        )
+    )
+    assert "hush" not in shown
+    assert TOKEN not in shown
+
+
+def test_the_table_does_not_depend_on_the_machine(load: Loader) -> None:
+    before = settings_table()
+    load(PORT="1", XDG_DATA_HOME="/data", TELEGRAM_BOT_TOKEN=TOKEN)
+    assert settings_table() == before
+    assert "| `LEASE_S` | `30` | 1 to 300 |" in before
+    assert "| `REDIS_TLS_VERIFY` | `auto` | `auto`, `always`, `never` |" in before
+
+
+def test_the_readme_shows_the_table() -> None:
+    assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_file_names_only_settings_and_loads(load: Loader) -> None:
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    assignments = [
+        line.removeprefix("#") for line in example.splitlines() if "=" in line and " " not in line
+    ]
+    assert assignments
+    assert {line.partition("=")[0].lower() for line in assignments} <= set(Settings.model_fields)
+    assert load(str(ROOT / ".env.example")).telegram_bot_token is None
