@@ -1,0 +1,1 @@
+"""What the bot remembers, on Redis; usable without Telegram and without a model."""

@@ -1,0 +1,45 @@
+"""Dates as the prompt tells them: when something was said, and how long ago that is.
+
+English, as all text that we write for the model. Sentences for people live in their catalogue.
+"""
+
+from datetime import date, datetime, tzinfo
+
+# Not `calendar.month_name`: that one follows the process's locale.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+_DAYS_PER_MONTH = 365.2425 / 12
+
+
+def dated(sent_at: float, now: float, zone: tzinfo) -> str:
+    """Say when `sent_at` was, seen from `now`; both in Unix seconds, told in `zone`.
+
+    "today, 14:05", "yesterday, 14:05", then "12 March 2025, 8 months ago". What lies on a later day
+    (a clock was wrong) gets its bare date.
+    """
+    said = datetime.fromtimestamp(sent_at, zone)
+    days = (datetime.fromtimestamp(now, zone).date() - said.date()).days
+    if days in (0, 1):
+        return f"{('today', 'yesterday')[days]}, {said:%H:%M}"
+    if days < 0:
+        return _calendar(said.date())
+    return f"{_calendar(said.date())}, {_ago(days)}"
+
+
+def _calendar(day: date) -> str:
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+
+
+def _ago(days: int) -> str:
+    """Say a distance of at least two days in the largest unit of which there are two."""
+    months = round(days / _DAYS_PER_MONTH)
+    if days < 14:
+        return f"{days} days ago"
+    if months < 2:
+        return f"{days // 7} weeks ago"
+    if months < 24:
+        return f"{months} months ago"
+    return f"{months // 12} years ago"

@@ -1,0 +1,34 @@
+"""Values of a conversation's history: who said what, when.
+
+Plain data for every room; reading and writing them is `history`'s business.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said in a conversation, verbatim.
+
+    `seq` counts from 1 within the conversation and is never used again. `exchange` numbers the turn
+    that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
+    seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
+    the text was joined from (or sent as). `tokens` counts `text` alone.
+    """
+
+    seq: int
+    exchange: int
+    role: Role
+    text: str
+    sent_at: float
+    sender_id: int = 0
+    sender_name: str = ""
+    message_ids: tuple[int, ...] = ()
+    tokens: int = 0
+
+
+NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)
+"""What stands for the person's words where nobody has said anything yet."""

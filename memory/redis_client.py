@@ -1,0 +1,318 @@
+"""The door to Redis or Valkey, and the only module that imports its SDK.
+
+A client sends commands, pipelines and Lua scripts over a bounded number of connections, to one
+server or to a Cluster, and reports trouble as a `StoreError`. It knows no keys and keeps no data.
+
+A connection that breaks is made again and what was under way is sent once more. So whatever is
+given to this module must tolerate a repeat, and what ended in `StoreUnavailable` may have run.
+"""
+
+import asyncio
+import hashlib
+import re
+import ssl
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+from redis import exceptions as foreign
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.connection import SSLConnection, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.maint_notifications import MaintNotificationsConfig
+
+Arg: TypeAlias = bytes | str | int | float
+# Its name is one string, also where Redis needs two words: ("XGROUP CREATE", "stream", …).
+Command: TypeAlias = Sequence[Arg]
+# Bytes, int, float, bool, None, or lists, tuples and dicts of these. Who sends a command knows the
+# shape of its reply and names it there.
+Reply: TypeAlias = Any
+
+SOCKET_TIMEOUT_S = 5.0
+CALL_TIMEOUT_S = 12.0  # includes the wait for a free connection, and repeats
+MAX_BLOCK_MS = 2000  # what a blocking command may ask for, so that its socket is not given up
+URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
+    f"ssl_{name}"
+    for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
+}
+
+
+class StoreError(Exception):
+    """Raised when the store did not do what it was asked."""
+
+
+class StoreUnavailable(StoreError):  # noqa: N818 - says when
+    """Raised when no answer came, or the server cannot work now: the same call may succeed later.
+
+    What was sent may have run.
+    """
+
+
+class StoreFull(StoreError):  # noqa: N818 - says when
+    """Raised when the server takes no writes for want of memory or disk; reads still work."""
+
+
+class StoreRefused(StoreError):  # noqa: N818 - says when
+    """Raised when the server will never do this: wrong type, script error, bad login or address."""
+
+
+# The nearest class in an error's line of descent decides.
+MEANINGS: dict[type[Exception], type[StoreError]] = {
+    foreign.AskError: StoreUnavailable,
+    foreign.AuthenticationError: StoreRefused,
+    foreign.AuthorizationError: StoreRefused,
+    foreign.ClusterError: StoreUnavailable,
+    foreign.ConnectionError: StoreUnavailable,
+    foreign.InvalidResponse: StoreUnavailable,
+    foreign.OutOfMemoryError: StoreFull,
+    foreign.ReadOnlyError: StoreUnavailable,
+    foreign.RedisClusterException: StoreRefused,
+    foreign.RedisError: StoreRefused,
+    foreign.SlotNotCoveredError: StoreUnavailable,
+    foreign.TimeoutError: StoreUnavailable,
+    foreign.TryAgainError: StoreUnavailable,
+}
+FOREIGN = tuple(MEANINGS)
+# Objections without a class of their own, and those that Redis 6 wraps into a script's error.
+MARKED = re.compile(
+    r"(?:^|[ :]-)(?:(?P<full>OOM|MISCONF)"
+    r"|(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|NOREPLICAS|READONLY|TRYAGAIN|UNBLOCKED))\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """A script with its keys and arguments, ready to run alone or in a pipeline."""
+
+    source: str
+    digest: str
+    keys: Sequence[str]
+    args: Sequence[Arg]
+
+    def by_digest(self) -> Command:
+        """Run it by the name that the server knows it by."""
+        return ("EVALSHA", self.digest, len(self.keys), *self.keys, *self.args)
+
+    def by_source(self) -> Command:
+        """Run it by its text, which makes the server know it."""
+        return ("EVAL", self.source, len(self.keys), *self.keys, *self.args)
+
+
+class Script:
+    """A Lua script; calling it runs it."""
+
+    def __init__(self, client: "RedisClient", source: str) -> None:
+        self._client = client
+        self._source = source
+        self._digest = hashlib.sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
+
+    def command(self, keys: Sequence[str], args: Sequence[Arg] = ()) -> ScriptCall:
+        """Make a call of it for a pipeline."""
+        return ScriptCall(self._source, self._digest, keys, args)
+
+    async def __call__(self, keys: Sequence[str], args: Sequence[Arg] = ()) -> Reply:
+        """Run it alone; raise a `StoreError` when it was not done."""
+        [reply] = await self._client.pipeline([self.command(keys, args)])
+        return reply
+
+
+class RedisClient:
+    """One server or one Cluster; made by `open`, ended by `close`.
+
+    At most `max_connections` calls are under way at once, and the others wait in line. A command
+    that blocks (`XREADGROUP … BLOCK`) holds one connection meanwhile and asks for at most
+    `MAX_BLOCK_MS`. `round_trips` counts what was sent, a pipeline once.
+    """
+
+    def __init__(self, redis: Redis | RedisCluster, max_connections: int) -> None:
+        redis.set_response_callback("INFO", _as_sent)
+        self.round_trips = 0
+        self._redis = redis
+        self._free = asyncio.Semaphore(max_connections)
+        self._known_scripts: set[str] = set()
+
+    @classmethod
+    async def open(cls, url: str, *, max_connections: int = 4, tls_verify: bool = True) -> Self:
+        """Connect to the server at `redis://`, `rediss://` (TLS) or `unix://`.
+
+        `redis+cluster://` and `rediss+cluster://` name a node of a Cluster; the limit of
+        connections is then one for each of its nodes. Without `tls_verify` any certificate will do.
+        Raise a `StoreError` when the server does not answer a PING.
+        """
+        with _own_errors("open"):
+            sdk = _sdk_client(url, max_connections=max_connections, tls_verify=tls_verify)
+            client = cls(sdk, max_connections)
+        try:
+            await client.ping()
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def close(self) -> None:
+        """Give up all connections; a server that is gone already is no error."""
+        with suppress(*FOREIGN, TimeoutError):
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                if isinstance(self._redis, RedisCluster):
+                    # After a lost connection it closes the others only when it has seen the nodes.
+                    await self._redis.initialize()
+                await self._redis.aclose()
+
+    async def call(self, *command: Arg) -> Reply:
+        """Send one command; raise a `StoreError` when it was not done."""
+        async with self._exchange(str(command[0])):
+            return await self._redis.execute_command(*command)
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        """Send commands in one round trip and return their replies; they run in their order.
+
+        Others' commands may run in between. The first error is raised, and what follows it runs
+        all the same; on a Cluster it is not sent, because there they go one after another.
+        """
+        replies: list[Reply] = []
+        while len(replies) < len(commands):
+            replies += await self._send(commands[len(replies) :])
+        return replies
+
+    def script(self, source: str) -> Script:
+        """Make a Lua text callable; nothing is sent before it is called."""
+        return Script(self, source)
+
+    async def ping(self) -> None:
+        """Raise a `StoreError` unless the server (every node of a Cluster) answers."""
+        await self.call("PING")
+
+    async def info(self, section: str) -> dict[str, str]:
+        """Return one section of INFO, of a Cluster that of one node."""
+        one_node = {"target_nodes": RedisCluster.DEFAULT_NODE} if self._is_cluster else {}
+        async with self._exchange("INFO"):
+            reply: bytes = await self._redis.execute_command("INFO", section, **one_node)
+        pairs = (line.partition(":") for line in reply.decode().splitlines())
+        return {name: value for name, colon, value in pairs if colon}
+
+    @property
+    def _is_cluster(self) -> bool:
+        return isinstance(self._redis, RedisCluster)
+
+    async def _send(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        """Return the replies up to the first script that the server turned out not to know.
+
+        A server that restarted has forgotten its scripts. The rest is then sent again, rather than
+        the script alone, because the order is a promise.
+        """
+        batch = commands[:1] if self._is_cluster else commands
+        async with self._exchange("pipeline"):
+            replies = await self._replies([self._wire_form(command) for command in batch])
+        for index, reply in enumerate(replies):
+            if isinstance(reply, foreign.NoScriptError):
+                self._known_scripts.clear()
+                return replies[:index]
+            if isinstance(reply, Exception):
+                raise _meaning("pipeline", reply) from reply
+        self._known_scripts.update(c.digest for c in batch if isinstance(c, ScriptCall))
+        return replies
+
+    async def _replies(self, commands: Sequence[Command]) -> list[Reply]:
+        """Return replies and, in the place of a reply, what the server objects to."""
+        if isinstance(self._redis, RedisCluster):
+            [command] = commands
+            try:
+                return [await self._redis.execute_command(*command)]
+            except foreign.NoScriptError as exc:
+                return [exc]
+        pipe = self._redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        return await pipe.execute(raise_on_error=False)
+
+    def _wire_form(self, command: Command | ScriptCall) -> Command:
+        if not isinstance(command, ScriptCall):
+            return command
+        known = command.digest in self._known_scripts
+        return command.by_digest() if known else command.by_source()
+
+    @asynccontextmanager
+    async def _exchange(self, name: str) -> AsyncIterator[None]:
+        """Wait for a connection to be free, and stand between the SDK's errors and ours."""
+        with _own_errors(name):
+            async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
+                self.round_trips += 1
+                with _cancellation_kept():
+                    yield
+
+
+def _as_sent(response: bytes, **_options: object) -> bytes:
+    return response
+
+
+def _sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
+    scheme, _, rest = url.partition("://")
+    try:
+        given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
+    except ValueError:  # its text may quote a password
+        raise StoreRefused("the address of the store cannot be read") from None
+    retried: Any = (OSError, foreign.ConnectionError, foreign.TimeoutError)  # OSError: connecting
+    options: dict[str, Any] = {
+        **{name: value for name, value in given.items() if name in URL_OPTIONS},
+        "health_check_interval": 30,
+        # Off, because with them a connection with unread data in it would be used again.
+        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+        "max_connections": max_connections,
+        "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
+        "socket_timeout": SOCKET_TIMEOUT_S,
+    }
+    tls = options.get("connection_class") is SSLConnection
+    if tls:
+        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
+    if not scheme.endswith("+cluster"):
+        return Redis.from_pool(ConnectionPool(**options))
+    options.pop("connection_class", None)
+    return RedisCluster(ssl=tls, **options)
+
+
+@contextmanager
+def _own_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as exc:
+        raise StoreUnavailable(f"{name}: no answer within {CALL_TIMEOUT_S:g} s") from exc
+    except FOREIGN as exc:
+        raise _meaning(name, exc) from exc
+
+
+@contextmanager
+def _cancellation_kept() -> Iterator[None]:
+    """Cancel late rather than never: `wait_for` in the SDK may lose it before Python 3.12."""
+    task = asyncio.current_task()
+    requests = task.cancelling() if task else 0
+    yield
+    if task and task.cancelling() > requests:
+        raise asyncio.CancelledError
+
+
+def _meaning(name: str, exc: Exception) -> StoreError:
+    """Say in our words what the SDK's error means; neither shows what a command carried."""
+    if any(isinstance(origin, ssl.SSLCertVerificationError) for origin in _origins(exc)):
+        return StoreUnavailable(
+            f"{name}: the server's certificate is not trusted"
+            " (a self-signed one is accepted with REDIS_TLS_VERIFY=never)"
+        )
+    text = type(exc).__name__
+    if isinstance(exc, foreign.ConnectionError | foreign.TimeoutError | foreign.ResponseError):
+        text = str(exc).partition(", with args beginning")[0]
+    exc.args = (text,)  # the cause is logged with the error
+    marked = MARKED.search(text)
+    if marked:
+        return (StoreFull if marked["full"] else StoreUnavailable)(f"{name}: {text}")
+    if isinstance(exc, foreign.RedisClusterException) and isinstance(exc.__cause__, FOREIGN):
+        return _meaning(name, exc.__cause__)
+    kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
+    return kind(f"{name}: {text}")
+
+
+def _origins(exc: BaseException | None) -> Iterator[BaseException]:
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__ or exc.__context__

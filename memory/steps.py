@@ -1,0 +1,47 @@
+"""Values of a run: what the agent decided and what its tools answered.
+
+Steps live in one run's `completed_steps` and never enter the history.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the model asks for; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What goes back to the model for one call; `failed` marks an error text."""
+
+    call_id: str
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The model wants tools run, several at once if it asks so; `text` is said beside them."""
+
+    calls: tuple[ToolCall, ...]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishAction:
+    """The model has answered; `text` is the reply, verbatim."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedStep:
+    """An action with its results, in the order of its calls."""
+
+    action: Action
+    results: tuple[ToolResult, ...]

@@ -1,0 +1,74 @@
+"""What all tests share: a real Valkey for each worker, and a network that ends at loopback."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from ipaddress import ip_address
+
+import pytest
+
+from memory.redis_client import RedisClient
+from tests.valkey import OneNodeCluster, ValkeyServer
+
+
+def _stay_on_loopback(event: str, args: tuple[object, ...]) -> None:
+    if event in {"socket.connect", "socket.sendto"}:
+        address = args[1]
+        host = address[0] if isinstance(address, tuple) else None
+    elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
+        host = args[0]
+    else:
+        return
+    if host and not _is_here(host.decode() if isinstance(host, bytes) else str(host)):
+        raise RuntimeError(f"a test tried to reach {host}")
+
+
+def _is_here(host: str) -> bool:
+    """Accept loopback, and what servers bind to."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified
+
+
+sys.addaudithook(_stay_on_loopback)
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneNodeCluster]:
+    server = OneNodeCluster(tmp_path_factory.mktemp("cluster"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> str:
+    """Give the address of an empty database."""
+    valkey_server.ask("FLUSHALL")
+    return valkey_server.url
+
+
+@pytest.fixture
+async def store(valkey: str) -> AsyncIterator[RedisClient]:
+    """Give a client of an empty database."""
+    client = await RedisClient.open(valkey)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisClient]:
+    """Give a client of an empty Cluster."""
+    cluster_server.ask("FLUSHALL")
+    client = await RedisClient.open(cluster_server.url)
+    yield client
+    await client.close()

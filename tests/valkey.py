@@ -1,0 +1,94 @@
+"""A private Redis or Valkey on loopback for tests; it ends with them and keeps nothing.
+
+The server is the embedded one's binary, or the `redis-server` that `RICORDO_TEST_REDIS` names.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from memory.embedded import die_with_parent, valkey_binary
+
+HOST = "127.0.0.1"
+TIMEOUT_S = 20
+
+
+class ValkeyServer:
+    """A server on a port of its own; started again, it is empty and on the same port."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        binary = os.environ.get("RICORDO_TEST_REDIS") or str(valkey_binary())
+        self._command = [binary, "--bind", HOST, "--port", str(self.port), "--dir", str(folder)]
+        self._command += ["--save", "", "--appendonly", "no", *options]
+
+    @property
+    def url(self) -> str:
+        return f"redis://{HOST}:{self.port}/0"
+
+    def start(self) -> None:
+        """Return when the server is ready, which it says itself."""
+        self._process = subprocess.Popen(
+            self._command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent(),  # noqa: PLW1509 - started from the main thread
+        )
+        assert self._process.stdout
+        said = []
+        for line in self._process.stdout:
+            said.append(line.decode())
+            if b"Ready to accept connections" in line:
+                self.ask("CONFIG SET loglevel warning")  # nobody reads on
+                return
+        self.stop()
+        raise RuntimeError("".join(["the test's server did not start:\n", *said]))
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process:
+            self._process.kill()
+        self.stop()
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.terminate()
+            self._process.communicate(timeout=TIMEOUT_S)
+            self._process = None
+
+    def ask(self, command: str) -> bytes:
+        """Return the raw answer to a command without quotes, up to 64 kB."""
+        with socket.create_connection((HOST, self.port), TIMEOUT_S) as connection:
+            connection.sendall(command.encode() + b"\r\n")
+            return connection.recv(65536)
+
+
+class OneNodeCluster(ValkeyServer):
+    """A Cluster of one node with all slots: it refuses commands across slots, as a big one does."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "--cluster-enabled", "yes")
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://{HOST}:{self.port}"
+
+    def start(self) -> None:
+        super().start()
+        for first in range(0, 16384, 4096):  # as Redis 6 wants them: one by one, not too many
+            self.ask(f"CLUSTER ADDSLOTS {' '.join(map(str, range(first, first + 4096)))}")
+        while b"cluster_state:ok" not in self.ask("CLUSTER INFO"):
+            time.sleep(0.05)  # a node takes two seconds before it trusts itself
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on, low enough for a Cluster's second one, 10000 above."""
+    while True:
+        with socket.create_server((HOST, 0)) as server:
+            port: int = server.getsockname()[1]
+        if port < 55_000:
+            return port
