@@ -1,0 +1,110 @@
+"""Warm conversations: what this process has read of each, so that a turn reads only what is new.
+
+Valid only for the (epoch, erasure) under which it was read; Redis remains the truth.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from memory.keys import Conversation
+from memory.log import unpacked
+from memory.messages import Message
+from memory.protocol.turns import Known, Lease, Loaded
+from memory.vectors import VectorIndex
+
+_MESSAGE_OVERHEAD_BYTES = 400
+
+
+@dataclass(slots=True)
+class Warm:
+    """One conversation as read so far: its newest messages without gaps, oldest first.
+
+    `log_length` and `vectors_length` are what is stored; -1 before anything was read.
+    """
+
+    version: tuple[str, str]
+    vector_stamp: str = ""
+    messages: list[Message] = field(default_factory=list)
+    index: VectorIndex = field(default_factory=VectorIndex)
+    log_length: int = -1
+    vectors_length: int = -1
+    sitting: int = 0
+    text_bytes: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the stored log and vectors is missing here."""
+        return len(self.messages) == self.log_length and len(self.index) == self.vectors_length
+
+    @property
+    def known(self) -> Known:
+        """What need not be read again."""
+        return Known(self.messages[-1].seq if self.messages else 0, self.index.last_seq)
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly the bytes held."""
+        return self.text_bytes + self.index.nbytes
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Append messages that follow the newest held."""
+        self.messages.extend(messages)
+        self.text_bytes += sum(len(m.text) + _MESSAGE_OVERHEAD_BYTES for m in messages)
+
+    def extend_vectors(self, vectors: Sequence[tuple[int, bytes]]) -> None:
+        """Append packed rows of ascending sequences."""
+        if vectors:
+            self.index.extend([seq for seq, _ in vectors], unpacked([row for _, row in vectors]))
+
+
+class ConversationCache:
+    """The most recently used conversations, up to a number of bytes."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._warm: OrderedDict[Conversation, Warm] = OrderedDict()
+        self._sizes: dict[Conversation, int] = {}
+        self._bytes = 0
+
+    def known(self, conversation: Conversation) -> Known:
+        """Return what need not be read again."""
+        warm = self._warm.get(conversation)
+        return warm.known if warm else Known()
+
+    def merge(self, lease: Lease, loaded: Loaded, tail: int) -> Warm:
+        """Return the conversation with what was loaded joined on.
+
+        `tail` is how many entries the read was limited to: a full read may have left a gap behind
+        it, so what was known before it is dropped.
+        """
+        warm = self._warm.get(lease.conversation)
+        gap = len(loaded.messages) >= tail or len(loaded.vectors) >= tail
+        if (
+            warm is None
+            or gap
+            or warm.version != lease.version
+            or warm.vector_stamp != loaded.vector_stamp
+        ):
+            warm = Warm(lease.version, loaded.vector_stamp)
+        warm.append(loaded.messages)
+        warm.extend_vectors(loaded.vectors)
+        warm.log_length = loaded.log_length
+        warm.vectors_length = loaded.vectors_length
+        warm.sitting = loaded.sitting
+        self.keep(lease.conversation, warm)
+        return warm
+
+    def keep(self, conversation: Conversation, warm: Warm) -> None:
+        """Hold a conversation as the newest; the oldest leave when there is no room."""
+        self.drop(conversation)
+        self._warm[conversation] = warm
+        self._sizes[conversation] = warm.nbytes
+        self._bytes += warm.nbytes
+        while self._bytes > self._most_bytes and len(self._warm) > 1:
+            self.drop(next(iter(self._warm)))
+
+    def drop(self, conversation: Conversation) -> None:
+        """Forget what was read."""
+        self._warm.pop(conversation, None)
+        self._bytes -= self._sizes.pop(conversation, 0)

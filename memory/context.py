@@ -1,0 +1,42 @@
+"""`AgentContext`: what one run of the agent works with, for one conversation.
+
+The history persists; everything else lives as long as the run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memory.history import ChatHistory, HistoryParts
+from memory.keys import Conversation
+from memory.messages import NOTHING_SAID, Message
+from memory.recollection import Recollection
+from memory.steps import CompletedStep
+
+
+@dataclass(slots=True)
+class AgentContext:
+    """One run: the conversation's history, what was just said, what was recalled, the steps so far.
+
+    `now` is in Unix seconds. `words` is the person's current message, not yet in the history.
+    `window` and `recalled` are what the prompt is made of besides.
+    """
+
+    conversation: Conversation
+    chat_history: ChatHistory
+    now: float
+    words: Message = NOTHING_SAID
+    is_group: bool = False
+    window: tuple[Message, ...] = ()
+    recalled: tuple[Recollection, ...] = ()
+    completed_steps: list[CompletedStep] = field(default_factory=list)
+
+    @classmethod
+    async def get_or_create(
+        cls, context_keys: Mapping[str, object], parts: HistoryParts, *, now: float
+    ) -> "AgentContext":
+        """Return the context of exactly these keys, whatever their order.
+
+        Equal keys give the same history in every process; a conversation that never was is empty.
+        """
+        conversation = Conversation.of_keys(context_keys)
+        return cls(conversation, await ChatHistory.read(parts, conversation), now)

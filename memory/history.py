@@ -1,0 +1,194 @@
+"""`ChatHistory`: what was said in one conversation, to select from and to search.
+
+A view under one version of the conversation; after an erasure its writes are refused. Searching
+degrades to nothing found when no vectors are to be had.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from memory.cache import ConversationCache, Warm
+from memory.embeddings import Embedder, EmbeddingsUnavailable
+from memory.keys import Conversation, Keys
+from memory.log import arguments_of, message_of, seq_of
+from memory.messages import Message, Role
+from memory.protocol.scripts import Scripts
+from memory.protocol.turns import LeaseLost, OpenTurn
+from memory.recollection import Recollection
+from memory.redis_client import RedisClient, Reply
+from memory.selectors import MessageSelector
+from memory.tokens import TokenCounter
+
+_EVERY_UPDATE = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParts:
+    """What every history of a process shares."""
+
+    client: RedisClient
+    keys: Keys
+    scripts: Scripts
+    cache: ConversationCache
+    tokens: TokenCounter
+    embedder: Embedder | None
+    floor: float
+    ttl_s: int
+    tail: int
+
+
+class ChatHistory:
+    """The messages of one conversation, oldest first."""
+
+    def __init__(self, parts: HistoryParts, conversation: Conversation, warm: Warm) -> None:
+        self._parts = parts
+        self.conversation = conversation
+        self._warm = warm
+
+    @classmethod
+    async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
+        """Return the history that an open turn loaded; one more read when a long one is cold."""
+        warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
+        history = cls(parts, turn.lease.conversation, warm)
+        if len(warm.messages) < min(parts.tail, warm.log_length):
+            await history.fill()
+        return history
+
+    @classmethod
+    async def read(cls, parts: HistoryParts, conversation: Conversation) -> "ChatHistory":
+        """Read a conversation whole, outside of any turn."""
+        meta = parts.keys.conversation(conversation).meta
+        version = await parts.client.call("HMGET", meta, "epoch", "erasure")
+        history = cls(parts, conversation, Warm(version_of(version)))
+        await history.fill()
+        return history
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages held, newest last; all of them after `fill`."""
+        return self._warm.messages
+
+    @property
+    def last_user_message(self) -> Message | None:
+        """The newest message a person said."""
+        return next((m for m in reversed(self._warm.messages) if m.role == "user"), None)
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether there is an embedding model to search with."""
+        return self._parts.embedder is not None
+
+    def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
+        """Return what the selector takes of the current sitting."""
+        sitting = self._warm.sitting
+        return selector.select([m for m in self._warm.messages if m.seq > sitting])
+
+    async def search(
+        self, text: str, k: int, *, exclude: Collection[int] = ()
+    ) -> list[Recollection]:
+        """Return at most `k` exchanges of this conversation that `text` resembles, best first.
+
+        `exclude` names sequences that need not be found. Nothing below the floor is returned; with
+        no embedding model, or none that answers, nothing is. Raise `LeaseLost` after an erasure.
+        """
+        embedder = self._parts.embedder
+        if embedder is None or not text.strip() or k <= 0:
+            return []
+        await self.fill()
+        if self._warm.vector_stamp != embedder.stamp or not len(self._warm.index):
+            return []
+        try:
+            query = (await embedder.embed([text]))[0]
+        except EmbeddingsUnavailable:
+            return []
+        hits = self._warm.index.search(query, k, floor=self._parts.floor, exclude=exclude)
+        return self._recollections(hits)
+
+    async def append_user_message(
+        self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
+    ) -> Message:
+        """Append what a person said, opening an exchange; raise `LeaseLost` after an erasure."""
+        said = self._draft("user", text, sent_at)
+        return await self._append(replace(said, sender_id=sender_id, sender_name=sender_name), "")
+
+    async def append_assistant_message(self, text: str, sent_at: float) -> Message:
+        """Append a reply to the newest exchange; raise `LeaseLost` after an erasure."""
+        exchange = self._warm.messages[-1].exchange if self._warm.messages else ""
+        return await self._append(self._draft("assistant", text, sent_at), exchange)
+
+    def committed(self, messages: Sequence[Message], exchange: int, first_seq: int) -> None:
+        """Join on messages that a commit has just stored."""
+        numbered = [
+            replace(message, seq=first_seq + i, exchange=exchange)
+            for i, message in enumerate(messages)
+        ]
+        self._warm.append(numbered)
+        self._warm.log_length += len(numbered)
+        self._parts.cache.keep(self.conversation, self._warm)
+
+    async def clear(self) -> None:
+        """Erase the conversation at once, whoever holds its lease."""
+        keys = self._parts.keys.conversation(self.conversation).all
+        arguments = (token_hex(8), _EVERY_UPDATE, self._parts.ttl_s)
+        await self._parts.scripts["wipe"](keys, arguments)
+        self._parts.cache.drop(self.conversation)
+
+    async def fill(self) -> None:
+        """Read what is missing of log and vectors; raise `LeaseLost` when something was erased."""
+        if self._warm.is_whole:
+            return
+        keys = self._parts.keys.conversation(self.conversation)
+        version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
+        before, log, vectors, after = await self._parts.client.pipeline(
+            [version, ("XRANGE", keys.log, "-", "+"), ("XRANGE", keys.vectors, "-", "+"), version]
+        )
+        if before != after or version_of(before) != self._warm.version:
+            raise LeaseLost(self.conversation.tag)
+        warm = Warm(self._warm.version, (before[2] or b"").decode())
+        warm.append([message_of(entry, fields) for entry, fields in log])
+        warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
+        warm.log_length, warm.vectors_length = len(log), len(vectors)
+        warm.sitting = int(before[3] or 0)
+        self._warm = warm
+        self._parts.cache.keep(self.conversation, warm)
+
+    def _recollections(self, hits: Sequence[tuple[int, float]]) -> list[Recollection]:
+        found: dict[int, Recollection] = {}
+        for seq, score in hits:
+            exchange = self._exchange_around(seq)
+            if exchange and exchange[0].exchange not in found:
+                found[exchange[0].exchange] = Recollection(exchange, score, seq)
+        return list(found.values())
+
+    def _exchange_around(self, seq: int) -> tuple[Message, ...]:
+        """Return the messages of the exchange that a sequence belongs to; they stand together."""
+        messages = self._warm.messages
+        at = bisect_left(messages, seq, key=lambda message: message.seq)
+        if at == len(messages) or messages[at].seq != seq:
+            return ()
+        number, first, end = messages[at].exchange, at, at + 1
+        while first and messages[first - 1].exchange == number:
+            first -= 1
+        while end < len(messages) and messages[end].exchange == number:
+            end += 1
+        return tuple(messages[first:end])
+
+    def _draft(self, role: Role, text: str, sent_at: float) -> Message:
+        return Message(0, 0, role, text, sent_at, tokens=self._parts.tokens.count(text))
+
+    async def _append(self, message: Message, exchange: int | str) -> Message:
+        parts = self._parts
+        arguments = (*self._warm.version, parts.ttl_s, exchange, 1, *arguments_of(message))
+        keys = parts.keys.conversation(self.conversation).all
+        answer = await parts.scripts["append"](keys, arguments)
+        if answer[0] != b"appended":
+            raise LeaseLost(self.conversation.tag)
+        self.committed([message], int(answer[1]), int(answer[2]))
+        return self._warm.messages[-1]
+
+
+def version_of(answer: Sequence[Reply]) -> tuple[str, str]:
+    """Read epoch and erasure counter, the first two of a reply."""
+    return (answer[0] or b"0").decode(), (answer[1] or b"0").decode()

@@ -1,0 +1,132 @@
+"""Every Redis key name of the project, and nothing else.
+
+All keys begin with the bot's id, so bots may share a Redis. All keys of one conversation carry the
+same hash tag, so that one script covers them and a cluster shards by conversation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+from zlib import crc32
+
+SHARDS = 16
+"""Into how many sorted sets the index of conversations is split."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Conversation:
+    """A chat and topic as the store knows it; `tag` is its hash tag, `c:<chat>:<topic>`."""
+
+    tag: str
+
+    @classmethod
+    def of_chat(cls, chat_id: int, topic_id: int = 0) -> "Conversation":
+        """Name the conversation of a Telegram chat; `topic_id` is 0 outside topics."""
+        return cls(f"c:{chat_id}:{topic_id}")
+
+    @classmethod
+    def of_keys(cls, context_keys: Mapping[str, object]) -> "Conversation":
+        """Name the conversation of any context keys: equal keys, equal name, in any order."""
+        if not context_keys:
+            raise ValueError("context keys must not be empty: they would name every chat at once")
+        if set(context_keys) <= {"chat_id", "topic_id"} and "chat_id" in context_keys:
+            return cls.of_chat(
+                int(str(context_keys["chat_id"])), int(str(context_keys.get("topic_id", 0)))
+            )
+        return cls(
+            "k:" + urlencode(sorted((key, str(value)) for key, value in context_keys.items()))
+        )
+
+    @property
+    def chat_id(self) -> int:
+        """Telegram's chat id; 0 where the conversation is not a chat."""
+        kind, _, rest = self.tag.partition(":")
+        return int(rest.split(":")[0]) if kind == "c" else 0
+
+    @property
+    def topic_id(self) -> int:
+        """Telegram's topic id; 0 outside topics."""
+        kind, _, rest = self.tag.partition(":")
+        return int(rest.split(":")[1]) if kind == "c" else 0
+
+    @property
+    def is_private(self) -> bool:
+        """Whether one person and the bot are alone here; groups have negative ids."""
+        return self.chat_id > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationKeys:
+    """The keys of one conversation, in the order in which every script takes them."""
+
+    meta: str
+    lease: str
+    turn: str
+    mailbox: str
+    seen: str
+    log: str
+    vectors: str
+    confirm: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Return all keys in script order."""
+        return (
+            self.meta,
+            self.lease,
+            self.turn,
+            self.mailbox,
+            self.seen,
+            self.log,
+            self.vectors,
+            self.confirm,
+        )
+
+
+class Keys:
+    """Names the keys of one bot."""
+
+    def __init__(self, bot_id: int) -> None:
+        self._prefix = f"r:{bot_id}:"
+        self.doorbell = self._prefix + "doorbell"
+        self.jobs = self._prefix + "jobs"
+        self.due = self._prefix + "due"
+        self.poller = self._prefix + "poller"
+
+    def conversation(self, conversation: Conversation) -> ConversationKeys:
+        """Name the keys of a conversation."""
+        base = f"{self._prefix}{{{conversation.tag}}}:"
+        return ConversationKeys(
+            meta=base + "meta",
+            lease=base + "lease",
+            turn=base + "turn",
+            mailbox=base + "mailbox",
+            seen=base + "seen",
+            log=base + "log",
+            vectors=base + "vec",
+            confirm=base + "confirm",
+        )
+
+    def conversations(self, shard: int) -> str:
+        """Name one shard of the index of conversations by last activity."""
+        return f"{self._prefix}conversations:{shard}"
+
+    def conversations_of(self, conversation: Conversation) -> str:
+        """Name the shard of the index in which a conversation stands."""
+        return self.conversations(crc32(conversation.tag.encode()) % SHARDS)
+
+    def person(self, user_id: int) -> str:
+        """Name the hash of the conversations in which a person spoke."""
+        return f"{self._prefix}{{u:{user_id}}}:conversations"
+
+    def person_epoch(self, user_id: int) -> str:
+        """Name the counter that a forgetting raises."""
+        return f"{self._prefix}{{u:{user_id}}}:epoch"
+
+    def job(self, job_id: str) -> str:
+        """Name the record of a job."""
+        return f"{self._prefix}{{j:{job_id}}}:record"
+
+    def job_lease(self, job_id: str) -> str:
+        """Name the lease of a job."""
+        return f"{self._prefix}{{j:{job_id}}}:lease"

@@ -1,0 +1,49 @@
+"""Learning after the reply: vectors for messages that have none yet.
+
+Takes up where the stored vectors end, so a crash only delays it. Never on a turn's path.
+"""
+
+from memory.embeddings import Embedder
+from memory.history import HistoryParts, version_of
+from memory.keys import Conversation
+from memory.log import message_of, packed
+from memory.messages import Message
+
+_BATCH = 128
+
+
+def indexed_text(message: Message) -> str:
+    """Return the text that is embedded for a message: its speaker and its words."""
+    return f"{message.sender_name or message.role}: {message.text}"
+
+
+async def learn_vectors(parts: HistoryParts, embedder: Embedder, conversation: Conversation) -> int:
+    """Embed and store what has no vector yet; return how many. Safe to repeat and to race.
+
+    Vectors of another stamp are replaced from the beginning. Raise `EmbeddingsUnavailable`; what
+    was stored until then stays.
+    """
+    keys = parts.keys.conversation(conversation)
+    learned = 0
+    while True:
+        meta, newest = await parts.client.pipeline(
+            [
+                ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp"),
+                ("XREVRANGE", keys.vectors, "+", "-", "COUNT", 1),
+            ]
+        )
+        named = (*version_of(meta), embedder.stamp, parts.ttl_s)
+        if meta[2] != embedder.stamp.encode():
+            await parts.scripts["learn_vectors"](keys.all, named)
+            continue
+        after = b"(" + newest[0][0] if newest else b"-"
+        log = await parts.client.call("XRANGE", keys.log, after, "+", "COUNT", _BATCH)
+        if not log:
+            return learned
+        messages = [message_of(entry, fields) for entry, fields in log]
+        rows = await embedder.embed([indexed_text(message) for message in messages])
+        vectors = zip(messages, map(packed, rows), strict=True)
+        pairs = [argument for message, row in vectors for argument in (message.seq, row)]
+        if await parts.scripts["learn_vectors"](keys.all, (*named, *pairs)) != b"ok":
+            return learned
+        learned += len(messages)

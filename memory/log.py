@@ -1,0 +1,67 @@
+"""How messages and vectors stand in Redis streams: flat fields out, typed values in.
+
+The entry id is `<seq>-0`, so that reading a range of the history is one command and a deleted
+message leaves no hole to search for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from memory.embeddings import Vectors
+from memory.messages import Message
+
+ARGUMENTS_A_MESSAGE = 7
+
+
+def arguments_of(message: Message) -> list[str | int]:
+    """Return the seven script arguments of a message; the script gives it sequence and exchange."""
+    return [
+        message.role,
+        message.text,
+        f"{message.sent_at:.3f}",
+        message.sender_id,
+        message.sender_name,
+        ",".join(map(str, message.message_ids)),
+        message.tokens,
+    ]
+
+
+def seq_of(entry_id: bytes) -> int:
+    """Return the sequence that a stream entry's id names."""
+    return int(entry_id.partition(b"-")[0])
+
+
+def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
+    """Read one entry of the log."""
+    return Message(
+        seq=seq_of(entry_id),
+        exchange=int(fields[b"x"]),
+        role="assistant" if fields[b"r"] == b"assistant" else "user",
+        text=fields[b"t"].decode(),
+        sent_at=float(fields[b"s"]),
+        sender_id=int(fields[b"i"]),
+        sender_name=fields[b"n"].decode(),
+        message_ids=tuple(int(part) for part in fields[b"m"].split(b",") if part),
+        tokens=int(fields[b"k"]),
+    )
+
+
+def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the fields of an entry that a script answered as a flat list."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def packed(vector: Vectors) -> bytes:
+    """Return a `(dim,)` vector as a float32 scale and `dim` int8 values (absmax quantisation)."""
+    scale = np.float32(max(float(np.abs(vector).max(initial=0.0)), 1e-12) / 127)
+    return bytes(scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes())
+
+
+def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
+    """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
+    raw = np.frombuffer(b"".join(packed_rows), np.uint8).reshape(len(packed_rows), -1)
+    rows = raw[:, 4:].view(np.int8).astype(np.float32)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return unit

@@ -1,0 +1,1 @@
+"""The turn protocol: mailbox, doorbell, lease, outbox, erasure and jobs on Redis."""

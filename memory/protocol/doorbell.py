@@ -1,0 +1,91 @@
+"""Bells: which conversations (or jobs) want attention, heard by exactly one worker at a time.
+
+One stream with one consumer group. A bell stays pending with its worker until acknowledged; a dead
+worker's bells are reclaimed. Bells carry a name only; what they stand for is in the mailbox.
+"""
+
+from dataclasses import dataclass
+from secrets import token_hex
+
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient, StoreRefused
+
+GROUP = "workers"
+_RETIRED_AFTER_MS = 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """One ring; `deliveries` tells whether it is still the same delivery when acknowledged."""
+
+    entry: bytes
+    tag: str
+    deliveries: int
+
+    @property
+    def is_reclaimed(self) -> bool:
+        """Whether another worker heard it before us."""
+        return self.deliveries > 1
+
+
+class Doorbell:
+    """One worker's ear at a stream of bells; the consumer name is unique per start."""
+
+    def __init__(self, client: RedisClient, scripts: Scripts, stream: str) -> None:
+        self._client = client
+        self._scripts = scripts
+        self._stream = stream
+        self._consumer = token_hex(8)
+
+    async def ring(self, tag: str) -> None:
+        """Append a bell."""
+        await self._client.call("XADD", self._stream, "*", "c", tag)
+
+    async def read(self, most: int, block_ms: int) -> list[Bell]:
+        """Wait up to `block_ms` for new bells and return at most `most`."""
+        try:
+            answer = await self._client.call(
+                *("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", most),
+                *("BLOCK", block_ms, "STREAMS", self._stream, ">"),
+            )
+        except StoreRefused as error:
+            if "NOGROUP" not in str(error):
+                raise
+            await self._create_group()
+            return []
+        entries = answer[0][1] if answer else []
+        return [Bell(entry, fields[b"c"].decode(), 1) for entry, fields in entries if fields]
+
+    async def reclaim(self, most: int, idle_ms: int) -> list[Bell]:
+        """Take over bells whose worker has been silent for `idle_ms`."""
+        try:
+            arguments = (GROUP, self._consumer, idle_ms, most)
+            answer = await self._scripts["reclaim"]([self._stream], arguments)
+        except StoreRefused as error:
+            if "NOGROUP" not in str(error):
+                raise
+            await self._create_group()
+            return []
+        return [Bell(entry, tag.decode(), count) for entry, tag, count in answer]
+
+    async def renew(self, bell: Bell) -> bool:
+        """Keep a bell from being reclaimed; false when it is no longer ours."""
+        arguments = (GROUP, self._consumer, bell.entry)
+        return bool(await self._scripts["renew_bell"]([self._stream], arguments))
+
+    async def acknowledge(self, bell: Bell) -> None:
+        """Remove a bell, unless somebody else has it by now."""
+        arguments = (GROUP, self._consumer, bell.entry, bell.deliveries)
+        await self._scripts["ack"]([self._stream], arguments)
+
+    async def retire_consumers(self) -> int:
+        """Remove consumers of processes that are long gone and hold nothing; return how many."""
+        return int(await self._scripts["retire"]([self._stream], (GROUP, _RETIRED_AFTER_MS)))
+
+    async def _create_group(self) -> None:
+        # From the very beginning, so that bells rung before the group existed are heard.
+        try:
+            await self._client.call("XGROUP CREATE", self._stream, GROUP, "0", "MKSTREAM")
+        except StoreRefused as error:
+            if "BUSYGROUP" not in str(error):
+                raise

@@ -1,0 +1,121 @@
+"""Clear wins: erasing one conversation at once, without its lease, by a one-use confirmation.
+
+What was in flight for the old epoch is refused by every later step of its turn.
+"""
+
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from typing import Literal
+
+from memory.keys import Conversation, Keys
+from memory.protocol.mailbox import Mailbox
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient
+
+_CONFIRM_S = 3600
+
+Question = Literal["clear", "forget", "admin"]
+
+
+class NotConfirmed(Exception):  # noqa: N818 - says when
+    """Raised when a confirmation is `unknown` (or expired), or somebody else's: `not_yours`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an erasure took: counts only. `left` is mail that came after the confirmation."""
+
+    messages: int = 0
+    vectors: int = 0
+    waiting: int = 0
+    left: int = 0
+
+    @classmethod
+    def of(cls, written: bytes) -> "Receipt":
+        """Read the counts a script kept."""
+        return cls(*map(int, written.split(b",")))
+
+    @property
+    def written(self) -> str:
+        """Return the form in which scripts keep it."""
+        return f"{self.messages},{self.vectors},{self.waiting},{self.left}"
+
+    def __add__(self, other: "Receipt") -> "Receipt":
+        """Return the sum of two receipts."""
+        return Receipt(
+            self.messages + other.messages,
+            self.vectors + other.vectors,
+            self.waiting + other.waiting,
+            self.left + other.left,
+        )
+
+
+class Erasure:
+    """Asks for a confirmation and carries out what was confirmed."""
+
+    def __init__(
+        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._mailbox = mailbox
+        self._ttl_s = ttl_s
+
+    async def ask(self, conversation: Conversation, question: Question, asker: int) -> str:
+        """Return a nonce that lets `asker` confirm once within an hour."""
+        nonce = token_urlsafe(12)
+        confirm = self._keys.conversation(conversation).confirm
+        await self._client.pipeline(
+            [
+                ("HSET", confirm, nonce, f"{question}|{asker}"),
+                ("EXPIRE", confirm, _CONFIRM_S),
+            ]
+        )
+        return nonce
+
+    async def cancel(self, conversation: Conversation, nonce: str, presser: int) -> bool:
+        """Withdraw a question of the presser's own; false when there is none."""
+        confirm = self._keys.conversation(conversation).confirm
+        asked = await self._client.call("HGET", confirm, nonce)
+        if asked is None or asked.partition(b"|")[2] != str(presser).encode():
+            return False
+        return bool(await self._client.call("HDEL", confirm, nonce))
+
+    async def check(
+        self, conversation: Conversation, nonce: str, question: Question, presser: int
+    ) -> None:
+        """Raise `NotConfirmed` unless the presser was asked exactly this and it still counts.
+
+        The nonce of a job is its id, so that pressing twice starts one job.
+        """
+        asked = await self._client.call(
+            "HGET", self._keys.conversation(conversation).confirm, nonce
+        )
+        if asked is None:
+            raise NotConfirmed("unknown")
+        if asked != f"{question}|{presser}".encode():
+            raise NotConfirmed("not_yours")
+
+    async def clear(
+        self,
+        conversation: Conversation,
+        nonce: str,
+        presser: int,
+        update_id: int,
+        *,
+        as_admin: bool,
+    ) -> Receipt:
+        """Erase the conversation up to the confirming update; a repeat returns the same receipt.
+
+        `as_admin` lets any admin of the group confirm. Raise `NotConfirmed`.
+        """
+        keys = self._keys.conversation(conversation)
+        arguments = (nonce, presser, update_id, "1" if as_admin else "", self._ttl_s)
+        outcome, *detail = await self._scripts["clear"](keys.all, arguments)
+        if outcome != b"done":
+            raise NotConfirmed(outcome.decode())
+        receipt = Receipt.of(detail[0])
+        if receipt.left:
+            await self._mailbox.ring(conversation)
+        return receipt

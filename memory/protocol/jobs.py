@@ -1,0 +1,170 @@
+"""Erasures that walk many conversations: forgetting a person, clearing on an admin's word.
+
+A job has its own record and lease, resumes after a crash, and never erases its own record. Every
+step keeps a receipt where it happened, so that repeating it counts the same.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Literal
+
+from memory.keys import SHARDS, Conversation, Keys
+from memory.log import seq_of
+from memory.protocol.erasure import Receipt
+from memory.protocol.mailbox import Mailbox
+from memory.protocol.scripts import Scripts
+from memory.redis_client import Arg, RedisClient
+
+_RECORD_S = 7 * 86400
+_LEASE_MS = 30_000
+_PAGE = 1_000
+
+Kind = Literal["forget", "chat", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was confirmed: `target` is a user id, a chat id, or empty for all.
+
+    `cut_update` is the confirming update and `cut_at` its time (Unix seconds): what came later
+    stays. `report` says where the receipt goes, in the bot's own words.
+    """
+
+    id: str
+    kind: Kind
+    target: int
+    cut_update: int
+    cut_at: float
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A job that has walked everything: how many conversations it touched and what it took."""
+
+    job: Job
+    conversations: int
+    receipt: Receipt
+
+
+class JobBusy(Exception):  # noqa: N818 - says when
+    """Raised when another worker has the job."""
+
+
+class Jobs:
+    """Starts jobs and runs them to their end."""
+
+    def __init__(
+        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._mailbox = mailbox
+        self._ttl_s = ttl_s
+
+    async def start(self, job: Job) -> bool:
+        """Store a job and ring for it; false when this confirmation started it before."""
+        record = self._keys.job(job.id)
+        known = await self._client.call("EXISTS", record)
+        if not known:
+            fields: tuple[Arg, ...] = ("kind", job.kind, "target", job.target)
+            fields += ("cut", job.cut_update, "cut_at", job.cut_at, "report", job.report)
+            await self._client.pipeline([("HSET", record, *fields), ("EXPIRE", record, _RECORD_S)])
+        await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
+        return not known
+
+    async def run(self, job_id: str) -> Finished | None:
+        """Carry a job out; `None` when it was reported before; raise `JobBusy`."""
+        fields = await self._client.call("HGETALL", self._keys.job(job_id))
+        if not fields or b"reported" in fields:
+            return None
+        job = Job(
+            id=job_id,
+            kind=fields[b"kind"].decode(),
+            target=int(fields[b"target"]),
+            cut_update=int(fields[b"cut"]),
+            cut_at=float(fields[b"cut_at"]),
+            report=fields[b"report"],
+        )
+        token = token_hex(16)
+        receipts = {
+            name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
+        }
+        async for conversation, receipt in self._walk(job, token):
+            receipts[conversation.tag] = receipt
+        await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
+        return Finished(job, len(receipts), sum(receipts.values(), Receipt()))
+
+    async def mark_reported(self, job_id: str) -> None:
+        """Remember that the receipt was delivered, or cannot be."""
+        await self._client.call("HSET", self._keys.job(job_id), "reported", 1)
+
+    async def _walk(self, job: Job, token: str) -> AsyncIterator[tuple[Conversation, Receipt]]:
+        if job.kind == "forget":
+            await self._client.call("SET", self._keys.person_epoch(job.target), job.cut_update)
+        async for conversation, stamp in self._conversations(job):
+            lease = self._keys.job_lease(job.id)
+            if not await self._scripts["lease"]([lease], (token, _LEASE_MS)):
+                raise JobBusy(job.id)
+            if job.kind == "forget" and not conversation.is_private:
+                receipt = await self._erase_person(conversation, job)
+            else:
+                receipt = await self._wipe(conversation, job)
+            if receipt.left:
+                await self._mailbox.ring(conversation)
+            if job.kind == "forget":
+                await self._leave(conversation, stamp, job, receipt)
+            yield conversation, receipt
+
+    async def _leave(
+        self, conversation: Conversation, stamp: bytes, job: Job, receipt: Receipt
+    ) -> None:
+        """Note the receipt, then drop the person's index entry unless they spoke here again."""
+        await self._client.call("HSET", self._keys.job(job.id), conversation.tag, receipt.written)
+        person = self._keys.person(job.target)
+        await self._scripts["drop_unless_newer"]([person], (conversation.tag, stamp))
+
+    async def _conversations(self, job: Job) -> AsyncIterator[tuple[Conversation, bytes]]:
+        if job.kind == "forget":
+            spoken_in = await self._client.call("HGETALL", self._keys.person(job.target))
+            for tag, stamp in spoken_in.items():
+                yield Conversation(tag.decode()), stamp
+            return
+        for shard in range(SHARDS):
+            for tag in await self._client.call("ZRANGE", self._keys.conversations(shard), 0, -1):
+                conversation = Conversation(tag.decode())
+                if job.kind == "all" or conversation.chat_id == job.target:
+                    yield conversation, b""
+
+    async def _wipe(self, conversation: Conversation, job: Job) -> Receipt:
+        keys = self._keys.conversation(conversation).all
+        arguments = (job.id, job.cut_update, self._ttl_s)
+        return Receipt.of(await self._scripts["wipe"](keys, arguments))
+
+    async def _erase_person(self, conversation: Conversation, job: Job) -> Receipt:
+        """Erase one person's share of a group.
+
+        First what waits and what is being answered, so that nothing of it can still reach the log;
+        then the log is read and their messages go, with the answers to them.
+        """
+        keys = self._keys.conversation(conversation)
+        erase, named = self._scripts["erase_person"], (job.target, job.cut_update)
+        waiting = Receipt.of(await erase(keys.all, (f"{job.id}:waiting", *named)))
+        exchanges: set[bytes] = set()
+        seqs: list[int] = []
+        last = b"-"
+        while page := await self._client.call("XRANGE", keys.log, last, "+", "COUNT", _PAGE):
+            messages = [(seq_of(entry), fields) for entry, fields in page]
+            exchanges |= {f[b"x"] for _, f in messages if _said_by(f, job)}
+            seqs += [seq for seq, f in messages if f[b"x"] in exchanges]
+            last = b"(" + page[-1][0]
+        erased = Receipt.of(await erase(keys.all, (f"{job.id}:said", *named, *seqs)))
+        return Receipt(
+            erased.messages, erased.vectors, waiting.waiting + erased.waiting, erased.left
+        )
+
+
+def _said_by(fields: Mapping[bytes, bytes], job: Job) -> bool:
+    return int(fields[b"i"]) == job.target and float(fields[b"s"]) <= job.cut_at

@@ -1,0 +1,25 @@
+-- ARGV: token, epoch, erasure, turn, ttl s, sitting, message count, `how` (7), then seven arguments
+-- a message. A repeat of a call whose answer was lost changes nothing and answers the same.
+local how = how_from(8)
+local this = ARGV[4] .. '|' .. ARGV[1]
+local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first')
+if last[1] == this then
+  local begun = {'empty'}
+  if redis.call('GET', LEASE) == ARGV[1] then begun = begin(ARGV[1], how) end
+  return {'committed', tonumber(last[2]), tonumber(last[3]), begun}
+end
+if refused(ARGV[1], ARGV[2], ARGV[3]) then return {'refused'} end
+for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
+  redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
+end
+redis.call('DEL', TURN)
+local count, exchange, first = tonumber(ARGV[7]), 0, 0
+if count > 0 then
+  exchange = redis.call('HINCRBY', META, 'exchanges', 1)
+  first = append(15, count, exchange)
+end
+redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first)
+if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', META, 'next_seq') or 0) end
+touch(ARGV[5])
+how.known_seq = redis.call('HGET', META, 'next_seq') or '0'
+return {'committed', exchange, first, begin(ARGV[1], how)}

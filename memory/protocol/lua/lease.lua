@@ -1,0 +1,5 @@
+-- KEYS: a simple lease. ARGV: token, ms. Takes it when free, extends it when ours.
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1

@@ -1,0 +1,75 @@
+-- Shared by every script of one conversation. KEYS stand in this order in all of them.
+local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM = unpack(KEYS)
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function versions()
+  local found = redis.call('HMGET', META, 'epoch', 'erasure')
+  return found[1] or '0', found[2] or '0'
+end
+
+-- A lease counts only while nothing was erased since its holder loaded.
+local function refused(token, epoch, erasure)
+  local current_epoch, current_erasure = versions()
+  return redis.call('GET', LEASE) ~= token or current_epoch ~= epoch or current_erasure ~= erasure
+end
+
+-- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
+local function touch(ttl_s)
+  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC}) do
+    redis.call('EXPIRE', key, ttl_s)
+  end
+end
+
+-- A mailbox member is `<update id>|<sender id>|<c for command, t for text>|<body>`.
+local function read_entry(member)
+  local id, sender, kind = string.match(member, '^(%-?%d+)|(%-?%d+)|(%a)|')
+  return id, sender, kind
+end
+
+-- Messages come flat, seven arguments each, from ARGV[first]; returns the sequence of the first.
+local function append(first, count, exchange)
+  local start
+  for i = 0, count - 1 do
+    local at = first + i * 7
+    local seq = redis.call('HINCRBY', META, 'next_seq', 1)
+    start = start or seq
+    redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', ARGV[at], 't', ARGV[at + 1],
+      's', ARGV[at + 2], 'i', ARGV[at + 3], 'n', ARGV[at + 4], 'm', ARGV[at + 5], 'k', ARGV[at + 6])
+  end
+  return start or 0
+end
+
+-- An erasure that was carried out answers its receipt again, so that repeating one counts the same.
+local function receipt_of(id)
+  local found = redis.call('HGET', CONFIRM, id)
+  return found and string.match(found, '^done|(.*)$'), found
+end
+
+local function keep_receipt(id, counts)
+  local receipt = table.concat(counts, ',')
+  redis.call('HSET', CONFIRM, id, 'done|' .. receipt)
+  redis.call('EXPIRE', CONFIRM, 3600)
+  return receipt
+end
+
+-- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen.
+local function wipe(cut_update)
+  local counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
+  redis.call('UNLINK', LOG, VEC)
+  redis.call('DEL', LEASE, TURN)
+  redis.call('HDEL', META, 'vec_stamp', 'sitting')
+  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update)
+  redis.call('HINCRBY', META, 'epoch', 1)
+  redis.call('HINCRBY', META, 'erasure', 1)
+  redis.call('HSET', META, 'cut_update', cut_update, 'cut_at', whole(now_ms()))
+  counts[4] = redis.call('ZCARD', MAILBOX)
+  return counts
+end

@@ -1,0 +1,112 @@
+"""Intake: an update is in its conversation's mailbox before Telegram is told that it arrived.
+
+Also the doorbell's other half: who rings, and when. Reading bells is `doorbell`'s business.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from time import time
+
+from memory.keys import Conversation, Keys
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient
+
+SEEN_MS = 48 * 3600 * 1000
+"""How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
+
+SEEN_MOST = 20_000
+"""How many ids a conversation remembers; at the bound intake refuses rather than forgets."""
+
+
+class MailboxFull(Exception):  # noqa: N818 - says when
+    """Raised when a conversation sent more in 48 hours than it may; Telegram keeps the update."""
+
+
+class Outcome(StrEnum):
+    """What intake did with an update."""
+
+    TAKEN = "taken"
+    DUPLICATE = "duplicate"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One waiting update: what the protocol must know, and `body`, which only the bot reads."""
+
+    update_id: int
+    sender_id: int
+    is_command: bool
+    body: bytes
+
+    def to_member(self) -> bytes:
+        """Return the mailbox member."""
+        kind = b"c" if self.is_command else b"t"
+        return b"%d|%d|%b|%b" % (self.update_id, self.sender_id, kind, self.body)
+
+    @classmethod
+    def of_member(cls, member: bytes) -> "Entry":
+        """Read a mailbox member."""
+        update_id, sender_id, kind, body = member.split(b"|", 3)
+        return cls(int(update_id), int(sender_id), kind == b"c", body)
+
+
+class Mailbox:
+    """Puts updates where a turn will find them."""
+
+    def __init__(self, client: RedisClient, keys: Keys, scripts: Scripts, ttl_s: int) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._ttl_s = ttl_s
+        self._moved: dict[Conversation, Conversation] = {}
+
+    async def put(self, conversation: Conversation, entry: Entry) -> Outcome:
+        """Store an update once and ring; raise `MailboxFull` or `StoreError` with nothing promised.
+
+        The indexes of conversations and of the person's conversations are written first, so that
+        nothing can be stored which a forgetting would not find.
+        """
+        conversation = self._moved.get(conversation, conversation)
+        keys = self._keys.conversation(conversation)
+        arguments = (entry.update_id, entry.to_member(), self._ttl_s, SEEN_MOST, SEEN_MS)
+        _, _, answer = await self._client.pipeline(
+            [
+                ("ZADD", self._keys.conversations_of(conversation), int(time()), conversation.tag),
+                ("HSET", self._keys.person(entry.sender_id), conversation.tag, entry.update_id),
+                self._scripts["intake"].command(keys.all, arguments),
+            ]
+        )
+        outcome, detail = answer[0].decode(), answer[1]
+        if outcome == "moved":
+            self._moved[conversation] = Conversation(detail.decode())
+            return await self.put(conversation, entry)
+        if outcome == "full":
+            raise MailboxFull(conversation.tag)
+        if outcome == "duplicate" or (outcome == "taken" and not detail):
+            await self.ring(conversation)
+        return Outcome(outcome)
+
+    async def ring(self, conversation: Conversation) -> None:
+        """Tell the workers that a conversation has mail."""
+        await self._client.call("XADD", self._keys.doorbell, "*", "c", conversation.tag)
+
+    async def resolve(self, conversation: Conversation) -> Conversation:
+        """Return the storage of a conversation: its own, or that of the group it moved from."""
+        if conversation in self._moved or conversation.is_private:
+            return self._moved.get(conversation, conversation)
+        meta = self._keys.conversation(conversation).meta
+        moved_from = await self._client.call("HGET", meta, "moved_from")
+        if moved_from is None:
+            return conversation
+        return self._moved.setdefault(conversation, Conversation(moved_from.decode()))
+
+    async def move(self, old: Conversation, new: Conversation) -> None:
+        """Let a new chat use an old one's storage; safe to repeat, nothing is copied."""
+        old = await self.resolve(old)
+        keys = self._keys.conversation(new)
+        members = await self._scripts["move"](keys.all, (old.tag,))
+        self._moved[new] = old
+        for member in members:
+            await self.put(old, Entry.of_member(member))
+            await self._scripts["forwarded"](keys.all, (member,))

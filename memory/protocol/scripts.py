@@ -1,0 +1,58 @@
+"""Loads the Lua scripts that make each step of the protocol atomic.
+
+Only this package calls them; every script takes the keys of one conversation in the order of
+`ConversationKeys.all`, or one key of its own.
+"""
+
+from importlib.resources import files
+
+from memory.redis_client import RedisClient, Script
+
+_LUA = files("memory.protocol") / "lua"
+_WITH_BEGIN = ("acquire", "commit")
+_OF_CONVERSATION = (
+    *_WITH_BEGIN,
+    "append",
+    "clear",
+    "erase_person",
+    "forwarded",
+    "hand_over",
+    "intake",
+    "learn_vectors",
+    "move",
+    "outbox",
+    "park",
+    "renew",
+    "sending",
+    "wipe",
+)
+_OF_ONE_KEY = (
+    "ack",
+    "drop_unless_newer",
+    "lease",
+    "reclaim",
+    "renew_bell",
+    "retire",
+    "take_due",
+    "unlease",
+)
+
+
+def source(name: str) -> str:
+    """Return the whole text of a script, the shared parts in front."""
+    parts = ["prelude"] if name in _OF_CONVERSATION else []
+    parts += ["begin"] if name in _WITH_BEGIN else []
+    return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
+
+
+class Scripts:
+    """All scripts of the protocol, ready to be called on one client."""
+
+    def __init__(self, client: RedisClient) -> None:
+        self._scripts = {
+            name: client.script(source(name)) for name in (*_OF_CONVERSATION, *_OF_ONE_KEY)
+        }
+
+    def __getitem__(self, name: str) -> Script:
+        """Return the script of this name; `KeyError` when there is none."""
+        return self._scripts[name]

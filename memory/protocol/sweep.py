@@ -1,0 +1,76 @@
+"""Rings again for what a lost bell would have forgotten: waiting mail, parked turns, old indexes.
+
+Bells can vanish with a Redis restart or failover; mail cannot be left behind for that.
+"""
+
+from collections.abc import AsyncIterator
+from time import time
+
+from memory.keys import SHARDS, Conversation, Keys
+from memory.protocol.mailbox import Mailbox
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient
+
+_RECENT_S = 48 * 3600
+_PAGE = 500
+
+
+class Sweep:
+    """Walks the indexes; safe to run in every process at once."""
+
+    def __init__(
+        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._mailbox = mailbox
+        self._ttl_s = ttl_s
+
+    async def ring_waiting(self, *, everything: bool) -> int:
+        """Ring for every conversation with mail that nobody holds; return how many.
+
+        Looks at the last 48 hours, newest first, or at everything.
+        """
+        rung = 0
+        async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
+            names = [self._keys.conversation(conversation) for conversation in page]
+            asked = [("ZCARD", name.mailbox) for name in names] + [
+                ("EXISTS", name.lease) for name in names
+            ]
+            answers = await self._client.pipeline(asked)
+            for conversation, mail, held in zip(page, answers, answers[len(page) :], strict=False):
+                if mail and not held:
+                    await self._mailbox.ring(conversation)
+                    rung += 1
+        return rung
+
+    async def ring_due(self) -> int:
+        """Ring for parked turns whose time has come; return how many."""
+        due = await self._client.call(
+            *("ZRANGEBYSCORE", self._keys.due, "-inf", int(time() * 1000)),
+            *("WITHSCORES", "LIMIT", 0, _PAGE),
+        )
+        for tag, score in due:
+            await self._mailbox.ring(Conversation(tag.decode()))
+            await self._scripts["take_due"]([self._keys.due], (tag, f"{score:.0f}"))
+        return len(due)
+
+    async def prune(self) -> None:
+        """Drop index entries of conversations that have expired."""
+        expired = int(time()) - self._ttl_s
+        await self._client.pipeline(
+            [
+                ("ZREMRANGEBYSCORE", self._keys.conversations(shard), "-inf", expired)
+                for shard in range(SHARDS)
+            ]
+        )
+
+    async def _pages(self, since: int | str) -> AsyncIterator[list[Conversation]]:
+        for shard in range(SHARDS):
+            name, start = self._keys.conversations(shard), 0
+            while tags := await self._client.call(
+                *("ZREVRANGEBYSCORE", name, "+inf", since, "LIMIT", start, _PAGE)
+            ):
+                yield [Conversation(tag.decode()) for tag in tags]
+                start += len(tags)

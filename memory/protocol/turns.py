@@ -1,0 +1,233 @@
+"""The life of a turn in Redis: acquire, outbox, sending, commit; each step atomic and fenced.
+
+Every step names the lease and the versions it was loaded under; a refused holder drops the turn
+and never acknowledges it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+from memory.keys import Conversation, Keys
+from memory.log import arguments_of, message_of, paired, seq_of
+from memory.messages import Message
+from memory.protocol.mailbox import Entry
+from memory.protocol.scripts import Scripts
+from memory.redis_client import Arg, RedisClient, Reply
+
+
+class LeaseLost(Exception):  # noqa: N818 - says when
+    """Raised when a step was refused: the lease went to somebody else, or something was erased."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who may write, and under which versions the conversation was loaded."""
+
+    conversation: Conversation
+    token: str
+    epoch: str
+    erasure: str
+
+    @property
+    def version(self) -> tuple[str, str]:
+        """Return the versions under which a warm cache is valid."""
+        return self.epoch, self.erasure
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was read along with a turn: what is newer than the caller knew.
+
+    `messages` are the newest of the log, oldest first, at most as many as asked for; `log_length`
+    and `vectors_length` count all that is stored. `vectors` pairs sequences with packed rows.
+    Messages up to `sitting` belong to earlier sittings.
+    """
+
+    messages: tuple[Message, ...]
+    log_length: int
+    vector_stamp: str
+    vectors: tuple[tuple[int, bytes], ...]
+    vectors_length: int
+    sitting: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that is ours to finish.
+
+    `outbox` is not empty when its reply was already written; then parts below `sending` are sent
+    (as `sent`), that at `sending` is in doubt. `attempts` counts begins without an outbox.
+    """
+
+    lease: Lease
+    id: str
+    attempts: int
+    outbox: bytes
+    sending: int
+    sent: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    loaded: Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The newest message is fresh; ask again with the token after `wait_ms`."""
+
+    token: str
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No turn now: `held`, `empty`, `parked`, `moved`, or `lost` (the token counts no more)."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A closed turn: where its messages stand, and what comes next under the same lease."""
+
+    exchange: int
+    first_seq: int
+    then: "OpenTurn | Wait | Nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTimes:
+    """How long leases last and how messages are gathered, in milliseconds."""
+
+    lease_ms: int = 30_000
+    coalesce_ms: int = 500
+    coalesce_most_ms: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The newest sequences a warm cache already has."""
+
+    seq: int = 0
+    vector_seq: int = 0
+
+
+_MOST_ENTRIES = 32
+
+
+class TurnStore:
+    """The steps of a turn; the only way in which a turn writes."""
+
+    def __init__(
+        self,
+        client: RedisClient,
+        keys: Keys,
+        scripts: Scripts,
+        times: TurnTimes,
+        *,
+        ttl_s: int,
+        tail: int,
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._scripts = scripts
+        self._times = times
+        self._ttl_s = ttl_s
+        self._tail = tail
+
+    async def acquire(
+        self, conversation: Conversation, known: Known, token: str = ""
+    ) -> OpenTurn | Wait | Nothing:
+        """Take the lease (or go on with `token`), begin the next turn and load what is new."""
+        arguments: tuple[Arg, ...] = (token, token_hex(16), *self._how(known))
+        keys = self._keys.conversation(conversation).all
+        return _begun(conversation, await self._scripts["acquire"](keys, arguments))
+
+    async def renew(self, lease: Lease) -> None:
+        """Extend the lease; raise `LeaseLost`."""
+        await self._step("renew", lease, self._times.lease_ms)
+
+    async def write_outbox(self, lease: Lease, parts: bytes) -> None:
+        """Make the reply durable with its first part marked as being sent; raise `LeaseLost`."""
+        await self._step("outbox", lease, self._times.lease_ms, parts)
+
+    async def mark_sending(self, lease: Lease, part: int, sent: Sequence[int]) -> None:
+        """Mark a part as being sent and those before it as sent; raise `LeaseLost`."""
+        sent_ids = ",".join(map(str, sent))
+        await self._step("sending", lease, self._times.lease_ms, part, sent_ids)
+
+    async def park(self, lease: Lease, due_ms: int) -> None:
+        """Give the lease back and let the turn wait until `due_ms` (Unix time); raise `LeaseLost`.
+
+        The due time is noted first: a note without a parked turn only rings once too often.
+        """
+        await self._client.call("ZADD", self._keys.due, due_ms, lease.conversation.tag)
+        await self._step("park", lease, due_ms)
+
+    async def hand_over(self, conversation: Conversation, token: str) -> None:
+        """Give the lease back unfinished; the attempt does not count. A lost lease is no error."""
+        await self._scripts["hand_over"](self._keys.conversation(conversation).all, (token,))
+
+    async def commit(
+        self,
+        turn: OpenTurn,
+        messages: Sequence[Message],
+        known: Known,
+        *,
+        ends_sitting: bool = False,
+    ) -> Committed:
+        """Close the turn, append its messages and begin the next one; raise `LeaseLost`."""
+        lease = turn.lease
+        keys = self._keys.conversation(lease.conversation).all
+        flat = [argument for message in messages for argument in arguments_of(message)]
+        sitting = "1" if ends_sitting else ""
+        arguments: tuple[Arg, ...] = (lease.token, lease.epoch, lease.erasure, turn.id)
+        arguments += (self._ttl_s, sitting, len(messages), *self._how(known), *flat)
+        answer = await self._scripts["commit"](keys, arguments)
+        if answer[0] == b"refused":
+            raise LeaseLost(lease.conversation.tag)
+        _, exchange, first_seq, then = answer
+        return Committed(int(exchange), int(first_seq), _begun(lease.conversation, then))
+
+    def _how(self, known: Known) -> tuple[int, ...]:
+        times = self._times
+        return (
+            *(times.lease_ms, times.coalesce_ms, times.coalesce_most_ms, _MOST_ENTRIES),
+            *(known.seq, known.vector_seq, self._tail),
+        )
+
+    async def _step(self, name: str, lease: Lease, *arguments: int | str | bytes) -> None:
+        keys = self._keys.conversation(lease.conversation).all
+        named = (lease.token, lease.epoch, lease.erasure, *arguments)
+        if await self._scripts[name](keys, named) == b"refused":
+            raise LeaseLost(lease.conversation.tag)
+
+
+def _begun(conversation: Conversation, answer: Reply) -> OpenTurn | Wait | Nothing:
+    what = answer[0].decode()
+    if what == "wait":
+        return Wait(answer[1].decode(), int(answer[2]))
+    if what != "turn":
+        return Nothing(what)
+    _, token, epoch, erasure, turn_id, attempts, outbox, sending, sent, entries, *loaded = answer
+    return OpenTurn(
+        lease=Lease(conversation, token.decode(), epoch.decode(), erasure.decode()),
+        id=turn_id.decode(),
+        attempts=int(attempts),
+        outbox=outbox,
+        sending=int(sending),
+        sent=tuple(int(part) for part in sent.split(b",") if part),
+        entries=tuple(map(Entry.of_member, entries)),
+        loaded=_loaded(loaded),
+    )
+
+
+def _loaded(answer: Sequence[Reply]) -> Loaded:
+    log_length, log, stamp, vectors_length, vectors, sitting = answer
+    return Loaded(
+        messages=tuple(message_of(entry, paired(fields)) for entry, fields in reversed(log)),
+        log_length=int(log_length),
+        vector_stamp=stamp.decode(),
+        vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
+        vectors_length=int(vectors_length),
+        sitting=int(sitting),
+    )

@@ -1,0 +1,28 @@
+"""A memory on a real, empty Valkey, with short leases."""
+
+import asyncio
+
+import pytest
+
+from memory.memory import Memory, MemoryOptions
+from memory.protocol.turns import TurnTimes
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+
+OPTIONS = MemoryOptions(
+    ttl_s=86_400,
+    tail=50,
+    floor=0.3,
+    cache_bytes=1_000_000,
+    times=TurnTimes(lease_ms=2_000, coalesce_ms=0, coalesce_most_ms=0),
+)
+
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)

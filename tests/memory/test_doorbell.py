@@ -1,0 +1,50 @@
+"""A bell is heard by one worker, survives that worker, and is removed only by its holder."""
+
+from memory.memory import Memory
+from tests.memory.turns import HERE, put
+
+
+async def test_bells_from_before_the_first_worker_are_heard(memory: Memory) -> None:
+    await put(memory, 1)
+    doorbell = memory.doorbell()
+    await doorbell.read(1, 1)  # creates the group
+    assert [bell.tag for bell in await doorbell.read(5, 1)] == [HERE.tag]
+
+
+async def test_a_dead_workers_bell_is_reclaimed_and_cannot_be_acknowledged_by_the_dead(
+    memory: Memory,
+) -> None:
+    dead, alive = memory.doorbell(), memory.doorbell()
+    await dead.read(1, 1)
+    await put(memory, 1)
+    [heard] = await dead.read(1, 100)
+    [reclaimed] = await alive.reclaim(5, 0)
+    assert (reclaimed.entry, reclaimed.is_reclaimed) == (heard.entry, True)
+    assert not await dead.renew(heard)
+    await dead.acknowledge(heard)
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
+    await alive.acknowledge(reclaimed)
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 0
+
+
+async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
+    busy, other = memory.doorbell(), memory.doorbell()
+    await busy.read(1, 1)
+    await put(memory, 1)
+    [bell] = await busy.read(1, 100)
+    assert await busy.renew(bell)
+    assert await other.reclaim(5, 60_000) == []
+
+
+async def test_a_sweep_rings_for_mail_whose_bell_was_lost(memory: Memory) -> None:
+    await put(memory, 1)
+    await memory.client.call("DEL", memory.keys.doorbell)
+    assert await memory.sweep.ring_waiting(everything=True) == 1
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
+
+
+async def test_a_parked_turn_is_rung_for_when_it_is_due(memory: Memory) -> None:
+    await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
+    await memory.client.call("ZADD", memory.keys.due, 2**52, "c:9:0")
+    assert await memory.sweep.ring_due() == 1
+    assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]

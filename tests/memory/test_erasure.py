@@ -1,0 +1,154 @@
+"""Clear wins over whatever is in flight; forgetting a person leaves the others' words."""
+
+import time
+
+import pytest
+
+from memory.context import AgentContext
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.protocol.erasure import NotConfirmed, Receipt
+from memory.protocol.jobs import Job
+from memory.protocol.mailbox import Outcome
+from memory.protocol.turns import Known, LeaseLost, Nothing
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
+
+
+async def test_clear_erases_history_and_what_waited_and_keeps_what_came_after(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await put(memory, 2)
+    await put(memory, 12)
+    receipt = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert receipt == Receipt(messages=2, vectors=0, waiting=1, left=1)
+    turn = await take(memory)
+    assert [entry.update_id for entry in turn.entries] == [12]
+    assert turn.loaded.messages == ()
+
+
+async def test_a_turn_in_flight_for_the_old_epoch_can_write_nothing(memory: Memory) -> None:
+    await put(memory, 1)
+    old = await take(memory)
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    with pytest.raises(LeaseLost):
+        await memory.turns.write_outbox(old.lease, b"late")
+    with pytest.raises(LeaseLost):
+        await memory.turns.commit(old, exchange_of(old), Known())
+    assert await texts(memory) == []
+    assert await memory.turns.acquire(HERE, Known()) == Nothing("empty")
+
+
+async def test_an_update_from_before_the_confirmation_that_arrives_late_is_dropped(
+    memory: Memory,
+) -> None:
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
+
+
+async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothing_new(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    first = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await put(memory, 11)
+    await close(memory, await take(memory))
+    assert await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False) == first
+    assert await texts(memory) == ["text 11", "yes"]
+
+
+async def test_only_the_asker_or_a_group_admin_confirms(memory: Memory) -> None:
+    nonce = await memory.erasure.ask(GROUP, "clear", ANN)
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await memory.erasure.clear(GROUP, nonce, BOB, 10, as_admin=False)
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.erasure.clear(GROUP, "made-up", ANN, 10, as_admin=False)
+    await memory.erasure.clear(GROUP, nonce, BOB, 10, as_admin=True)
+
+
+async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    assert [await memory.erasure.cancel(HERE, nonce, who) for who in (BOB, ANN)] == [False, True]
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+
+
+async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    for update_id, sender in ((2, ANN), (3, BOB)):
+        await put(memory, update_id, GROUP, sender=sender)
+        await close(memory, await take(memory, GROUP))
+    await put(memory, 4, GROUP)
+    job = Job("job", "forget", ANN, 10, time.time(), b"")
+    assert await memory.jobs.start(job)
+    finished = await memory.jobs.run("job")
+    assert finished is not None
+    assert (finished.conversations, finished.receipt) == (2, Receipt(4, 0, 1, 0))
+    assert await texts(memory) == []
+    assert await texts(memory, GROUP) == ["text 3", "yes"]
+    assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
+
+
+async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -> None:
+    await put(memory, 1, GROUP, sender=BOB)
+    bobs = await take(memory, GROUP)
+    await put(memory, 2, GROUP, sender=ANN)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    with pytest.raises(LeaseLost):
+        await memory.turns.write_outbox(bobs.lease, b"quotes Ann")
+
+
+async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
+    await memory.jobs.start(Job("job", "forget", ANN, 10, 0.0, b""))
+    await put(memory, 11, GROUP)
+    await close(memory, await take(memory, GROUP))
+    await memory.jobs.run("job")
+    assert await texts(memory, GROUP) == ["text 11", "yes"]
+
+
+async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    first = await memory.jobs.run("job")
+    assert await memory.jobs.run("job") == first
+    await memory.jobs.mark_reported("job")
+    assert await memory.jobs.run("job") is None
+    assert not await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+
+
+async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
+    for chat_id in range(1, 40):
+        conversation = Conversation.of_chat(chat_id)
+        await put(memory, chat_id, conversation)
+        await close(memory, await take(memory, conversation))
+    await memory.jobs.start(Job("job", "all", 0, 100, time.time(), b""))
+    finished = await memory.jobs.run("job")
+    assert finished is not None
+    assert (finished.conversations, finished.receipt.messages) == (39, 78)
+
+
+async def test_a_moved_group_keeps_its_memory_and_its_mail(memory: Memory) -> None:
+    new = Conversation.of_chat(-100)
+    await put(memory, 1, GROUP)
+    await close(memory, await take(memory, GROUP))
+    await put(memory, 2, new)
+    await memory.mailbox.move(GROUP, new)
+    await memory.mailbox.move(GROUP, new)
+    await put(memory, 3, new)
+    turn = await take(memory, GROUP)
+    assert [entry.update_id for entry in turn.entries] == [2, 3]
+    assert await memory.mailbox.resolve(new) == GROUP
+    context = await AgentContext.get_or_create({"chat_id": -7}, memory.histories, now=0)
+    assert [message.text for message in context.chat_history.messages] == ["text 1", "yes"]
+    assert await memory.turns.acquire(new, Known()) == Nothing("moved")

@@ -1,0 +1,43 @@
+"""Short ways to put mail in, take a turn and close it."""
+
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.messages import Message
+from memory.protocol.mailbox import Entry, Outcome
+from memory.protocol.turns import Committed, Known, OpenTurn
+
+HERE = Conversation.of_chat(7)
+GROUP = Conversation.of_chat(-7)
+ANN, BOB = 7, 8
+
+
+async def put(
+    memory: Memory, update_id: int, conversation: Conversation = HERE, *, sender: int = ANN
+) -> Outcome:
+    entry = Entry(update_id, sender, is_command=False, body=f"text {update_id}".encode())
+    return await memory.mailbox.put(conversation, entry)
+
+
+async def take(memory: Memory, conversation: Conversation = HERE) -> OpenTurn:
+    turn = await memory.turns.acquire(conversation, Known())
+    assert isinstance(turn, OpenTurn)
+    return turn
+
+
+def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
+    said = " ".join(entry.body.decode() for entry in turn.entries)
+    asker = turn.entries[0].sender_id
+    return [
+        Message(0, 0, "user", said, 1_000.0, asker, "Ann", (1,), 3),
+        Message(0, 0, "assistant", answer, 1_001.0, tokens=1),
+    ]
+
+
+async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
+    await memory.turns.write_outbox(turn.lease, b"[]")
+    return await memory.turns.commit(turn, exchange_of(turn, answer), Known())
+
+
+async def texts(memory: Memory, conversation: Conversation = HERE) -> list[str]:
+    log = await memory.client.call("XRANGE", memory.keys.conversation(conversation).log, "-", "+")
+    return [fields[b"t"].decode() for _, fields in log]
