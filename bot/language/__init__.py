@@ -1,0 +1,1 @@
+"""All fixed sentences, one TOML file per language."""

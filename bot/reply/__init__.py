@@ -1,0 +1,1 @@
+"""From the model's Markdown to message parts that Telegram accepts."""

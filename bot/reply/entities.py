@@ -1,0 +1,84 @@
+"""Entities as Telegram nests them: what it would repair or drop by itself is made legal here.
+
+Its rules (tdlib, MessageEntity.cpp): one entity contains another whole or not at all; none contains
+its own type; `pre` and `code` contain nothing and stand in nothing but a quote; links and quotes do
+not contain their like.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import takewhile
+from urllib.parse import urlsplit
+
+from bot.reply.parts import Entity
+
+_CODE = frozenset({"pre", "code"})
+_SOLID = _CODE | {"text_link"}
+_STYLES = frozenset({"bold", "italic", "strikethrough", "spoiler"})
+
+
+def legal(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Return what may stand together, outer before inner, in order of offsets.
+
+    Code wins over the styles around it, the outer link or quote over the inner one. Types that
+    Markdown has no sign for (`underline` of the parser's headings, custom emoji) are left out.
+    """
+    ordered = sorted(entities, key=_outer_first)
+    quotes = _apart(entity for entity in ordered if entity.type == "blockquote")
+    solid = _apart(entity for entity in ordered if entity.type in _SOLID)
+    codes = [entity for entity in solid if entity.type in _CODE]
+    styles = [
+        piece for entity in ordered if entity.type in _STYLES for piece in _around(entity, codes)
+    ]
+    return tuple(_nested(sorted((*quotes, *solid, *styles), key=_outer_first)))
+
+
+def is_link(url: str) -> bool:
+    """Say whether Telegram may be given `url`: absolute, and of a kind that opens somewhere."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    if parts.scheme in ("http", "https"):
+        return bool(host)
+    return parts.scheme in ("tg", "mailto") and bool(host or parts.path)
+
+
+def _outer_first(entity: Entity) -> tuple[int, int, bool]:
+    return entity.offset, -entity.length, entity.type in _CODE
+
+
+def _apart(ordered: Iterable[Entity]) -> list[Entity]:
+    """Keep the first of those that touch the same text."""
+    kept: list[Entity] = []
+    for entity in ordered:
+        if not kept or kept[-1].end <= entity.offset:
+            kept.append(entity)
+    return kept
+
+
+def _around(style: Entity, codes: Sequence[Entity]) -> Iterator[Entity]:
+    """Yield the pieces of a style before, between and after the code in it."""
+    start = style.offset
+    first = bisect_right(codes, start, key=lambda code: code.end)
+    for code in takewhile(lambda code: code.offset < style.end, codes[first:]):
+        if code.offset > start:
+            yield replace(style, offset=start, length=code.offset - start)
+        start = code.end
+    if start < style.end:
+        yield replace(style, offset=start, length=style.end - start)
+
+
+def _nested(ordered: Iterable[Entity]) -> Iterator[Entity]:
+    """Cut off what reaches beyond the entity around it, leave out a style within itself."""
+    open_now: list[Entity] = []
+    for entity in ordered:
+        open_now = [outer for outer in open_now if outer.end > entity.offset]
+        if any(outer.type == entity.type for outer in open_now):
+            continue
+        end = min([entity.end, *(outer.end for outer in open_now)])
+        whole = replace(entity, length=end - entity.offset)
+        open_now.append(whole)
+        yield whole

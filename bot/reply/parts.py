@@ -1,0 +1,68 @@
+"""What is sent: message parts with their entities and buttons, and the form they are stored in.
+
+Plain values. Sending them is `bot.telegram`'s business, making them `render`'s.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A stretch of text shown in one way; `offset` and `length` count UTF-16 units.
+
+    `type` is Telegram's word for it; `url` belongs to `text_link`, `language` to `pre`.
+    """
+
+    type: str
+    offset: int
+    length: int
+    url: str = ""
+    language: str = ""
+
+    @property
+    def end(self) -> int:
+        """The first unit after the entity."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """One inline button; Telegram takes 1 to 64 bytes of `callback_data`."""
+
+    text: str
+    callback_data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Telegram message: text, entities in order of their offsets, rows of buttons."""
+
+    text: str
+    entities: tuple[Entity, ...] = ()
+    buttons: tuple[tuple[Button, ...], ...] = ()
+
+
+def to_json(parts: Sequence[Part]) -> str:
+    """Pack parts into positional JSON arrays: the outbox is read and written with every turn."""
+    return orjson.dumps([_packed(part) for part in parts]).decode()
+
+
+def from_json(stored: str | bytes) -> tuple[Part, ...]:
+    """Unpack what `to_json` packed; raise `ValueError` when it is not JSON."""
+    return tuple(
+        Part(
+            text,
+            tuple(Entity(*fields) for fields in entities),
+            tuple(tuple(Button(*fields) for fields in row) for row in buttons),
+        )
+        for text, entities, buttons in orjson.loads(stored)
+    )
+
+
+def _packed(part: Part) -> tuple[object, ...]:
+    entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
+    buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
+    return part.text, entities, buttons

@@ -1,0 +1,110 @@
+import re
+from string import Formatter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.language.catalogue import Catalogue
+from bot.reply.render import render
+from tests.reply.telegram_rules import faults
+
+CATALOGUE = Catalogue()
+ENGLISH = CATALOGUE._sentences["en"]
+LANGUAGES = CATALOGUE.languages
+PLAIN_TABLES = ("menu.", "buttons.")
+VALUE = "12_345 *a* <b>"
+
+
+def placeholders(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def commands(sentence: str) -> set[str]:
+    return {*re.findall(r"/[a-z_]+", sentence)}
+
+
+def filled(language: str, key: str) -> str:
+    names = placeholders(CATALOGUE._sentences[language][key])
+    return CATALOGUE.text(language, key, **dict.fromkeys(names, VALUE))
+
+
+def test_the_bot_begins_with_five_languages() -> None:
+    assert {"de", "en", "es", "fa", "ru"} <= {*LANGUAGES}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_same_sentences(language: str) -> None:
+    assert CATALOGUE._sentences[language].keys() == ENGLISH.keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_uses_the_same_values(language: str) -> None:
+    for key, sentence in ENGLISH.items():
+        assert placeholders(CATALOGUE._sentences[language][key]) == placeholders(sentence)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_is_one_part_that_telegram_accepts(language: str) -> None:
+    for key in ENGLISH:
+        (part,) = render(filled(language, key))
+
+        assert faults(part) == []
+        assert not {*"*`"} & {*part.text.replace(VALUE, "")}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_value_is_shown_as_it_is(language: str) -> None:
+    for key, sentence in CATALOGUE._sentences[language].items():
+        (part,) = render(filled(language, key))
+
+        assert part.text.count(VALUE) == sentence.count("{")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_menu_and_buttons_are_short_and_plain(language: str) -> None:
+    for key in ENGLISH:
+        if key.startswith(PLAIN_TABLES):
+            sentence = CATALOGUE.text(language, key)
+            assert 1 <= len(sentence) <= 60
+            assert not {*"*`_{}<>"} & {*sentence}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_answers_a_button_fits_its_popup(language: str) -> None:
+    for key in ("clear.not_yours", "clear.expired"):
+        assert len(CATALOGUE.text(language, key)) <= 200
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_names_the_same_commands(language: str) -> None:
+    for key, sentence in ENGLISH.items():
+        assert commands(CATALOGUE._sentences[language][key]) == commands(sentence)
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [("de", "de"), ("de-AT", "de"), ("DE_at", "de"), ("pt-BR", "en"), ("", "en"), ("fa-IR", "fa")],
+)
+def test_a_region_finds_its_language_and_an_unknown_one_english(code: str, language: str) -> None:
+    assert CATALOGUE.text(code, "new.done") == CATALOGUE.text(language, "new.done")
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1).filter(str.strip))
+def test_a_name_is_never_markup(name: str) -> None:
+    (part,) = render(CATALOGUE.text("en", "start.private", name=name, bot="Ricordo"))
+
+    assert part.text.startswith(f"Hi {' '.join(name.split())}! I am Ricordo, ")
+    assert [one.type for one in part.entities] == ["bold", "bold", "bold"]
+
+
+def test_an_unknown_key_is_an_error() -> None:
+    assert "new.done" in CATALOGUE
+    assert "new.done_so" not in CATALOGUE
+    with pytest.raises(KeyError, match="done_so"):
+        CATALOGUE.text("en", "new.done_so")
+
+
+def test_a_missing_value_is_an_error() -> None:
+    with pytest.raises(KeyError, match="ttl_days"):
+        CATALOGUE.text("en", "privacy.text")

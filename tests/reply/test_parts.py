@@ -1,0 +1,30 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reply.parts import Button, Entity, Part, from_json, to_json
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+PARTS = st.lists(
+    st.builds(
+        Part,
+        TEXT,
+        st.lists(
+            st.builds(Entity, TEXT, st.integers(0, 4096), st.integers(1, 4096), TEXT, TEXT)
+        ).map(tuple),
+        st.lists(st.lists(st.builds(Button, TEXT, TEXT)).map(tuple)).map(tuple),
+    )
+)
+
+
+@given(PARTS)
+def test_parts_come_back_as_they_were_stored(parts: list[Part]) -> None:
+    stored = to_json(parts)
+
+    assert from_json(stored) == tuple(parts)
+    assert from_json(stored.encode()) == tuple(parts)
+
+
+def test_stored_parts_are_compact() -> None:
+    part = Part("hello", (Entity("bold", 0, 5),), ((Button("Keep", "keep:1"),),))
+
+    assert to_json([part]) == '[["hello",[["bold",0,5,"",""]],[[["Keep","keep:1"]]]]]'

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reply.source import clean, protect, restore
+
+MARKUP = st.lists(
+    st.sampled_from(
+        ["<", "b>", "|", "||", "$", "[", "]", ":", "\\", "`", "```", "\n", " ", "x", "_", "("]
+    )
+).map("".join)
+
+
+def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character() -> None:
+    assert clean("a\ud83d b\ude00 \ud83d\ude00") == "a\ufffd b\ufffd 😀"
+
+
+@given(st.text(st.characters()))
+def test_clean_text_can_be_sent(text: str) -> None:
+    assert clean(text).encode() is not None
+    assert "\r" not in clean(text)
+
+
+@given(st.text(st.characters()))
+def test_clean_text_stays_as_it_is(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(MARKUP.filter(lambda text: "\\(" not in text and "\\[" not in text))
+def test_what_was_exchanged_comes_back(text: str) -> None:
+    assert restore(protect(text)) == text
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "<https://a.example/x>",
+        "<mailto:a@b.example>",
+        "||a secret||",
+        "$x^2$",
+        "$n$",
+        "$$\na = b\n$$",
+        "[text](https://a.example)",
+        "| a | b |\n|---|---|",
+        r"\<b\> \$5 \[x\]",
+    ],
+)
+def test_what_the_parser_reads_well_is_left_to_it(kept: str) -> None:
+    assert protect(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("latex", "formula"),
+    [
+        (r"\(x^2\)", "$x^2$"),
+        (r"\[ \alpha + 1 \]", r"$$\alpha + 1$$"),
+        ("\\[\na = b\n\\]", "$$a = b$$"),
+        (r"- \(a_1\)", "- $a_1$"),
+    ],
+)
+def test_bracketed_latex_becomes_a_formula(latex: str, formula: str) -> None:
+    assert protect(latex) == formula
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"\(a note\)", r"\[1\]", r"list\[a_b\]", r"`\(x^2\)`", "```\n\\(x^2\\)\n```", "    \\(x^2\\)",
+     "~~~\n\\[x^2\\]", "- ```\n  \\(x^2\\)\n  ```"],
+)  # fmt: skip
+def test_escaped_brackets_and_code_are_no_formulas(text: str) -> None:
+    assert protect(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$5 and 6$ more",
+        "$PATH:$HOME",
+        "$AAPL/$TSLA",
+        "a $5-$10 range",
+        "{$x}${y}",
+        "echo $$ and $$",
+    ],
+)
+def test_dollar_signs_of_no_formula_are_text(text: str) -> None:
+    assert "$" not in protect(text)
