@@ -1,0 +1,33 @@
+"""What is known of the way to Telegram, for the readiness page; no secrets, nobody's words."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.telegram.values import BotIdentity
+
+
+@dataclass(slots=True)
+class TelegramHealth:
+    """Written by set-up, poller and webhook, read by the pages; times are Unix seconds.
+
+    `last_error` is the class name of the failure that is being waited out, "" when all is well;
+    `standby` is true while another process polls.
+    """
+
+    clock: Callable[[], float] = time.time
+    identity: BotIdentity | None = None
+    webhook_set: bool = False
+    last_poll_at: float | None = None
+    last_update_at: float | None = None
+    standby: bool = False
+    last_error: str = ""
+    unreadable_updates: int = 0
+
+    def polled(self) -> None:
+        """Note that Telegram answered a poll."""
+        self.last_poll_at = self.clock()
+
+    def updated(self) -> None:
+        """Note that an update arrived and was taken."""
+        self.last_update_at = self.clock()

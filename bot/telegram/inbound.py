@@ -1,0 +1,76 @@
+"""What a turn needs of an update: the reduced forms that intake accepts.
+
+Plain values. Reading Telegram's own types is `updates`' business.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "command", "unsupported", "stranger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who speaks; `is_person` is false for a channel, a chat or the anonymous admin account."""
+
+    id: int
+    name: str
+    first_name: str = ""
+    last_name: str = ""
+    language: str = "en"
+    is_person: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """One message addressed to us.
+
+    `topic_id` is 0 outside topics. `sent_at` is in Unix seconds. For a command `text` holds its
+    arguments and `command` its name without slash and bot name. `unsupported` messages (voice,
+    sticker, ...) carry their kind in `text`; a `stranger` is somebody the operator does not serve.
+    """
+
+    update_id: int
+    chat_id: int
+    topic_id: int
+    is_group: bool
+    message_id: int
+    sent_at: int
+    sender: Sender
+    kind: Kind
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """A button under one of our messages; `callback_data` is what we put there."""
+
+    update_id: int
+    callback_id: str
+    chat_id: int
+    topic_id: int
+    is_group: bool
+    message_id: int
+    sender: Sender
+    callback_data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A group became a supergroup: `old_chat_id` is dead, `new_chat_id` goes on."""
+
+    update_id: int
+    old_chat_id: int
+    new_chat_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Nothing for us, or nothing we may keep; `reason` is a fixed word for the counters."""
+
+    update_id: int
+    reason: str
+
+
+Update = Inbound | Pressed | Moved | Ignored

@@ -1,0 +1,63 @@
+"""Our parts of a reply in Telegram's types; decides nothing about when or where to send."""
+
+from collections.abc import Iterable
+
+import telegram
+
+from bot.reply.parts import Button, Entity
+from bot.telegram.utf16 import well_formed
+
+# What a reply may use. Others need fields that an `Entity` does not have, or are found by Telegram
+# itself in the text; one that is unknown is dropped, since the words matter more than their looks.
+_ENTITY_TYPES = frozenset(
+    {
+        telegram.MessageEntity.BOLD,
+        telegram.MessageEntity.ITALIC,
+        telegram.MessageEntity.UNDERLINE,
+        telegram.MessageEntity.STRIKETHROUGH,
+        telegram.MessageEntity.SPOILER,
+        telegram.MessageEntity.CODE,
+        telegram.MessageEntity.PRE,
+        telegram.MessageEntity.TEXT_LINK,
+        telegram.MessageEntity.BLOCKQUOTE,
+        telegram.MessageEntity.EXPANDABLE_BLOCKQUOTE,
+    }
+)
+
+
+def message_entities(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
+    """Return those entities that Telegram can show, or None when there are none."""
+    shown = [
+        telegram.MessageEntity(
+            type=entity.type,
+            offset=entity.offset,
+            length=entity.length,
+            url=well_formed(entity.url) or None,
+            language=well_formed(entity.language) or None,
+        )
+        for entity in entities
+        if entity.type in _ENTITY_TYPES
+        and (entity.url or entity.type != telegram.MessageEntity.TEXT_LINK)
+    ]
+    return shown or None
+
+
+def keyboard(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:
+    """Return the rows of buttons, or None when there are none."""
+    rows = [
+        [
+            telegram.InlineKeyboardButton(
+                text=well_formed(button.text), callback_data=button.callback_data
+            )
+            for button in row
+        ]
+        for row in buttons
+    ]
+    return telegram.InlineKeyboardMarkup(rows) if rows else None
+
+
+def reply_to(message_id: int | None) -> telegram.ReplyParameters | None:
+    """Answer that message; when it is gone by then, the reply is sent all the same."""
+    if message_id is None:
+        return None
+    return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)

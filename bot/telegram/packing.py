@@ -1,0 +1,23 @@
+"""The form in which a message waits in the mailbox: a JSON array of its fields, in their order.
+
+Fields are only ever added at the end and with a default, so that what waits over a deploy is read.
+"""
+
+from dataclasses import astuple
+
+import orjson
+
+from bot.telegram.inbound import Inbound, Sender
+
+
+def to_bytes(inbound: Inbound) -> bytes:
+    """Pack a message."""
+    return orjson.dumps(astuple(inbound))
+
+
+def from_bytes(packed: bytes) -> Inbound:
+    """Unpack what `to_bytes` packed."""
+    fields = orjson.loads(packed)
+    sender_at = Inbound.__match_args__.index("sender")
+    fields[sender_at] = Sender(*fields[sender_at])
+    return Inbound(*fields)

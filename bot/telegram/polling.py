@@ -1,0 +1,103 @@
+"""Asks Telegram for updates where no webhook can be reached; one process at a time.
+
+Telegram forgets an update only when a later poll names a higher offset, so the offset never passes
+one that was not taken: whatever happens here, nothing is lost, only delivered again.
+"""
+
+import asyncio
+from typing import Protocol, cast
+
+import structlog
+
+from bot.telegram.backoff import Backoff, Pause
+from bot.telegram.client import TelegramClient
+from bot.telegram.delivery import Accept, RawUpdate, deliver
+from bot.telegram.errors import NotTaken, TelegramError
+from bot.telegram.health import TelegramHealth
+
+POLL_S = 20
+_STANDBY_S = 5.0
+_RELEASE_S = 2.0
+
+log = structlog.get_logger(__name__)
+
+
+class PollLease(Protocol):
+    """The right to poll; asked for before each poll, so it should outlast the longest one, 30 s."""
+
+    async def hold(self) -> bool:
+        """Acquire or renew; False while another process holds it."""
+        ...
+
+    async def release(self) -> None:
+        """Let another process poll at once."""
+        ...
+
+
+class Poller:
+    """Long-polls until cancelled and hands each update on, in Telegram's order."""
+
+    def __init__(
+        self,
+        client: TelegramClient,
+        accept: Accept,
+        lease: PollLease,
+        health: TelegramHealth,
+        *,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._accept = accept
+        self._lease = lease
+        self._health = health
+        self._pause = pause
+        self._backoff = Backoff("poll", health, pause)
+        self._offset: int | None = None
+        self._webhook_deleted = False
+
+    async def run(self) -> None:
+        """Poll for ever; cancelling breaks off the poll under way and gives the lease back."""
+        try:
+            while True:
+                await self._try_once()
+        finally:
+            await self._release()
+
+    async def _try_once(self) -> None:
+        try:
+            self._health.standby = not await self._lease.hold()
+            if self._health.standby:
+                await self._pause(_STANDBY_S)
+                return
+            await self._poll()
+            self._backoff.succeeded()
+        except (TelegramError, NotTaken) as error:
+            await self._backoff.wait_out(error)
+        except Exception as error:  # the outer fence: a deaf bot is worse
+            log.exception("poll failed")
+            await self._backoff.wait_out(error)
+
+    async def _poll(self) -> None:
+        if not self._webhook_deleted:
+            # One set by an earlier deployment would make every poll a conflict.
+            await self._client.delete_webhook()
+            self._webhook_deleted = True
+        updates = await self._client.get_updates(self._offset, POLL_S)
+        self._health.polled()
+        if not updates:
+            # All before the offset is forgotten now. Without one, the next update is found even if
+            # Telegram begins its numbers anew, as it does after a week of silence.
+            self._offset = None
+        for update in updates:
+            await self._take(update)
+
+    async def _take(self, update: RawUpdate) -> None:
+        await deliver(update, self._accept, self._health)
+        self._offset = cast(int, update["update_id"]) + 1
+
+    async def _release(self) -> None:
+        try:
+            async with asyncio.timeout(_RELEASE_S):
+                await self._lease.release()
+        except Exception:  # noqa: BLE001 - it expires by itself, and we are on our way out
+            log.warning("poll lease not released")

@@ -1,0 +1,79 @@
+"""python-telegram-bot's errors, and httpx's behind them, put into our own words once.
+
+Their texts stay here: a proxy's error page may echo the address, and with it the token.
+"""
+
+import datetime as dt
+import re
+
+import httpx
+from telegram import error as ptb
+
+from bot.telegram.errors import (
+    BadToken,
+    Blocked,
+    ChatMoved,
+    Conflict,
+    FloodWait,
+    OutcomeUnknown,
+    RefusalReason,
+    Refused,
+    TelegramError,
+    Unreachable,
+)
+
+_NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+# For a 429 that does not say how long, such as a proxy's.
+_UNTOLD_WAIT_S = 5.0
+
+# Descriptions are not documented; these fragments were seen. First match wins.
+_REASONS: tuple[tuple[str, RefusalReason], ...] = (
+    (r"entity|entities", "entities"),
+    (r"message to (be replied|reply)", "reply_gone"),
+    (r"thread not found|topic_(deleted|closed|id_invalid)", "topic_gone"),
+    (r"not modified", "unchanged"),
+    (r"message to \w+ not found|message_id_invalid", "message_gone"),
+    (r"too long", "too_long"),
+)
+
+
+def translate(error: ptb.TelegramError) -> TelegramError:
+    """Return our error for one of theirs; what is not known to be unsent counts as perhaps done."""
+    ours: TelegramError
+    match error:
+        case ptb.RetryAfter():
+            ours = FloodWait(_seconds(error.retry_after))
+        case ptb.ChatMigrated():
+            ours = ChatMoved(error.new_chat_id)
+        case ptb.Forbidden():
+            ours = Blocked("blocked, removed or silenced")
+        case ptb.Conflict():
+            ours = Conflict("another poller or a webhook is active")
+        case ptb.InvalidToken() | ptb.EndPointNotFound():
+            ours = BadToken("the token is not accepted")
+        case ptb.BadRequest():  # to PTB a NetworkError, so it is looked at before those
+            ours = Refused(_reason(error.message), error.message)
+        case ptb.NetworkError() if isinstance(error.__cause__, _NEVER_SENT):
+            ours = Unreachable(type(error.__cause__).__name__)
+        case ptb.NetworkError() if error.message.startswith("Too Many Requests"):
+            ours = FloodWait(_UNTOLD_WAIT_S)
+        case _:
+            ours = OutcomeUnknown(type(error.__cause__ or error).__name__)
+    return ours
+
+
+def _reason(description: str) -> RefusalReason:
+    for pattern, reason in _REASONS:
+        if re.search(pattern, description, re.IGNORECASE):
+            return reason
+    return "other"
+
+
+def _seconds(wait: int | dt.timedelta) -> float:
+    return wait.total_seconds() if isinstance(wait, dt.timedelta) else wait

@@ -1,0 +1,201 @@
+"""Reads Telegram's updates: what is for us becomes one of our values, all else is ignored by name.
+
+Pure: stores nothing, asks nobody.
+"""
+
+from collections.abc import Mapping
+
+import telegram
+from telegram.constants import ChatType
+
+from bot.telegram.errors import UnreadableUpdate
+from bot.telegram.inbound import Ignored, Inbound, Kind, Moved, Pressed, Update
+from bot.telegram.senders import message_sender, person
+from bot.telegram.utf16 import well_formed
+from bot.telegram.values import BotIdentity
+from bot.telegram.words import Words, read_words
+
+# How we name what we cannot read yet, by Telegram's own field names. The order matters: an
+# animation is also a document, a venue also a location, a live photo also a photo.
+UNSUPPORTED_KINDS = (
+    "voice",
+    "video_note",
+    "audio",
+    "animation",
+    "video",
+    "live_photo",
+    "photo",
+    "document",
+    "sticker",
+    "venue",
+    "location",
+    "contact",
+    "poll",
+    "dice",
+    "game",
+    "story",
+    "paid_media",
+    "checklist",
+    "giveaway",
+    "invoice",
+)
+# Newer than the Bot API that PTB knows: arrives without text, its content unparsed.
+RICH_MESSAGE = "rich_message"
+
+ASK = "ask"
+_GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
+# Telegram's number for a forum's General topic, which no call may name.
+_GENERAL_TOPIC = 1
+
+
+class UpdateReader:
+    """Knows who we are, which commands are ours and whom we serve (empty: everybody).
+
+    `commands` are in lower case, without slash.
+    """
+
+    def __init__(
+        self, me: BotIdentity, commands: frozenset[str], allowed_user_ids: frozenset[int]
+    ) -> None:
+        self._me = me
+        self._commands = commands | {ASK}
+        self._allowed_user_ids = allowed_user_ids
+
+    def read(self, raw: Mapping[str, object]) -> Update:
+        """Return what the update means to us; raise `UnreadableUpdate` when it makes no sense."""
+        update_id = raw.get("update_id")
+        if not isinstance(update_id, int):
+            raise UnreadableUpdate(None)
+        try:
+            return self._read(update_id, raw)
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
+            # Its text may quote what somebody wrote.
+            raise UnreadableUpdate(update_id) from None
+
+    def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
+        if "message" in raw or "callback_query" in raw:
+            update = telegram.Update.de_json(dict(raw))
+            if update.message:
+                return self._read_message(update_id, update.message)
+            if update.callback_query:
+                return self._read_press(update_id, update.callback_query)
+        if "edited_message" in raw:
+            return Ignored(update_id, "edit")
+        if "channel_post" in raw or "edited_channel_post" in raw:
+            return Ignored(update_id, "channel_post")
+        return Ignored(update_id, "other")
+
+    def _read_message(self, update_id: int, message: telegram.Message) -> Update:
+        if message.migrate_to_chat_id:
+            return Moved(update_id, message.chat.id, message.migrate_to_chat_id)
+        if message.migrate_from_chat_id:
+            return Moved(update_id, message.migrate_from_chat_id, message.chat.id)
+        if message.chat.type == ChatType.CHANNEL or message.is_automatic_forward:
+            return Ignored(update_id, "channel_post")
+        sender = message_sender(message)
+        if sender is None:
+            return Ignored(update_id, "bot")
+
+        words = read_words(
+            message.text or message.caption or "",
+            message.entities or message.caption_entities,
+            self._me,
+        )
+        unsupported = "" if words.text or words.command else _unsupported_kind(message)
+        is_group = message.chat.type in _GROUPS
+        reason = self._not_for_us(words, unsupported, message, is_group=is_group)
+        if not reason and is_group and not self._serves(sender.id):
+            reason = "stranger"
+        if reason:
+            return Ignored(update_id, reason)
+
+        kind, text, command = _content(words, unsupported)
+        if not self._serves(sender.id):
+            kind, text, command = "stranger", "", ""
+        return Inbound(
+            update_id=update_id,
+            chat_id=message.chat.id,
+            topic_id=_topic_id(message),
+            is_group=is_group,
+            message_id=message.message_id,
+            sent_at=int(message.date.timestamp()),
+            sender=sender,
+            kind=kind,
+            text=text,
+            command=command,
+        )
+
+    def _not_for_us(
+        self, words: Words, unsupported: str, message: telegram.Message, *, is_group: bool
+    ) -> str:
+        """Return why the message is not for us, "" when it is."""
+        if words.command:
+            if words.command_to:
+                ours = words.command_to == self._me.username.lower()
+                return "" if ours else "other_bot"
+            # In a group a bare command may be any bot's, even as a reply to us.
+            known = not is_group or words.command in self._commands
+            return "" if known else "unknown_command"
+        if not (words.text or unsupported):
+            return "service"
+        addressed = not is_group or words.mentions_us or self._replies_to_us(message)
+        return "" if addressed else "unaddressed"
+
+    def _replies_to_us(self, message: telegram.Message) -> bool:
+        """Tell whether it answers a message of ours.
+
+        In a topic, whatever answers nothing else answers the notice that opened the topic, which
+        is ours when we did.
+        """
+        replied = message.reply_to_message
+        return (
+            replied is not None
+            and replied.from_user is not None
+            and replied.from_user.id == self._me.id
+            and replied.forum_topic_created is None
+        )
+
+    def _read_press(self, update_id: int, query: telegram.CallbackQuery) -> Update:
+        message = query.message
+        if message is None or not query.data or query.from_user.is_bot:
+            return Ignored(update_id, "other")
+        if not self._serves(query.from_user.id):
+            return Ignored(update_id, "stranger")
+        return Pressed(
+            update_id=update_id,
+            callback_id=query.id,
+            chat_id=message.chat.id,
+            # Of a message too old to be shown, Telegram no longer tells the topic.
+            topic_id=_topic_id(message) if isinstance(message, telegram.Message) else 0,
+            is_group=message.chat.type in _GROUPS,
+            message_id=message.message_id,
+            sender=person(query.from_user),
+            callback_data=well_formed(query.data),
+        )
+
+    def _serves(self, sender_id: int) -> bool:
+        return not self._allowed_user_ids or sender_id in self._allowed_user_ids
+
+
+def _content(words: Words, unsupported: str) -> tuple[Kind, str, str]:
+    """Return kind, text and command; "/ask" with words is just the words."""
+    if words.command and not (words.command == ASK and words.text):
+        return "command", words.text, words.command
+    if unsupported:
+        return "unsupported", unsupported, ""
+    return "text", words.text, ""
+
+
+def _unsupported_kind(message: telegram.Message) -> str:
+    """Return the name of what somebody sent without words, "" for a service message."""
+    if RICH_MESSAGE in message.api_kwargs:
+        return RICH_MESSAGE
+    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind)), "")
+
+
+def _topic_id(message: telegram.Message) -> int:
+    """Return the topic; a plain thread of replies has a thread id as well and is none."""
+    thread_id = message.message_thread_id
+    if not message.is_topic_message or thread_id is None or thread_id == _GENERAL_TOPIC:
+        return 0
+    return thread_id

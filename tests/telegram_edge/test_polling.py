@@ -1,0 +1,172 @@
+"""Polling: nothing is confirmed that was not taken, and nothing stops it but its owner."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bot.telegram.client import TelegramClient
+from bot.telegram.errors import NotTaken, UnreadableUpdate
+from bot.telegram.health import TelegramHealth
+from bot.telegram.polling import Poller
+from tests.telegram_edge.doubles import Mailbox, Pauses, ScriptedLease
+from tests.telegram_edge.scripted_api import DONE, TOKEN, Act, ScriptedApi, ok, refusal
+
+WEBHOOK_DELETED = DONE
+
+
+def updates(*ids: int) -> Act:
+    return ok([{"update_id": update_id} for update_id in ids])
+
+
+@asynccontextmanager
+async def running(poller: Poller) -> AsyncIterator[None]:
+    task = asyncio.create_task(poller.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def offsets(api: ScriptedApi) -> list[str | None]:
+    return [call.parameters.get("offset") for call in api.named("getUpdates")]
+
+
+async def test_updates_are_taken_in_order_and_confirmed_by_the_next_poll(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(5, 6), updates(7), "hang")
+    mailbox = Mailbox()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6, 7]
+    assert offsets(api) == [None, "7", "8"]
+    assert (health.last_poll_at, health.last_update_at) == (1_000.0, 1_000.0)
+
+
+async def test_a_webhook_set_earlier_is_deleted_once_and_what_waits_is_kept(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(5), "hang")
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    (deleted,) = api.named("deleteWebhook")
+    assert deleted.parameters == {"drop_pending_updates": "false"}
+
+
+async def test_after_an_empty_poll_no_offset_is_named_since_numbers_may_begin_anew(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(500), updates(), updates(3), "hang")
+    mailbox = Mailbox()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert mailbox.ids == [500, 3]
+    assert offsets(api) == [None, "501", None, "4"]
+
+
+@pytest.mark.parametrize("failure", [NotTaken(), RuntimeError("a mistake of ours")])
+async def test_the_offset_never_passes_an_update_that_was_not_taken(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth, failure: Exception
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(5, 6), updates(5, 6), "hang")
+    mailbox, pauses = Mailbox(failure), Pauses()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6]
+    assert offsets(api) == [None, None, "7"]
+    assert len(pauses.taken_s) == 1
+
+
+async def test_an_unreadable_update_is_counted_and_left_behind(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(5, 6), "hang")
+    mailbox = Mailbox(UnreadableUpdate(5))
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert (mailbox.ids, offsets(api)) == ([6], [None, "7"])
+    assert health.unreadable_updates == 1
+
+
+async def test_conflicts_and_outages_are_waited_out_ever_longer(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    conflict = refusal(409, "Conflict: terminated by other getUpdates request")
+    api.script(WEBHOOK_DELETED, conflict, "cut", refusal(502, "Bad Gateway"), updates(5), "hang")
+    mailbox, pauses = Mailbox(), Pauses()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5]
+    bounds = [(0.25, 0.5), (0.5, 1.0), (1.0, 2.0)]
+    assert all(
+        least <= pause <= most for pause, (least, most) in zip(pauses.taken_s, bounds, strict=True)
+    )
+    assert health.last_error == ""
+
+
+async def test_health_names_the_trouble_while_it_lasts(health: TelegramHealth) -> None:
+    client = TelegramClient(TOKEN, "http://127.0.0.1:1")
+    waiting = asyncio.Event()
+
+    async def wait_for_ever(_: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    poller = Poller(client, Mailbox().accept, ScriptedLease(), health, pause=wait_for_ever)
+    async with running(poller):
+        await waiting.wait()
+    assert health.last_error == "Unreachable"
+    await client.close()
+
+
+async def test_a_flood_is_waited_out_in_full(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(429, "Too Many Requests", retry_after=9), WEBHOOK_DELETED, "hang")
+    pauses = Pauses()
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert pauses.taken_s[0] > 9
+
+
+async def test_without_the_lease_telegram_is_not_asked(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, "hang")
+    pauses = Pauses()
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(refusals=2), health, pause=pauses)
+    ):
+        await api.hanging.wait()
+    assert pauses.taken_s == [5.0, 5.0]
+    assert not health.standby
+    assert len(api.calls) == 2
+
+
+async def test_stopping_breaks_off_the_poll_and_gives_the_lease_back(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, "hang")
+    lease = ScriptedLease()
+    async with running(Poller(client, Mailbox().accept, lease, health)):
+        await api.hanging.wait()
+    await api.abandoned.wait()
+    assert lease.released.is_set()
+
+
+async def test_stopping_while_an_update_is_being_taken_leaves_it_with_telegram(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK_DELETED, updates(5))
+    taking = asyncio.Event()
+
+    async def accept(_: object) -> None:
+        taking.set()
+        await asyncio.Event().wait()
+
+    async with running(Poller(client, accept, ScriptedLease(), health)):
+        await taking.wait()
+    assert offsets(api) == [None]
