@@ -1,0 +1,140 @@
+"""What can go wrong between the bot and Telegram, ordered in advance by tests.
+
+A fault stands in front of a call: it may refuse it, delay it, lose it, or lose its answer only.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from bot.playground.bot_api.calls import Answer, Call
+from bot.playground.bot_api.chats import Chat
+from bot.playground.bot_api.errors import ApiError, FloodError
+
+CarryOut = Callable[[], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class FloodWait:
+    """429: the call is not carried out."""
+
+    retry_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Any other refusal, in Telegram's words: `Refuse(400, "Bad Request: …")`."""
+
+    status: int
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerError:
+    """Trouble on Telegram's side: the call is not carried out."""
+
+    status: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Silence for so long, then the connection breaks; the call is never carried out."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowAnswer:
+    """The call is carried out at once, its answer comes late: a client may have given up."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DropConnection:
+    """The connection breaks before the call is carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentThenDrop:
+    """The call is carried out, and the connection breaks before the answer."""
+
+
+Fault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection | SentThenDrop
+
+
+async def strike(fault: Fault, carry_out: CarryOut) -> Answer | None:
+    """Return what the client gets instead of a plain answer; None cuts its connection."""
+    match fault:
+        case FloodWait(retry_after_s):
+            return Answer.refusing(FloodError(retry_after_s))
+        case Refuse(status, description):
+            return Answer.refusing(ApiError(status, description))
+        case ServerError(status):
+            return Answer.refusing(ApiError(status, HTTPStatus(status).phrase))
+        case SlowAnswer(seconds):
+            answer = await carry_out()
+            await asyncio.sleep(seconds)
+            return answer
+        case SentThenDrop():
+            await carry_out()
+        case Hang(seconds):
+            await asyncio.sleep(seconds)
+        case DropConnection():
+            pass
+    return None
+
+
+@dataclass(slots=True)
+class Rule:
+    """Which calls a fault strikes, and how many of them are left; None is all."""
+
+    fault: Fault
+    method: str
+    chat_id: int | None
+    text: str
+    left: int | None
+
+    def fits(self, call: Call) -> bool:
+        """Whether this call is one of those meant."""
+        return (
+            self.left != 0
+            and self.method.lower() in ("", call.method.lower())
+            and self.chat_id in (None, call.chat_id)
+            and self.text in call.text
+        )
+
+
+class Faults:
+    """The faults to come; of several rules that fit a call the oldest strikes."""
+
+    def __init__(self) -> None:
+        self._rules: list[Rule] = []
+
+    def add(
+        self,
+        fault: Fault,
+        *,
+        method: str = "",
+        chat: Chat | None = None,
+        text: str = "",
+        times: int | None = 1,
+    ) -> Rule:
+        """Let `fault` strike the next `times` calls of `method` to `chat` that contain `text`."""
+        rule = Rule(fault, method, chat.id if chat else None, text, times)
+        self._rules.append(rule)
+        return rule
+
+    def clear(self) -> None:
+        """Let everything go well again."""
+        self._rules.clear()
+
+    def next_for(self, call: Call) -> Fault | None:
+        """Return the fault that strikes this call, and count it."""
+        rule = next((rule for rule in self._rules if rule.fits(call)), None)
+        if rule is None:
+            return None
+        if rule.left is not None:
+            rule.left -= 1
+        return rule.fault

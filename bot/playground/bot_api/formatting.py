@@ -1,0 +1,172 @@
+"""Text with entities: what Telegram refuses, mends and finds by itself.
+
+Offsets and lengths count UTF-16 units. Markup (`parse_mode`) is not read here: the bot sends
+entities.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import accumulate
+
+from bot.playground.bot_api.errors import BadRequestError, while_reading
+from bot.playground.bot_api.parameters import Fields, Parameters, fields_of
+from bot.playground.bot_api.values import Entity, FormattedText, User
+
+MAX_TEXT_UTF16 = 4096
+MAX_CAPTION_UTF16 = 1024
+_MAX_ENTITIES = 100
+_MAX_POSITION = 1_000_000
+_WHITESPACE = " \n"
+_STYLES = {
+    "blockquote",
+    "bold",
+    "code",
+    "custom_emoji",
+    "expandable_blockquote",
+    "italic",
+    "pre",
+    "spoiler",
+    "strikethrough",
+    "text_link",
+    "text_mention",
+    "underline",
+}
+# Telegram finds these by itself and ignores what a bot says of them.
+_FOUND = {
+    "bank_card_number",
+    "bot_command",
+    "cashtag",
+    "email",
+    "hashtag",
+    "mention",
+    "phone_number",
+    "url",
+}
+_MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
+_COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
+
+
+def utf16_length(text: str) -> int:
+    """Return how many UTF-16 units `text` has; half a surrogate pair counts as one."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def entity_text(text: str, entity: Entity) -> str:
+    """Return what `entity` covers of `text`."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    covered = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
+    return covered.decode("utf-16-le", "surrogatepass")
+
+
+def find_entities(text: str) -> tuple[Entity, ...]:
+    """Return the mentions and commands in what a person wrote."""
+    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
+    found = [
+        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
+        for kind, pattern in kinds
+        for match in pattern.finditer(text)
+    ]
+    return tuple(sorted(found, key=lambda entity: entity.offset))
+
+
+def read_text(given: Parameters, users: Mapping[int, User], *, may_be_empty: bool) -> FormattedText:
+    """Return the `text` and `entities` of a call, or refuse them."""
+    if not may_be_empty and not given.text("text"):
+        raise BadRequestError("message text is empty")
+    text = _read(given, "text", "entities", users)
+    if not may_be_empty and not text.text:
+        raise BadRequestError("text must be non-empty")
+    # Telegram itself counts characters here and UTF-16 units elsewhere: the stricter reading.
+    if utf16_length(text.text) > MAX_TEXT_UTF16:
+        raise BadRequestError("message is too long")
+    return text
+
+
+def read_caption(given: Parameters, users: Mapping[int, User]) -> FormattedText:
+    """Return the `caption` and `caption_entities` of a call, or refuse them."""
+    caption = _read(given, "caption", "caption_entities", users)
+    if utf16_length(caption.text) > MAX_CAPTION_UTF16:
+        raise BadRequestError("message caption is too long")
+    return caption
+
+
+def _read(given: Parameters, text: str, entities: str, users: Mapping[int, User]) -> FormattedText:
+    if given.text("parse_mode"):
+        raise BadRequestError(
+            "can't parse entities: send them as entities, markup is not read here"
+        )
+    values = given.array(entities, "MessageEntity") or []
+    with while_reading("MessageEntity"):
+        read = [_entity(fields_of(value, "expected an Object"), users) for value in values]
+    return _trimmed(given.text(text), _checked(given.text(text), filter(None, read)))
+
+
+def _entity(fields: Fields, users: Mapping[int, User]) -> Entity | None:
+    offset, length = fields.required_integer("offset"), fields.required_integer("length")
+    kind = fields.required_text("type")
+    if kind in _FOUND:
+        return None
+    if kind not in _STYLES:
+        raise BadRequestError("unsupported type specified")
+    user = None
+    if kind == "text_mention":
+        user = users.get(fields.fields("user").required_integer("id"))
+        if user is None:
+            return None
+    return Entity(
+        kind,
+        offset,
+        length,
+        url=fields.required_text("url") if kind == "text_link" else "",
+        language=fields.text("language") if kind == "pre" else "",
+        custom_emoji_id=fields.required_text("custom_emoji_id") if kind == "custom_emoji" else "",
+        user=user,
+    )
+
+
+def _checked(text: str, entities: Iterable[Entity]) -> list[Entity]:
+    """Return the entities that count, sorted; refuse those which point nowhere."""
+    bounds = [0, *accumulate(1 + (character > "\uffff") for character in text)]
+    kept = []
+    for entity in entities:
+        if not 0 <= entity.offset <= _MAX_POSITION:
+            raise BadRequestError(f"receive an entity with incorrect offset {entity.offset}")
+        if not 0 <= entity.length <= _MAX_POSITION:
+            raise BadRequestError(f"receive an entity with incorrect length {entity.length}")
+        if entity.length:
+            _check_bounds(entity, bounds)
+            kept.append(entity)
+    kept.sort(key=lambda entity: (entity.offset, -entity.length))
+    return kept[:_MAX_ENTITIES]
+
+
+def _check_bounds(entity: Entity, bounds: list[int]) -> None:
+    begin, end = entity.offset, entity.offset + entity.length
+    if begin > bounds[-1]:
+        raise BadRequestError(f"entity begins after the end of the text at UTF-16 offset {begin}")
+    if begin not in bounds:
+        raise BadRequestError("entity begins in a middle of a UTF-16 symbol")
+    where = f"entity beginning at UTF-16 offset {begin}"
+    if end > bounds[-1]:
+        raise BadRequestError(f"{where} ends after the end of the text at UTF-16 offset {end}")
+    if end not in bounds:
+        raise BadRequestError(f"{where} ends in a middle of a UTF-16 symbol")
+
+
+def _trimmed(text: str, entities: list[Entity]) -> FormattedText:
+    """Cut whitespace off both ends, at the front only up to the first entity."""
+    text = text.rstrip(_WHITESPACE)
+    end = utf16_length(text)
+    inside = [entity for entity in entities if entity.offset < end]
+    blanks = len(text) - len(text.lstrip(_WHITESPACE))
+    start = min([blanks, *(entity.offset for entity in inside)])
+    moved = [
+        replace(
+            entity,
+            offset=entity.offset - start,
+            length=min(entity.length, end - entity.offset),
+        )
+        for entity in inside
+    ]
+    return FormattedText(text[start:], tuple(moved))

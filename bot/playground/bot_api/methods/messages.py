@@ -1,0 +1,208 @@
+"""Sending, editing and deleting messages, and what goes with them."""
+
+from dataclasses import replace
+
+from bot.playground.bot_api.chats import Chat, Message
+from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.formatting import read_caption, read_text
+from bot.playground.bot_api.keyboards import read_keyboard
+from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.shapes import file_shape, message_shape
+from bot.playground.bot_api.values import Media, StoredFile
+from bot.playground.bot_api.world import World
+
+_MAX_ANSWER_LENGTH = 200
+_MAX_DOWNLOAD_BYTES = 20 * 2**20
+_DELETABLE_S = 48 * 60 * 60
+_GENERAL_TOPIC = 1
+_ACTIONS = {
+    "choose_sticker",
+    "find_location",
+    "record_video",
+    "record_video_note",
+    "record_voice",
+    "typing",
+    "upload_document",
+    "upload_photo",
+    "upload_video",
+    "upload_video_note",
+    "upload_voice",
+}
+
+
+async def send_message(world: World, given: Parameters) -> object:
+    """Say something."""
+    text = read_text(given, world.users, may_be_empty=False)
+    message = _addressed(world, given)
+    return await _send(world, replace(message, text=text.text, entities=text.entities))
+
+
+async def send_document(world: World, given: Parameters) -> object:
+    """Send a file, uploaded or known by its id."""
+    caption = read_caption(given, world.users)
+    message = _addressed(world, given)
+    media = Media("document", _document(world, given))
+    return await _send(
+        world, replace(message, media=media, text=caption.text, entities=caption.entities)
+    )
+
+
+async def send_message_draft(world: World, given: Parameters) -> object:
+    """Show a person what is being written; only private chats have that."""
+    text = read_text(given, world.users, may_be_empty=True)
+    chat = world.open_chat(given.text("chat_id"))
+    draft_id = given.integer("draft_id")
+    if chat.kind != "private":
+        raise BadRequestError("TEXTDRAFT_PEER_INVALID")
+    if not draft_id:
+        raise BadRequestError("RANDOM_ID_INVALID")
+    chat.show_draft(draft_id, text)
+    await world.account.changes.tell()
+    return True
+
+
+async def send_chat_action(world: World, given: Parameters) -> object:
+    """Show that the bot is busy."""
+    if given.text("action").lower() not in _ACTIONS:
+        raise BadRequestError("wrong parameter action in request")
+    chat = world.open_chat(given.text("chat_id"))
+    if given.integer("message_thread_id") != _GENERAL_TOPIC:
+        _topic_id(chat, given)
+    chat.show_typing()
+    await world.account.changes.tell()
+    return True
+
+
+async def edit_message_text(world: World, given: Parameters) -> object:
+    """Change what one of the bot's messages says, and its buttons."""
+    text = read_text(given, world.users, may_be_empty=False)
+    keyboard = read_keyboard(given)
+    message = _own_message(world, given)
+    if message.media:
+        raise BadRequestError("there is no text in the message to edit")
+    edited = replace(message, text=text.text, entities=text.entities, keyboard=keyboard)
+    return await _change(world, message, edited)
+
+
+async def edit_message_reply_markup(world: World, given: Parameters) -> object:
+    """Change the buttons under one of the bot's messages."""
+    keyboard = read_keyboard(given)
+    message = _own_message(world, given)
+    return await _change(world, message, replace(message, keyboard=keyboard))
+
+
+async def delete_message(world: World, given: Parameters) -> object:
+    """Take a message away, as far as the bot may: its own, or others' as their host."""
+    chat = world.open_chat(given.text("chat_id"))
+    message = _message(chat, given, "message to delete")
+    bot = world.account.bot
+    if message.sender != bot and chat.kind != "private" and not chat.members[bot.id].is_admin:
+        raise BadRequestError("message can't be deleted")
+    if world.account.now() - message.sent_at >= _DELETABLE_S:
+        raise BadRequestError("message can't be deleted for everyone")
+    chat.remove(message)
+    await world.account.changes.tell()
+    return True
+
+
+async def answer_callback_query(world: World, given: Parameters) -> object:
+    """Answer a pressed button, once."""
+    press = world.presses.get(given.text("callback_query_id"))
+    if press is None or press.answer is not None:
+        raise BadRequestError(
+            "query is too old and response timeout expired or query ID is invalid"
+        )
+    if len(given.text("text")) > _MAX_ANSWER_LENGTH:
+        raise BadRequestError("MESSAGE_TOO_LONG")
+    press.answer, press.is_alert = given.text("text"), given.flag("show_alert")
+    await world.account.changes.tell()
+    return True
+
+
+async def get_file(world: World, given: Parameters) -> object:
+    """Return where a file can be fetched."""
+    file = world.files.get(given.text("file_id"))
+    if file is None:
+        raise BadRequestError("invalid file_id")
+    if len(file.content) > _MAX_DOWNLOAD_BYTES:
+        raise BadRequestError("file is too big")
+    return file_shape(file)
+
+
+def _addressed(world: World, given: Parameters) -> Message:
+    """Return a message of the bot's with everything but its content."""
+    keyboard = read_keyboard(given)
+    chat = world.open_chat(given.text("chat_id"))
+    topic_id = _topic_id(chat, given)
+    replied = _replied(chat, given)
+    if replied and not topic_id:
+        topic_id = replied.topic_id
+    bot = world.account.bot
+    return Message(chat, bot, keyboard=keyboard, topic_id=topic_id, reply_to=replied)
+
+
+def _topic_id(chat: Chat, given: Parameters) -> int:
+    """Return the topic asked for; where there are no topics a thread id means nothing."""
+    topic_id = given.integer("message_thread_id")
+    if not topic_id or not (chat.is_forum or chat.kind == "private"):
+        return 0
+    if topic_id not in chat.topics:  # neither is General, which has no id when one sends
+        raise BadRequestError("message thread not found")
+    return topic_id
+
+
+def _replied(chat: Chat, given: Parameters) -> Message | None:
+    reply = given.fields("reply_parameters", "reply parameters")
+    if reply is None or not reply.values:
+        return None
+    message_id = reply.required_integer("message_id")
+    elsewhere = reply.text("chat_id") not in ("", str(chat.id))
+    replied = None if elsewhere else chat.message(message_id)
+    if replied is None and not reply.flag("allow_sending_without_reply"):
+        raise BadRequestError("message to be replied not found")
+    return replied
+
+
+def _document(world: World, given: Parameters) -> StoredFile:
+    upload = given.upload("document")
+    if upload:
+        return world.store(upload)
+    file_id = given.text("document")
+    if not file_id:
+        raise BadRequestError("there is no document in the request")
+    if file_id not in world.files:
+        raise BadRequestError("wrong file identifier/HTTP URL specified")
+    return world.files[file_id]
+
+
+async def _send(world: World, message: Message) -> object:
+    sent = message.chat.add(message)
+    await world.account.changes.tell()
+    return message_shape(sent)
+
+
+def _message(chat: Chat, given: Parameters, what: str) -> Message:
+    message = chat.message(given.integer("message_id"))
+    if message is None:
+        raise BadRequestError(f"{what} not found")
+    return message
+
+
+def _own_message(world: World, given: Parameters) -> Message:
+    chat = world.open_chat(given.text("chat_id"))
+    message = _message(chat, given, "message to edit")
+    if message.sender != world.account.bot:
+        raise BadRequestError("message can't be edited")
+    return message
+
+
+async def _change(world: World, message: Message, edited: Message) -> object:
+    if edited == message:
+        raise BadRequestError(
+            "message is not modified: specified new message content and reply markup are exactly "
+            "the same as a current content and reply markup of the message"
+        )
+    edited = replace(edited, edited_at=world.account.now())
+    edited.chat.change(edited)
+    await world.account.changes.tell()
+    return message_shape(edited)

@@ -1,0 +1,119 @@
+"""How the bot learns what happened: by polling, or by a webhook."""
+
+import contextlib
+import re
+from urllib.parse import urlsplit
+
+from bot.playground.bot_api.errors import BadRequestError, ConflictError
+from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.shapes import Shape
+from bot.playground.bot_api.updates import Updates, Webhook
+from bot.playground.bot_api.world import World
+
+_MAX_BATCH = 100
+_MAX_WAIT_S = 50
+_DEFAULT_CONNECTIONS = 40
+_MAX_CONNECTIONS = 100
+_MAX_SECRET_LENGTH = 256
+_SECRET = re.compile(r"[A-Za-z0-9_-]*")
+_LOOPBACK = ("127.0.0.1", "localhost")
+
+
+async def get_updates(world: World, given: Parameters) -> object:
+    """Return what waits; with a timeout, wait for something. The newest poll ends an older one."""
+    updates = world.updates
+    if updates.webhook:
+        raise ConflictError(
+            "can't use getUpdates method while webhook is active; "
+            "use deleteWebhook to delete the webhook first"
+        )
+    updates.allow(_allowed_updates(given))
+    updates.confirm(given.integer("offset"))
+    limit = _clamped(given.integer("limit", _MAX_BATCH), 1, _MAX_BATCH)
+    timeout_s = _clamped(given.integer("timeout"), 0, _MAX_WAIT_S)
+    if timeout_s and not updates.due():
+        await _wait(world, updates, timeout_s)
+    return [update.shape() for update in updates.hand_out(limit)]
+
+
+async def set_webhook(world: World, given: Parameters) -> object:
+    """Have updates posted to a URL on this machine; an empty URL ends that."""
+    url, secret = given.text("url"), given.text("secret_token")
+    if not url:
+        return await delete_webhook(world, given)
+    _check_url(url)
+    if len(secret) > _MAX_SECRET_LENGTH:
+        raise BadRequestError("secret token is too long")
+    if not _SECRET.fullmatch(secret):
+        raise BadRequestError("secret token contains unallowed characters")
+    asked = given.integer("max_connections", _DEFAULT_CONNECTIONS)
+    webhook = Webhook.to(url, secret, _clamped(asked, 1, _MAX_CONNECTIONS))
+    world.updates.allow(_allowed_updates(given))
+    await world.updates.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
+    return True
+
+
+async def delete_webhook(world: World, given: Parameters) -> object:
+    """Let updates be polled."""
+    await world.updates.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
+    return True
+
+
+async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    """Tell how the deliveries go."""
+    updates = world.updates
+    shape: Shape = {
+        "url": updates.webhook.url if updates.webhook else "",
+        "has_custom_certificate": False,
+        "pending_update_count": updates.pending_count,
+    }
+    if updates.last_error:
+        shape["last_error_date"], shape["last_error_message"] = updates.last_error
+    if updates.webhook:
+        shape["max_connections"] = updates.webhook.max_connections
+        shape["ip_address"] = "127.0.0.1"
+    if updates.allowed is not None:
+        shape["allowed_updates"] = updates.allowed
+    return shape
+
+
+async def _wait(world: World, updates: Updates, timeout_s: int) -> None:
+    poll = updates.begin_poll()
+    await world.account.changes.tell()
+    with contextlib.suppress(TimeoutError):
+        await world.account.changes.until(
+            lambda: updates.due() or not updates.is_polled_by(poll), timeout_s
+        )
+    if updates.webhook:
+        raise ConflictError("terminated by setWebhook request")
+    if not updates.is_polled_by(poll):
+        raise ConflictError(
+            "terminated by other getUpdates request; "
+            "make sure that only one bot instance is running"
+        )
+
+
+def _allowed_updates(given: Parameters) -> list[str] | None:
+    """Return the kinds asked for; None, as for anything unreadable, means as before."""
+    try:
+        kinds = given.array("allowed_updates", "String")
+    except BadRequestError:
+        return None
+    if kinds is None or not all(isinstance(kind, str) for kind in kinds):
+        return None
+    return [str(kind) for kind in kinds]
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise BadRequestError("invalid webhook URL specified") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadRequestError("invalid webhook URL specified")
+    if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
+        raise BadRequestError("bad webhook: only http to this machine is reachable from here")
+
+
+def _clamped(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))

@@ -1,0 +1,256 @@
+"""The JSON bodies of requests: read strictly into typed values, refused in api.openai.com's words.
+
+Only what one field can say about itself; what messages, tools and parameters must be to each other
+is `rules`' business.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bot.model.values import PromptMessage, ToolDefinition
+from bot.playground.model_api.errors import ApiError, bad_request
+from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest
+from bot.playground.model_api.schemas import schema_complaint
+from memory.steps import ToolCall
+
+# Parameters that we let pass unread
+_PASSED = frozenset(
+    """
+    audio frequency_penalty logit_bias logprobs metadata modalities n parallel_tool_calls prediction
+    presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort safety_identifier seed
+    service_tier stop store top_logprobs user verbosity web_search_options
+    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+)
+_Name = Annotated[str, Field(max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")]
+_PARSE = "We could not parse the JSON body of your request."
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Part(_Wire):
+    model_config = ConfigDict(extra="allow")
+    type: str
+    text: str = ""
+
+
+class _Function(_Wire):
+    name: str
+    arguments: str
+
+
+class _ToolCall(_Wire):
+    id: str
+    type: Literal["function"]
+    function: _Function
+
+
+class _Message(_Wire):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
+    name: Annotated[str, Field(max_length=64, pattern=r"^[^\s<|\\/>]+$")] | None = None
+    refusal: str | None = None
+    tool_calls: Annotated[list[_ToolCall], Field(min_length=1)] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class _Definition(_Wire):
+    name: _Name
+    description: str = ""
+    parameters: dict[str, object] = Field(default={"type": "object"})
+    strict: bool | None = None
+
+
+class _Tool(_Wire):
+    type: Literal["function"]
+    function: _Definition
+
+
+class _ChosenName(_Wire):
+    name: str
+
+
+class _ChosenTool(_Wire):
+    type: Literal["function"]
+    function: _ChosenName
+
+
+class _OutputSchema(_Wire):
+    name: _Name
+    description: str | None = None
+    schema_: Annotated[dict[str, object], Field(alias="schema")]
+    strict: bool | None = None
+
+
+class _ResponseFormat(_Wire):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: _OutputSchema | None = None
+
+
+class _StreamOptions(_Wire):
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class _Chat(_Wire):
+    model_config = ConfigDict(extra="allow")
+    model: Annotated[str, Field(min_length=1)]
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    tools: Annotated[list[_Tool], Field(min_length=1, max_length=128)] | None = None
+    tool_choice: Literal["none", "auto", "required"] | _ChosenTool | None = None
+    response_format: _ResponseFormat | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
+class _Embeddings(_Wire):
+    model: Annotated[str, Field(min_length=1)]
+    input: str | list[str]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1, le=3072)] | None = None
+    user: str | None = None
+
+
+def read_chat(body: bytes) -> ChatRequest:
+    """Return the request in `body`; raise `ApiError` for what the wire format forbids."""
+    raw = _parsed(body)
+    read = _validated(_Chat, raw)
+    for name in read.model_extra or ():
+        if name not in _PASSED:
+            raise bad_request(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
+    if read.response_format:
+        _check_output(read.response_format)
+    choice = read.tool_choice or "auto"
+    return ChatRequest(
+        model=read.model,
+        messages=tuple(_message(at, message) for at, message in enumerate(read.messages)),
+        tools=tuple(_tool(at, tool.function) for at, tool in enumerate(read.tools or ())),
+        tool_choice=choice if isinstance(choice, str) else choice.function.name,
+        response_format=read.response_format.type if read.response_format else "text",
+        stream=bool(read.stream),
+        include_usage=bool(read.stream_options and read.stream_options.include_usage),
+        raw=raw,
+    )
+
+
+def read_embeddings(body: bytes) -> EmbeddingsRequest:
+    """Return the request in `body`; raise `ApiError` for what the wire format forbids."""
+    raw = _parsed(body)
+    read = _validated(_Embeddings, raw)
+    return EmbeddingsRequest(
+        model=read.model,
+        texts=(read.input,) if isinstance(read.input, str) else tuple(read.input),
+        encoding_format=read.encoding_format,
+        dimensions=read.dimensions or 0,
+        raw=raw,
+    )
+
+
+def _message(at: int, message: _Message) -> PromptMessage:
+    if message.content is None and not (message.role == "assistant" and message.tool_calls):
+        raise bad_request(
+            "Invalid value for 'content': expected a string, got null.", f"messages[{at}].content"
+        )
+    return PromptMessage(
+        role="system" if message.role == "developer" else message.role,
+        content=message.text,
+        tool_calls=tuple(
+            ToolCall(call.id, call.function.name, call.function.arguments)
+            for call in message.tool_calls or ()
+        ),
+        tool_call_id=message.tool_call_id or "",
+    )
+
+
+def _tool(at: int, definition: _Definition) -> ToolDefinition:
+    complaint = schema_complaint(definition.parameters, strict=bool(definition.strict))
+    if complaint:
+        raise bad_request(
+            f"Invalid schema for function '{definition.name}': {complaint}",
+            f"tools[{at}].function.parameters",
+            "invalid_function_parameters",
+        )
+    return ToolDefinition(definition.name, definition.description, definition.parameters)
+
+
+def _check_output(output: _ResponseFormat) -> None:
+    wanted = output.json_schema
+    if output.type != "json_schema" or not (wanted and wanted.strict):
+        return
+    complaint = schema_complaint(wanted.schema_, strict=True)
+    if complaint:
+        raise bad_request(
+            f"Invalid schema for response_format '{wanted.name}': {complaint}", "response_format"
+        )
+
+
+def _parsed(body: bytes) -> dict[str, object]:
+    try:
+        raw = orjson.loads(body)  # which refuses lone surrogates, as a strict server does
+    except orjson.JSONDecodeError:
+        raise bad_request(_PARSE) from None
+    if not isinstance(raw, dict):
+        raise bad_request(_PARSE)
+    return raw
+
+
+_Body = TypeVar("_Body", bound=_Wire)
+
+
+def _validated(body: type[_Body], raw: dict[str, object]) -> _Body:
+    try:
+        return body.model_validate(raw)
+    except ValidationError as error:
+        raise _refusal(error) from None
+
+
+def _refusal(error: ValidationError) -> ApiError:
+    """Say the first thing that is wrong in the words of api.openai.com."""
+    first = error.errors(include_url=False)[0]
+    param = _param(first["loc"])
+    match first["type"]:
+        case "missing":
+            message, code = f"Missing required parameter: '{param}'.", "missing_required_parameter"
+        case "extra_forbidden":
+            message, code = f"Unknown parameter: '{param}'.", "unknown_parameter"
+        case "literal_error":
+            expected = first["ctx"]["expected"]
+            message = f"Invalid value: '{first['input']}'. Supported values are: {expected}."
+            code = "invalid_value"
+        case "too_short":
+            message, code = f"Invalid '{param}': empty array.", "empty_array"
+        case "too_long":
+            message, code = f"Invalid '{param}': array too long.", "array_above_max_length"
+        case "string_too_long":
+            message, code = f"Invalid '{param}': string too long.", "string_above_max_length"
+        case "string_pattern_mismatch":
+            pattern = first["ctx"]["pattern"]
+            message = f"Invalid '{param}': string does not match pattern '{pattern}'."
+            code = "invalid_value"
+        case _:
+            message, code = f"Invalid value for '{param}': {first['msg']}.", "invalid_type"
+    return bad_request(message, param, code)
+
+
+def _param(loc: tuple[int | str, ...]) -> str:
+    """Spell a place as `messages[0].role`, leaving out the branches of unions."""
+    spelled = ""
+    for part in loc:
+        if isinstance(part, int):
+            spelled += f"[{part}]"
+        elif part.isidentifier() and not part.startswith("_") and part not in ("str", "int"):
+            spelled += f".{part}" if spelled else part
+    return spelled

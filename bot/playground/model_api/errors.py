@@ -1,0 +1,65 @@
+"""The errors that api.openai.com answers with, in its own words where they are known.
+
+ApiError    any answer that is not 200
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from starlette.responses import JSONResponse
+
+
+@dataclass(eq=False)
+class ApiError(Exception):
+    """Raised when a request is refused; added to `Faults` it refuses a good one."""
+
+    status: int
+    message: str
+    kind: str = "invalid_request_error"
+    param: str = ""
+    code: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the body, which is also how an error stands inside of a stream."""
+        error = {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param or None,
+            "code": self.code or None,
+        }
+        return {"error": error}
+
+    def response(self) -> JSONResponse:
+        """Return what goes over the wire."""
+        return JSONResponse(self.as_json(), self.status, headers=self.headers)
+
+
+def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
+    """Return the 400 that names the parameter at fault."""
+    return ApiError(400, message, param=param, code=code)
+
+
+def wrong_key(key: str) -> ApiError:
+    """Return the 401 for a missing or wrong key, which it quotes in part as the real one does."""
+    if not key:
+        return ApiError(401, "You didn't provide an API key.")
+    shown = f"{key[:3]}***{key[-3:]}" if len(key) > 8 else "***"
+    return ApiError(401, f"Incorrect API key provided: {shown}.", code="invalid_api_key")
+
+
+def rate_limited(retry_after_s: float = 1) -> ApiError:
+    """Return the 429 that says how long to wait."""
+    return ApiError(
+        429,
+        f"Rate limit reached for requests. Please try again in {retry_after_s:g}s.",
+        kind="requests",
+        code="rate_limit_exceeded",
+        headers={"retry-after": f"{retry_after_s:g}"},
+    )
+
+
+def server_error() -> ApiError:
+    """Return the 500 that stands for every trouble of theirs."""
+    message = "The server had an error while processing your request. Sorry about that!"
+    return ApiError(500, message, kind="server_error")

@@ -1,0 +1,75 @@
+"""What a client asked for, as typed values; how it stood on the wire is `bodies`' business."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bot.model.values import PromptMessage, ToolDefinition
+
+_MEMORY = re.compile(r"\s*<memory>(.*?)</memory>\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request for an answer.
+
+    `tool_choice` is `auto`, `none`, `required` or the name of a tool. `raw` is the whole JSON body.
+    """
+
+    model: str
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: str = "auto"
+    response_format: Literal["text", "json_object", "json_schema"] = "text"
+    stream: bool = False
+    include_usage: bool = False
+    raw: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def last_user_message(self) -> str:
+        """The last user message, with everything the client put into it; empty without one."""
+        said = [message.content for message in self.messages if message.role == "user"]
+        return said[-1] if said else ""
+
+    @property
+    def memory(self) -> str:
+        """The inside of the last user message's `<memory>` section; empty without one."""
+        found = _MEMORY.match(self.last_user_message)
+        return found[1].strip() if found else ""
+
+    @property
+    def asked(self) -> str:
+        """The person's words in the last user message, without its `<memory>` section."""
+        return _MEMORY.sub("", self.last_user_message, count=1)
+
+    @property
+    def usable_tools(self) -> frozenset[str]:
+        """The names of the tools that the answer may call."""
+        if self.tool_choice in ("auto", "required"):
+            return frozenset(tool.name for tool in self.tools)
+        return frozenset({self.tool_choice} - {"none"})
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingsRequest:
+    """A request for vectors; `dimensions` is 0 where the client leaves them to the server."""
+
+    model: str
+    texts: tuple[str, ...]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int = 0
+    raw: Mapping[str, object] = field(default_factory=dict)
+
+
+ApiRequest = ChatRequest | EmbeddingsRequest
+
+
+def is_chat(request: ApiRequest) -> bool:
+    """Tell a request for an answer from one for vectors."""
+    return isinstance(request, ChatRequest)
+
+
+def is_embeddings(request: ApiRequest) -> bool:
+    """Tell a request for vectors from one for an answer."""
+    return isinstance(request, EmbeddingsRequest)

@@ -1,0 +1,182 @@
+"""What a readable request must still obey: the real servers' refusals beyond single fields.
+
+`Dialect` says which server this one takes after. A request that passes here with strict templates
+passes on every OpenAI-compatible server that we know.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from operator import ne
+
+import orjson
+
+from bot.model.values import PromptMessage
+from bot.playground.model_api.errors import ApiError, bad_request
+from bot.playground.model_api.hashed_words import DIMENSIONS
+from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
+
+_OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts
+
+
+def quarter_of_bytes(text: str) -> int:
+    """Count tokens roughly, for servers that need no better."""
+    return len(text.encode()) // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What this server insists on and what it can do; 0 and empty mean that it does not care.
+
+    `models` are the names it serves, `unsupported` the parameters it refuses, `context_tokens` its
+    bound for a prompt and `embedding_tokens` for a single text, counted by `count_tokens`. With
+    `strict_templates` roles must alternate after one leading system message. `reads_arguments`:
+    the calls in a prompt must be valid JSON, as vLLM's templates want it.
+    """
+
+    api_key: str = ""
+    models: frozenset[str] = frozenset()
+    unsupported: frozenset[str] = frozenset()
+    strict_templates: bool = True
+    reads_arguments: bool = False
+    context_tokens: int = 0
+    embedding_tokens: int = 8192
+    count_tokens: Callable[[str], int] = quarter_of_bytes
+    dimensions: int = DIMENSIONS
+    honours_dimensions: bool = True
+
+
+def check_request(request: ApiRequest, dialect: Dialect) -> int:
+    """Return the tokens of a request's prompt; raise `ApiError` when `dialect` forbids it."""
+    if dialect.models and request.model not in dialect.models:
+        message = f"The model `{request.model}` does not exist or you do not have access to it."
+        raise ApiError(404, message, code="model_not_found")
+    for name in request.raw:
+        if name in dialect.unsupported:
+            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            raise bad_request(message, name, "unsupported_parameter")
+    if isinstance(request, EmbeddingsRequest):
+        return _check_texts(request.texts, dialect)
+    return _check_chat(request, dialect)
+
+
+def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
+    if not texts or not all(texts) or len(texts) > 2048:
+        raise bad_request("'$.input' is invalid. Please check the API reference.")
+    tokens = [dialect.count_tokens(text) for text in texts]
+    if dialect.embedding_tokens and max(tokens) > dialect.embedding_tokens:
+        raise bad_request(
+            f"This model's maximum context length is {dialect.embedding_tokens} tokens, however "
+            f"you requested {max(tokens)} tokens. Please reduce your prompt."
+        )
+    return sum(tokens)
+
+
+def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
+    _check_parameters(chat)
+    _check_tool_results(chat.messages)
+    if dialect.strict_templates:
+        _check_template(chat.messages)
+    if dialect.reads_arguments:
+        _check_arguments(chat.messages)
+    tokens = _prompt_tokens(chat, dialect.count_tokens)
+    if dialect.context_tokens and tokens > dialect.context_tokens:
+        raise bad_request(
+            f"This model's maximum context length is {dialect.context_tokens} tokens. However, "
+            f"your messages resulted in {tokens} tokens. Please reduce the length of the messages.",
+            "messages",
+            "context_length_exceeded",
+        )
+    return tokens
+
+
+def _check_parameters(chat: ChatRequest) -> None:
+    names = [tool.name for tool in chat.tools]
+    if len(set(names)) < len(names):
+        raise bad_request("Tool names must be unique.", "tools")
+    for name in ("tool_choice", "parallel_tool_calls"):
+        if not names and chat.raw.get(name) is not None:
+            message = f"'{name}' is only allowed when 'tools' are specified."
+            raise bad_request(f"Invalid value for '{name}': {message}", name)
+    if chat.tool_choice not in ("auto", "none", "required", *names):
+        message = f"Tool choice '{chat.tool_choice}' not found in 'tools' parameter."
+        raise bad_request(message, "tool_choice")
+    if not chat.stream and chat.raw.get("stream_options") is not None:
+        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        raise bad_request(message, "stream_options")
+    if chat.response_format == "json_object" and not any(
+        "json" in message.content.lower() for message in chat.messages
+    ):
+        raise bad_request(
+            "'messages' must contain the word 'json' in some form, to use 'response_format' of "
+            "type 'json_object'.",
+            "messages",
+        )
+
+
+def _check_tool_results(messages: Sequence[PromptMessage]) -> None:
+    """Every call is answered once, right after the message that makes it; nothing else is."""
+    waiting: set[str] | None = None  # ids of the calls just made; None outside of such a run
+    for at, message in enumerate(messages):
+        if message.role != "tool":
+            _check_answered(waiting)
+            waiting = {call.id for call in message.tool_calls} or None
+        elif waiting is None:
+            raise bad_request(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
+                "message with 'tool_calls'.",
+                f"messages[{at}].role",
+            )
+        elif message.tool_call_id not in waiting:
+            raise bad_request(
+                f"Invalid parameter: 'tool_call_id' of '{message.tool_call_id}' not found in "
+                "'tool_calls' of previous message.",
+                f"messages[{at}].tool_call_id",
+            )
+        else:
+            waiting.remove(message.tool_call_id)
+    _check_answered(waiting)
+
+
+def _check_answered(waiting: Collection[str] | None) -> None:
+    if waiting:
+        raise bad_request(
+            "An assistant message with 'tool_calls' must be followed by tool messages responding "
+            "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
+            + ", ".join(sorted(waiting)),
+            "messages",
+        )
+
+
+def _check_template(messages: Sequence[PromptMessage]) -> None:
+    """Raise what the strictest chat templates do, among them those of Mistral, Gemma, Qwen."""
+    talk = messages[1:] if messages[0].role == "system" else messages
+    if any(message.role == "system" for message in talk):
+        raise bad_request("System message must be at the beginning.", "messages")
+    spoken = [message.role for message in talk if message.role != "tool" and not message.tool_calls]
+    if not spoken or any(map(ne, spoken, cycle(("user", "assistant")))):
+        raise bad_request(
+            "After the optional system message, conversation roles must alternate "
+            "user/assistant/user/assistant/...",
+            "messages",
+        )
+    if messages[-1].role == "assistant":
+        raise bad_request("Expected last role User or Tool but got assistant.", "messages")
+
+
+def _check_arguments(messages: Sequence[PromptMessage]) -> None:
+    for call in (call for message in messages for call in message.tool_calls):
+        try:
+            orjson.loads(call.arguments)
+        except orjson.JSONDecodeError as error:
+            raise bad_request(str(error), "messages") from None
+
+
+def _prompt_tokens(chat: ChatRequest, count: Callable[[str], int]) -> int:
+    """Count everything that the model would read, definitions of tools included."""
+    tokens = _OVERHEAD_TOKENS * (len(chat.messages) + 1)
+    for message in chat.messages:
+        tokens += count(message.role) + count(message.content)
+        tokens += sum(count(call.name) + count(call.arguments) for call in message.tool_calls)
+    definitions = ([tool.name, tool.description, dict(tool.parameters)] for tool in chat.tools)
+    return tokens + sum(count(orjson.dumps(definition).decode()) for definition in definitions)

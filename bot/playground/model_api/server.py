@@ -1,0 +1,191 @@
+"""A local server that speaks the OpenAI dialect over real HTTP.
+
+It serves the playground and the tests. Who plays the model is the `Responder`'s business; this
+refuses what api.openai.com refuses, breaks as `faults` say, and logs every request.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from secrets import compare_digest
+from typing import Self
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from bot.playground.loopback import LoopbackServer, drop_connection, until_disconnect
+from bot.playground.model_api.answers import (
+    Usage,
+    completion,
+    completion_tokens,
+    embeddings,
+    event,
+    models,
+    stream,
+)
+from bot.playground.model_api.bodies import read_chat, read_embeddings
+from bot.playground.model_api.calls import Call, CallLog
+from bot.playground.model_api.errors import ApiError, server_error, wrong_key
+from bot.playground.model_api.faults import Break, Fault, Faults, StreamBreak
+from bot.playground.model_api.replies import Responder
+from bot.playground.model_api.requests import ApiRequest
+from bot.playground.model_api.rules import Dialect, check_request
+
+_PAGE = "<!doctype html><title>Welcome</title><p>This is not the API that you are looking for."
+_MODELS = frozenset({"stand-in", "stand-in-embedding"})
+
+
+class ModelApiServer:
+    """Answers on 127.0.0.1 inside the running loop, from `start` to `stop`.
+
+    `dialect` and `responder` may be exchanged while it runs; `faults` is added to at any time.
+    """
+
+    def __init__(self, responder: Responder, port: int = 0, dialect: Dialect | None = None) -> None:
+        self.responder = responder
+        self.dialect = dialect or Dialect()
+        self.faults = Faults()
+        self.log = CallLog()
+        routes = [
+            Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
+            Route("/v1/models", self._models, methods=["GET"]),
+        ]
+        handlers = dict.fromkeys((ApiError, HTTPException), self._refused)
+        self._loopback = LoopbackServer(Starlette(routes=routes, exception_handlers=handlers), port)
+
+    @property
+    def url(self) -> str:
+        """Where the server is; `base_url` is what a client is configured with."""
+        return self._loopback.url
+
+    @property
+    def base_url(self) -> str:
+        """The value for `OPENAI_BASE_URL`."""
+        return f"{self.url}/v1"
+
+    async def start(self) -> None:
+        """Return when requests are answered; raise `OSError` when the port is taken."""
+        await self._loopback.start()
+
+    async def stop(self) -> None:
+        """Cut every connection, hanging answers included."""
+        await self._loopback.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def wait_for(
+        self, fits: Callable[[Call], bool], *, count: int = 1, timeout_s: float = 10
+    ) -> Call:
+        """Return the `count`-th logged call that fits; raise `TimeoutError`."""
+        return await self.log.wait_for(fits, count=count, timeout_s=timeout_s)
+
+    async def _chat(self, request: Request) -> Response:
+        self._check_key(request)
+        chat = read_chat(await request.body())
+        tokens, faults = await self._judge(request, chat)
+        if broken := await _broken(request, faults):
+            return broken
+        reply = await self.responder.respond(chat)
+        if reply.gate:
+            await reply.gate.wait()
+        await asyncio.sleep(reply.delay_s)
+        usage = Usage(tokens, completion_tokens(reply, self.dialect.count_tokens))
+        if not chat.stream:
+            return JSONResponse(completion(chat, reply, usage))
+        said, ending = stream(chat, reply, usage, faults)
+        parts = _parts(request, said, ending, faults, reply.chunk_delay_s)
+        return StreamingResponse(parts, media_type="text/event-stream")
+
+    async def _embeddings(self, request: Request) -> Response:
+        self._check_key(request)
+        asked = read_embeddings(await request.body())
+        tokens, faults = await self._judge(request, asked)
+        if broken := await _broken(request, faults):
+            return broken
+        dimensions = self.dialect.dimensions
+        if self.dialect.honours_dimensions:
+            dimensions = asked.dimensions or dimensions
+        return JSONResponse(embeddings(asked, dimensions, tokens))
+
+    async def _models(self, request: Request) -> Response:
+        self._check_key(request)
+        await self.log.add(Call(request.url.path))
+        return JSONResponse(models(self.dialect.models or _MODELS))
+
+    def _check_key(self, request: Request) -> None:
+        key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.dialect.api_key and not compare_digest(key.encode(), self.dialect.api_key.encode()):
+            raise wrong_key(key)
+
+    async def _judge(self, request: Request, asked: ApiRequest) -> tuple[int, tuple[Fault, ...]]:
+        """Return the prompt's tokens and the faults to meet; raise `ApiError` for a bad request."""
+        tokens = check_request(asked, self.dialect)
+        faults = self.faults.take(asked)
+        await self.log.add(Call(request.url.path, asked, prompt_tokens=tokens, faults=faults))
+        return tokens, faults
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        match error:
+            case ApiError():
+                refusal = error
+            case HTTPException():
+                what = f"Invalid URL ({request.method} {request.url.path})"
+                refusal = ApiError(error.status_code, what)
+            case _:
+                raise error
+        await self.log.add(Call(request.url.path, refusal=refusal))
+        return refusal.response()
+
+
+async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:
+    """Return what stands in for the answer, if a fault does."""
+    for fault in faults:
+        match fault:
+            case ApiError():
+                return fault.response()
+            case Break.HTML:
+                return HTMLResponse(_PAGE)
+            case Break.HANG:
+                await until_disconnect(request)
+                return Response()
+            case Break.DROP:
+                await drop_connection(request)
+                return Response()
+    return None
+
+
+async def _parts(
+    request: Request,
+    said: Sequence[bytes],
+    ending: Sequence[bytes],
+    faults: Iterable[Fault],
+    delay_s: float,
+) -> AsyncIterator[bytes]:
+    """Send a stream's events, up to the break that a fault makes."""
+    broken = next((fault for fault in faults if isinstance(fault, StreamBreak)), None)
+    for part in said if broken is None else said[: len(said) // 2 + 1]:
+        await asyncio.sleep(delay_s)
+        yield part
+    match broken:
+        case None:
+            for part in ending:
+                yield part
+        case StreamBreak.STALL:
+            await until_disconnect(request)
+        case StreamBreak.DROP:
+            await drop_connection(request)
+        case StreamBreak.ERROR:
+            yield event(orjson.dumps(server_error().as_json()))
+        case StreamBreak.MALFORMED:
+            yield event(b'{"id": "chatcmpl-')
+        case StreamBreak.CUT:
+            return

@@ -1,0 +1,76 @@
+"""How these tests stand before the Bot API: through python-telegram-bot, as the bot does."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+from telegram import Bot, Update
+from telegram.error import TelegramError
+from telegram.request import HTTPXRequest
+
+from bot.playground.bot_api import BotApiServer, Chat, Message, Person
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A server, the bot at it, and Anna, who has said "/start"."""
+
+    server: BotApiServer
+    bot: Bot
+    anna: Person
+    chat: Chat
+
+    async def updates(self, *, offset: int | None = None, limit: int = 100) -> Sequence[Update]:
+        """Return what waits, without waiting."""
+        return await self.bot.get_updates(offset=offset, limit=limit)
+
+    async def new_update(self) -> Update:
+        """Return the newest update, and confirm the others."""
+        return (await self.updates(offset=-1))[0]
+
+    async def sent(self, text: str) -> Message:
+        """Let the bot say something to Anna; return it as she sees it."""
+        await self.bot.send_message(self.chat.id, text)
+        return self.chat.messages[-1]
+
+
+@asynccontextmanager
+async def scene(server: BotApiServer | None = None) -> AsyncIterator[Scene]:
+    """Yield a scene with nothing left to deliver."""
+    async with server or BotApiServer() as running, bot_of(running) as bot:
+        anna = running.user(1, "Anna", "Berg", language_code="de")
+        chat = running.private_chat(anna)
+        await anna.say(chat, "/start")
+        await bot.get_updates(offset=running.updates.history[-1].id + 1)
+        yield Scene(running, bot, anna, chat)
+
+
+@asynccontextmanager
+async def bot_of(server: BotApiServer, token: str = "") -> AsyncIterator[Bot]:
+    plain = {"verify": False}  # it is http: loading certificates would be most of a test's time
+    bot = Bot(
+        token or server.token,
+        base_url=f"{server.url}/bot",
+        base_file_url=f"{server.url}/file/bot",
+        request=HTTPXRequest(httpx_kwargs=plain),
+        get_updates_request=HTTPXRequest(httpx_kwargs=plain),
+    )
+    async with bot:
+        yield bot
+
+
+@asynccontextmanager
+async def raw_client(server: BotApiServer) -> AsyncIterator[httpx2.AsyncClient]:
+    """Yield a client for what python-telegram-bot would never send."""
+    base_url = f"{server.url}/bot{server.token}/"
+    async with httpx2.AsyncClient(
+        base_url=base_url, timeout=10, trust_env=False, verify=False
+    ) as client:
+        yield client
+
+
+def refusal(caught: pytest.ExceptionInfo[TelegramError]) -> str:
+    """Return the words of a refusal as python-telegram-bot passes them on."""
+    return caught.value.message
