@@ -1,0 +1,1 @@
+"""The agent: decides what comes next, with tools; knows nothing of Telegram."""

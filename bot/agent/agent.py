@@ -1,0 +1,49 @@
+"""`FunctionsBasedAgent`: looks at a context and decides what comes next.
+
+It decides only; running tools and ending the loop are `run`'s business.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bot.model.values import ChatModel, PromptMessage, ToolDefinition
+from memory.context import AgentContext
+from memory.steps import Action, FinishAction
+
+
+class Assembler(Protocol):
+    """Builds prompts."""
+
+    def __call__(self, context: AgentContext) -> Sequence[PromptMessage]:
+        """Return the whole prompt, with the steps of this run so far."""
+        ...
+
+
+class FunctionsBasedAgent:
+    """Asks the model, always with the same tools; when steps are used up, it has to answer."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        assemble: Assembler,
+        tools: Sequence[ToolDefinition],
+        max_steps: int,
+    ) -> None:
+        self._model = model
+        self._assemble = assemble
+        self._tools = tools
+        self._max_steps = max_steps
+
+    async def next_action(self, context: AgentContext) -> Action | FinishAction:
+        """Return the tools that the model wants run, or its answer; raise `ModelError`.
+
+        Calls are read from their own field, so that a text which looks like one is shown as it is.
+        """
+        must_answer = len(context.completed_steps) >= self._max_steps
+        reply = await self._model.complete(
+            self._assemble(context), self._tools, tool_choice="none" if must_answer else "auto"
+        )
+        if reply.tool_calls and not must_answer:
+            return Action(reply.tool_calls, reply.text)
+        # Some servers ignore "none"; then the text beside the calls is all there is.
+        return FinishAction(reply.text)

@@ -1,0 +1,52 @@
+"""What a tool is: a name, what the model is told of it, typed arguments, and what it does."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from bot.model.values import ToolDefinition
+from memory.context import AgentContext
+
+
+class Arguments(BaseModel):
+    """Base of all tool arguments: flat, closed, and described for the model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+class ToolError(Exception):
+    """Raised by a tool with a text that the model may read: what was wrong, what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One tool. `run` gets validated arguments and returns what the model reads.
+
+    `is_final` makes its output the reply, unchanged. `name` and `description` speak to the model.
+    """
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[A, AgentContext], Awaitable[str]]
+    is_final: bool = False
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """Return what the model is told; equal for equal tools, so that prompts stay the same."""
+        return ToolDefinition(self.name, self.description, _schema(self.arguments))
+
+
+def _schema(arguments: type[Arguments]) -> dict[str, Any]:
+    schema = arguments.model_json_schema()
+    for noise in ("title", "description"):
+        schema.pop(noise, None)
+    properties: dict[str, dict[str, Any]] = schema.setdefault("properties", {})
+    for described in properties.values():
+        described.pop("title", None)
+    return schema

@@ -1,0 +1,44 @@
+"""`current_time`: what the clock says, anywhere."""
+
+from datetime import datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from bot.agent.tool import Arguments, Tool, ToolError
+from memory.context import AgentContext
+
+
+class CurrentTimeArguments(Arguments):
+    """Where to look at the clock."""
+
+    timezone: str | None = Field(
+        default=None,
+        description="IANA name such as Europe/Berlin; leave out for the bot's own zone",
+        max_length=64,
+    )
+
+
+def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
+    """Return the tool; `default_zone` serves who names none."""
+
+    async def run(arguments: CurrentTimeArguments, context: AgentContext) -> str:
+        zone = _zone(arguments.timezone) if arguments.timezone else default_zone
+        now = datetime.fromtimestamp(context.now, zone)
+        return f"{now.strftime('%A')}, {now.isoformat(timespec='seconds')} ({zone})"
+
+    return Tool(
+        "current_time",
+        "Tell the current date, weekday and time, in any time zone.",
+        CurrentTimeArguments,
+        run,
+    )
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ToolError(
+            f"unknown time zone {name!r}; use an IANA name such as Asia/Tokyo"
+        ) from error

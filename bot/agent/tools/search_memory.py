@@ -1,0 +1,49 @@
+"""`search_memory`: the agent's own look into what was said earlier in this conversation."""
+
+from datetime import tzinfo
+
+from pydantic import Field
+
+from bot.agent.tool import Arguments, Tool
+from bot.turn.sections import harmless, memory_line
+from memory.context import AgentContext
+from memory.recollection import Recollection
+
+_EXCERPT_CHARS = 600
+
+
+class SearchMemoryArguments(Arguments):
+    """What to look for."""
+
+    query: str = Field(
+        description="What to look for, in the words that were probably used",
+        min_length=1,
+        max_length=500,
+    )
+    k: int = Field(default=8, description="How many exchanges to return at most", ge=1, le=20)
+
+
+def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
+    """Return the tool; `zone` dates what is found."""
+
+    async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
+        found = await context.chat_history.search(arguments.query, arguments.k)
+        if not found:
+            return "Nothing was found about this in earlier messages."
+        by_time = sorted(found, key=lambda recollection: recollection.seq)
+        return "\n".join(_shown(recollection, context.now, zone) for recollection in by_time)
+
+    return Tool(
+        "search_memory",
+        "Search everything said earlier in this conversation, however long ago. Use it when the "
+        "person refers to something that is neither in the recent messages nor in <memory>.",
+        SearchMemoryArguments,
+        run,
+    )
+
+
+def _shown(recollection: Recollection, now: float, zone: tzinfo) -> str:
+    return "\n".join(
+        memory_line(message, harmless(message.text)[:_EXCERPT_CHARS], now, zone)
+        for message in recollection.messages
+    )

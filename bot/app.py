@@ -1,0 +1,231 @@
+"""The composition root: builds every part once and ties its life to the process.
+
+Nothing else reads settings or knows how the parts fit together.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+
+import structlog
+
+from bot.assistant import Assistant, open_assistant
+from bot.commands.admin import AdminCommands
+from bot.commands.buttons import Buttons
+from bot.commands.everyone import EveryonesCommands, Facts
+from bot.commands.menus import menus
+from bot.commands.sentences import Sentences
+from bot.intake import Intake
+from bot.language.catalogue import Catalogue
+from bot.polling_lease import PollingLease
+from bot.telegram.client import TelegramClient
+from bot.telegram.delivery import RawUpdate
+from bot.telegram.errors import NotTaken
+from bot.telegram.health import TelegramHealth
+from bot.telegram.polling import Poller
+from bot.telegram.setup import SetupPlan, Webhook, connect, set_up
+from bot.telegram.updates import UpdateReader
+from bot.telegram.values import BotIdentity
+from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
+from bot.turn.answer import AnswerOptions, TurnAnswerer
+from bot.turn.deliver import Deliverer
+from bot.turn.runner import TurnRunner
+from bot.turn.worker import TurnWorker
+from bot.upkeep import Learner, Upkeep
+from bot.web import WebServer, health_routes
+from config.settings import Settings
+from memory.embedded import EmbeddedValkey
+from memory.memory import Memory, MemoryOptions
+from memory.protocol.turns import TurnTimes
+from memory.redis_client import RedisClient
+from memory.selectors import BlockWindowMessageSelector
+from memory.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+_TURNS_GRACE_S = 15
+_LEARNING_GRACE_S = 2
+_SECONDS_A_DAY = 86_400
+
+
+class App:
+    """One bot in one process: settings in, a running bot out."""
+
+    def __init__(self, settings: Settings, token: str, redis: str, *, port: int) -> None:
+        self._settings = settings
+        self._token = token
+        self._redis = redis
+        self._port = port
+        self._health = TelegramHealth()
+        self._catalogue = Catalogue()
+        self._intake: Intake | None = None
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Serve until `stopping` is set, then finish or hand over what runs.
+
+        Raise what makes a start impossible: `StoreError`, `BadToken`, `UnusableSystemPrompt`.
+        """
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(_store(self._redis, self._settings))
+            tokens = await TokenCounter.load()
+            assistant = await stack.enter_async_context(open_assistant(self._settings, tokens))
+            memory = Memory(store, self._bot_id, tokens, assistant.embedder, self._memory_options())
+            telegram = TelegramClient(self._token, self._settings.telegram_api_url)
+            stack.push_async_callback(telegram.close)
+            await stack.enter_async_context(self._web(store))
+            started = asyncio.create_task(connect(telegram, self._health))
+            if not await _first(started, stopping):
+                return
+            async with self._serving(memory, tokens, telegram, assistant, started.result()):
+                await stopping.wait()
+                log.info("stopping")
+
+    async def accept(self, raw: RawUpdate) -> None:
+        """Take an update in; before we know who we are, Telegram has to keep it."""
+        if self._intake is None:
+            raise NotTaken
+        await self._intake.accept(raw)
+
+    @asynccontextmanager
+    async def _serving(
+        self,
+        memory: Memory,
+        tokens: TokenCounter,
+        telegram: TelegramClient,
+        assistant: Assistant,
+        me: BotIdentity,
+    ) -> AsyncIterator[None]:
+        settings, sentences = self._settings, Sentences(self._catalogue)
+        facts = Facts(me, settings.memory_ttl_days, settings.window_messages)
+        everyones = EveryonesCommands(memory, sentences, telegram, facts)
+        admins = AdminCommands(memory, sentences, settings.admin_user_ids)
+        commands = {**everyones.handlers, **admins.handlers}
+        buttons = Buttons(memory, sentences, telegram, settings.admin_user_ids)
+        reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
+        learner = Learner(memory)
+        options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
+        answerer = TurnAnswerer(assistant.run, commands, sentences, telegram, options)
+        deliverer = Deliverer(telegram, timeout_s=min(10.0, settings.lease_s / 3))
+        runner = TurnRunner(memory, tokens, answerer, deliverer, learner.learn)
+        worker = TurnWorker(
+            memory, runner, most=settings.max_concurrent_turns, lease_s=settings.lease_s
+        )
+        upkeep = Upkeep(memory, buttons.report)
+        self._intake = Intake(reader, memory.mailbox, buttons)
+        tasks = [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
+        intake_tasks = [asyncio.create_task(set_up(telegram, self._plan(), self._health))]
+        if settings.webhook_url is None:
+            lease = PollingLease(memory, settings.lease_s)
+            poller = Poller(telegram, self.accept, lease, self._health)
+            intake_tasks.append(asyncio.create_task(poller.run()))
+        log.info("serving", bot=me.username, polling=settings.webhook_url is None)
+        try:
+            yield
+        finally:
+            self._intake = None
+            await _end(intake_tasks)
+            await _end(tasks)
+            await worker.stop(_TURNS_GRACE_S)
+            await learner.stop(_LEARNING_GRACE_S)
+
+    @asynccontextmanager
+    async def _web(self, store: RedisClient) -> AsyncIterator[None]:
+        secret = self._settings.webhook_secret
+        is_polling = self._settings.webhook_url is None
+        routes = health_routes(store, self._health, is_polling=is_polling)
+        if not is_polling and secret is not None:
+            routes += webhook_routes(secret.get_secret_value(), self.accept, self._health)
+        server = WebServer(routes, self._port)
+        task = asyncio.create_task(server.run())
+        log.info("listening", port=server.port)
+        try:
+            yield
+        finally:
+            server.stop()
+            await task
+
+    @property
+    def _bot_id(self) -> int:
+        return int(self._token.partition(":")[0])
+
+    def _plan(self) -> SetupPlan:
+        settings = self._settings
+        webhook = None
+        if settings.webhook_url is not None and settings.webhook_secret is not None:
+            address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
+            webhook = Webhook(address, settings.webhook_secret.get_secret_value())
+        return SetupPlan(webhook, menus(self._catalogue, settings.admin_user_ids))
+
+    def _selector(self) -> BlockWindowMessageSelector:
+        return BlockWindowMessageSelector.in_quarters(
+            self._settings.window_messages, self._settings.window_tokens
+        )
+
+    def _memory_options(self) -> MemoryOptions:
+        settings = self._settings
+        return MemoryOptions(
+            ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
+            tail=2 * settings.window_messages,
+            floor=settings.recall_floor,
+            cache_bytes=settings.cache_mb * 2**20,
+            times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
+        )
+
+
+@contextmanager
+def redis_address(settings: Settings) -> Iterator[str]:
+    """Give the address of the operator's Redis, or of an embedded Valkey while the block lasts.
+
+    Blocks, so it belongs around the event loop. Raise `EmbeddedError`.
+    """
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value()
+        return
+    if settings.platform:
+        log.warning("no REDIS_URL: this platform's disk is lost with every deploy")
+    embedded = EmbeddedValkey(settings.data_dir)
+    address = embedded.start()
+    try:
+        yield address
+    finally:
+        embedded.stop()
+
+
+@asynccontextmanager
+async def _store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
+    client = await RedisClient.open(
+        address,
+        max_connections=settings.redis_max_connections,
+        tls_verify=settings.verifies_redis_tls,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def _first(task: "asyncio.Task[BotIdentity]", stopping: asyncio.Event) -> bool:
+    """Wait for the task; false when the process is to stop before it is done."""
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not task.done():
+        await _end([task])
+        return False
+    return True
+
+
+async def _end(tasks: "list[asyncio.Task[None]] | list[asyncio.Task[BotIdentity]]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run with an event that SIGTERM and SIGINT set."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await run(stopping)

@@ -1,0 +1,1 @@
+"""Commands and buttons: what people and operators ask of the bot itself."""

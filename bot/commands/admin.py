@@ -1,0 +1,138 @@
+"""The operators' commands: counts and times, erasing on request; answered only in private.
+
+Never content.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from bot.commands.everyone import Answer, Handler
+from bot.commands.sentences import Sentences
+from bot.telegram.inbound import Inbound
+from memory.census import count_all, count_conversation
+from memory.keys import Conversation
+from memory.memory import Memory
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What `/clear_memory` shall erase: everything, a chat with all its topics, or a person."""
+
+    kind: str
+    id: int = 0
+
+    @classmethod
+    def of(cls, words: str, here: int) -> "Target | None":
+        """Read the command's arguments; `None` when they name nothing."""
+        match words.split():
+            case []:
+                return cls("chat", here)
+            case ["all"]:
+                return cls("all")
+            case ["user", number] if _is_number(number):
+                return cls("user", int(number))
+            case [number] if _is_number(number):
+                return cls("chat", int(number))
+            case _:
+                return None
+
+    def __str__(self) -> str:
+        """Return the form that fits a sentence and a button."""
+        return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
+
+
+class AdminCommands:
+    """`/clear_memory /stats /inspect`."""
+
+    def __init__(self, memory: Memory, sentences: Sentences, admins: frozenset[int]) -> None:
+        self._memory = memory
+        self._sentences = sentences
+        self._admins = admins
+        self._started_at = time.time()
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by command name, each behind the check who asks and where."""
+        commands = {
+            "clear_memory": self.clear_memory,
+            "stats": self.stats,
+            "inspect": self.inspect,
+        }
+        return {name: self._guarded(name, handler) for name, handler in commands.items()}
+
+    async def clear_memory(self, asked: Inbound, conversation: Conversation) -> Answer:
+        """Ask before a chat, a person or everything is erased."""
+        target = Target.of(asked.text, asked.chat_id)
+        if target is None:
+            return self._say(asked, "admin.clear_memory_usage")
+        nonce = await self._memory.erasure.ask(conversation, "admin", asked.sender.id)
+        action = f"admin:{nonce}:{target}"
+        language = asked.sender.language
+        return Answer(
+            self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
+        )
+
+    async def stats(self, asked: Inbound, _: Conversation) -> Answer:
+        """Tell how much the bot keeps."""
+        census = await count_all(self._memory.client, self._memory.keys)
+        return self._say(
+            asked,
+            "admin.stats",
+            conversations=census.conversations,
+            active_day=census.active_last_day,
+            waiting=census.bells,
+            redis_mb=round(census.redis_bytes / 2**20, 1),
+            uptime=_duration(time.time() - self._started_at),
+        )
+
+    async def inspect(self, asked: Inbound, _: Conversation) -> Answer:
+        """Tell counts and times of one chat."""
+        if not _is_number(asked.text.strip()):
+            return self._say(asked, "admin.inspect_usage")
+        conversation = await self._memory.mailbox.resolve(Conversation.of_chat(int(asked.text)))
+        census = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        if not (census.messages or census.waiting or census.epoch):
+            return self._say(asked, "admin.nothing_there")
+        return self._say(
+            asked,
+            "admin.inspect",
+            messages=census.messages,
+            vectors=census.vectors,
+            first=_moment(census.first_at),
+            last=_moment(census.last_at),
+            waiting=census.waiting,
+            epoch=census.epoch,
+        )
+
+    def _guarded(self, name: str, handler: Handler) -> Handler:
+        async def guarded(asked: Inbound, conversation: Conversation) -> Answer:
+            if not (asked.sender.is_person and asked.sender.id in self._admins):
+                log.warning("admin command refused", command=name, user=asked.sender.id)
+                return self._say(asked, "admin.not_admin")
+            if asked.is_group:
+                return self._say(asked, "admin.only_private")
+            log.info("admin command", command=name, user=asked.sender.id)
+            return await handler(asked, conversation)
+
+        return guarded
+
+    def _say(self, asked: Inbound, key: str, **values: object) -> Answer:
+        return Answer(self._sentences.say(asked.sender.language, key, **values))
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else "-"
+
+
+def _duration(seconds: float) -> str:
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"

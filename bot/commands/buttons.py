@@ -1,0 +1,136 @@
+"""Buttons under our questions: a confirmation acts at once, without waiting for a turn.
+
+Whatever was in flight for what it erases is refused afterwards by the protocol.
+"""
+
+import time
+from collections.abc import Awaitable
+from typing import Protocol
+
+import orjson
+import structlog
+
+from bot.commands.admin import Target
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Part
+from bot.telegram.errors import TelegramError
+from bot.telegram.inbound import Pressed
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.protocol.erasure import NotConfirmed
+from memory.protocol.jobs import Finished, Job, Kind
+
+log = structlog.get_logger(__name__)
+
+
+class Editor(Protocol):
+    """What buttons need of Telegram; all raise `TelegramError`."""
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours."""
+        ...
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """End the waiting mark on a button."""
+        ...
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell whether a person administers a group."""
+        ...
+
+
+class Buttons:
+    """Carries out what was confirmed and writes the receipt where the question stood."""
+
+    def __init__(
+        self, memory: Memory, sentences: Sentences, telegram: Editor, admins: frozenset[int]
+    ) -> None:
+        self._memory = memory
+        self._sentences = sentences
+        self._telegram = telegram
+        self._admins = admins
+
+    async def press(self, pressed: Pressed) -> None:
+        """Act on a button; raise `StoreError` with nothing shown, so that Telegram asks again."""
+        here = await self._memory.mailbox.resolve(
+            Conversation.of_chat(pressed.chat_id, pressed.topic_id)
+        )
+        verb, _, rest = pressed.callback_data.partition(":")
+        nonce, _, detail = rest.partition(":")
+        try:
+            shown = await self._act(pressed, here, verb, nonce, detail)
+        except NotConfirmed as refusal:
+            log.info("button refused", verb=verb, why=str(refusal))
+            if str(refusal) == "not_yours":
+                await self._quietly(self._alert(pressed, "clear.not_yours"))
+                return
+            shown = self._say(pressed, "clear.expired")
+        await self._quietly(self._telegram.answer_button(pressed.callback_id))
+        await self._quietly(self._telegram.edit(pressed.chat_id, pressed.message_id, shown[0]))
+
+    async def report(self, finished: Finished) -> None:
+        """Write a job's receipt where it was asked for; that it cannot be shown is no failure."""
+        chat_id, message_id, language = orjson.loads(finished.job.report)
+        key = "forget.done" if finished.job.kind == "forget" else "admin.clear_memory_done"
+        parts = self._sentences.say(
+            language,
+            key,
+            conversations=finished.conversations,
+            messages=finished.receipt.messages,
+            vectors=finished.receipt.vectors,
+        )
+        await self._quietly(self._telegram.edit(chat_id, message_id, parts[0]))
+
+    async def _act(
+        self, pressed: Pressed, here: Conversation, verb: str, nonce: str, detail: str
+    ) -> tuple[Part, ...]:
+        erasure, user = self._memory.erasure, pressed.sender.id
+        match verb:
+            case "keep":
+                if not await erasure.cancel(here, nonce, user):
+                    raise NotConfirmed("not_yours")
+                return self._say(pressed, "clear.cancelled")
+            case "clear":
+                as_admin = pressed.is_group and await self._is_admin(pressed)
+                if pressed.is_group and not as_admin:
+                    raise NotConfirmed("not_yours")
+                receipt = await erasure.clear(
+                    here, nonce, user, pressed.update_id, as_admin=as_admin
+                )
+                counts = {"messages": receipt.messages, "vectors": receipt.vectors}
+                return self._say(pressed, "clear.done", waiting=receipt.waiting, **counts)
+            case "forget":
+                await erasure.check(here, nonce, "forget", user)
+                await self._start(pressed, nonce, "forget", user)
+                return self._say(pressed, "forget.started")
+            case "admin" if user in self._admins:
+                await erasure.check(here, nonce, "admin", user)
+                target = Target.of(detail, 0) or Target("chat")
+                kinds: dict[str, Kind] = {"user": "forget", "chat": "chat", "all": "all"}
+                await self._start(pressed, nonce, kinds[target.kind], target.id)
+                return self._say(pressed, "admin.clear_memory_started")
+        raise NotConfirmed("unknown")
+
+    async def _start(self, pressed: Pressed, nonce: str, kind: Kind, target: int) -> None:
+        report = orjson.dumps((pressed.chat_id, pressed.message_id, pressed.sender.language))
+        await self._memory.jobs.start(
+            Job(nonce, kind, target, pressed.update_id, time.time(), report)
+        )
+
+    async def _is_admin(self, pressed: Pressed) -> bool:
+        return pressed.sender.is_person and await self._telegram.is_group_admin(
+            pressed.chat_id, pressed.sender.id
+        )
+
+    async def _alert(self, pressed: Pressed, key: str) -> None:
+        text = self._say(pressed, key)[0].text
+        await self._telegram.answer_button(pressed.callback_id, text)
+
+    def _say(self, pressed: Pressed, key: str, **values: object) -> tuple[Part, ...]:
+        return self._sentences.say(pressed.sender.language, key, **values)
+
+    async def _quietly(self, call: Awaitable[None]) -> None:
+        try:
+            await call
+        except TelegramError as error:
+            log.warning("button not answered", reason=type(error).__name__)

@@ -1,0 +1,33 @@
+"""Fixed sentences as parts to send, in the person's language."""
+
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Button, Part
+from bot.reply.render import render
+
+
+class Sentences:
+    """Renders the catalogue's sentences."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def say(self, language: str, key: str, **values: object) -> tuple[Part, ...]:
+        """Return a sentence as parts."""
+        return render(self._catalogue.text(language, key, **values))
+
+    def known(self, key: str) -> str:
+        """Return `key`, or the `other` of its table when the catalogue does not have it."""
+        return key if key in self._catalogue else f"{key.partition('.')[0]}.other"
+
+    def ask(self, language: str, key: str, action: str, **values: object) -> tuple[Part, ...]:
+        """Return a question with two buttons: one does `action`, one keeps everything.
+
+        `action` is `<verb>:<nonce>` or longer; it must fit Telegram's 64 bytes.
+        """
+        nonce = action.split(":")[1]
+        row = (
+            Button(self._catalogue.text(language, "buttons.erase"), action),
+            Button(self._catalogue.text(language, "buttons.keep"), f"keep:{nonce}"),
+        )
+        *before, last = self.say(language, key, **values)
+        return (*before, Part(last.text, last.entities, (row,)))

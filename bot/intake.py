@@ -1,0 +1,84 @@
+"""Intake: takes an update in before Telegram is told that it arrived.
+
+The one way in, for webhook and polling alike.
+"""
+
+import asyncio
+from typing import Protocol
+
+import structlog
+
+from bot.telegram.delivery import RawUpdate
+from bot.telegram.errors import NotTaken
+from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
+from bot.telegram.packing import to_bytes
+from memory.keys import Conversation
+from memory.protocol.mailbox import Entry, Mailbox, MailboxFull
+from memory.redis_client import StoreError
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_S = 20
+
+
+class Reader(Protocol):
+    """Reads raw updates."""
+
+    def read(self, raw: RawUpdate) -> Update:
+        """Return what the update means to us; raise `UnreadableUpdate`."""
+        ...
+
+
+class Pressing(Protocol):
+    """Acts on buttons."""
+
+    async def press(self, pressed: Pressed) -> None:
+        """Act on a button; raise `StoreError`."""
+        ...
+
+
+class Intake:
+    """Puts messages into their conversation's mailbox and acts on buttons at once."""
+
+    def __init__(self, reader: Reader, mailbox: Mailbox, buttons: Pressing) -> None:
+        self._reader = reader
+        self._mailbox = mailbox
+        self._buttons = buttons
+
+    async def accept(self, raw: RawUpdate) -> None:
+        """Take an update in; raise `NotTaken` when Telegram must keep it, `UnreadableUpdate`."""
+        update = self._reader.read(raw)
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                await self._take(update)
+        except (StoreError, MailboxFull, TimeoutError) as error:
+            log.warning("not taken", update=update.update_id, reason=type(error).__name__)
+            raise NotTaken from error
+
+    async def _take(self, update: Update) -> None:
+        match update:
+            case Inbound():
+                conversation = Conversation.of_chat(update.chat_id, update.topic_id)
+                outcome = await self._mailbox.put(conversation, _entry(update))
+                log.info(
+                    "update",
+                    update=update.update_id,
+                    conversation=conversation.tag,
+                    outcome=outcome.value,
+                )
+            case Pressed():
+                await self._buttons.press(update)
+            case Moved():
+                old, new = (
+                    Conversation.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id)
+                )
+                await self._mailbox.move(old, new)
+                log.info("group moved", conversation=old.tag, to=new.tag)
+            case Ignored():
+                log.debug("update ignored", update=update.update_id, reason=update.reason)
+
+
+def _entry(inbound: Inbound) -> Entry:
+    # A stranger is refused alone: the sentence must not stand for anybody else's words.
+    is_alone = inbound.kind in ("command", "stranger")
+    return Entry(inbound.update_id, inbound.sender.id, is_alone, to_bytes(inbound))

@@ -1,0 +1,1 @@
+"""Whoever answers and embeds: the only room that knows the model's SDK."""

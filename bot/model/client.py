@@ -1,0 +1,19 @@
+"""Makes the SDK's client from plain values."""
+
+import httpx2
+from openai import AsyncOpenAI
+
+_CONNECT_S = 5
+_RETRIES = 1
+_NO_KEY = "none"
+"""Servers of one's own want no key, and the SDK insists on one."""
+
+
+def open_client(base_url: str, key: str | None, timeout_s: float) -> AsyncOpenAI:
+    """Return a client to be shared and closed; `timeout_s` bounds the silence between chunks."""
+    return AsyncOpenAI(
+        api_key=(key or "").strip() or _NO_KEY,
+        base_url=base_url,
+        timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
+        max_retries=_RETRIES,
+    )

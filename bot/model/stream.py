@@ -1,0 +1,98 @@
+"""Joins the chunks of a streamed answer, tolerant of servers that leave out what they may.
+
+Pure: chunks in, one `ModelReply` out. Written against the table of quirks that servers show: empty
+`choices`, no `index`, several calls under one index, arguments in pieces, usage last or never.
+"""
+
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+from openai.types.completion_usage import CompletionUsage
+
+from bot.model.values import ModelReply, Usage
+from memory.steps import ToolCall
+
+
+@dataclass(slots=True)
+class _PartialCall:
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class ReplyAccumulator:
+    """Takes chunks one after another."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._calls: list[_PartialCall] = []
+        self._finish_reason = ""
+        self._usage = Usage()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server said that the answer is finished."""
+        return bool(self._finish_reason)
+
+    def add(self, chunk: ChatCompletionChunk) -> None:
+        """Take one chunk."""
+        if chunk.usage is not None:
+            self._usage = usage_of(chunk.usage)
+        for choice in chunk.choices or ():
+            delta = choice.delta
+            if delta is not None:
+                self._text.append(delta.content or "")
+                for call in delta.tool_calls or ():
+                    self._add_call(call)
+            self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def reply(self) -> ModelReply:
+        """Return the answer so far; it is whole only if `is_complete`."""
+        calls = tuple(
+            ToolCall(call.id or new_call_id(), call.name, "".join(call.arguments))
+            for call in self._calls
+        )
+        return ModelReply("".join(self._text), calls, self._finish_reason, self._usage)
+
+    @property
+    def _indexes(self) -> set[int]:
+        return {call.index for call in self._calls if call.index is not None}
+
+    def _add_call(self, delta: ChoiceDeltaToolCall) -> None:
+        call = self._call_of(delta)
+        call.id = call.id or delta.id or ""
+        if delta.function is not None:
+            call.name = call.name or delta.function.name or ""
+            call.arguments.append(delta.function.arguments or "")
+
+    def _call_of(self, delta: ChoiceDeltaToolCall) -> _PartialCall:
+        """Return the call that a piece belongs to: a new id is a new call, whatever its index."""
+        if delta.id:
+            known = next((call for call in self._calls if call.id == delta.id), None)
+        elif delta.function and delta.function.name and delta.index not in self._indexes:
+            known = None
+        else:
+            same = [call for call in self._calls if call.index == delta.index]
+            known = next(reversed(same or self._calls), None)
+        if known is None:
+            known = _PartialCall(delta.index)
+            self._calls.append(known)
+        return known
+
+
+def usage_of(usage: CompletionUsage) -> Usage:
+    """Read what the server bills, as far as it says."""
+    details = usage.prompt_tokens_details
+    return Usage(
+        prompt_tokens=usage.prompt_tokens or 0,
+        completion_tokens=usage.completion_tokens or 0,
+        cached_tokens=(details.cached_tokens or 0) if details else 0,
+    )
+
+
+def new_call_id() -> str:
+    """Return an id for a call whose server gave none."""
+    return f"call_{token_hex(8)}"

@@ -1,0 +1,62 @@
+"""The border between the agent and whichever model answers it: typed values and one protocol.
+
+Nothing here knows the wire format or an SDK.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from memory.steps import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt; an assistant message may carry calls, a tool message answers one."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What the model is told of a tool; `parameters` is a JSON schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server billed them; zeros where it does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One complete answer: a finish reason was seen, so nothing of it is missing."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: str
+    usage: Usage = Usage()
+
+
+class ChatModel(Protocol):
+    """Answers a prompt, possibly by asking for tools."""
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+    ) -> ModelReply:
+        """Return one complete answer; raise `ModelError` when there is none to be had."""
+        ...

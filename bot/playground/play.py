@@ -1,0 +1,72 @@
+"""The playground: the unchanged bot between a local Telegram and a model, on a Valkey of its own.
+
+Loopback only, and never the operator's Redis. Without a key a stand-in speaks for the model.
+"""
+
+import asyncio
+import sys
+import webbrowser
+from contextlib import AsyncExitStack
+from functools import partial
+
+from pydantic import SecretStr
+
+from bot.app import App, until_told
+from bot.playground.bot_api import BotApiServer
+from bot.playground.loopback import LoopbackServer
+from bot.playground.model_api import ModelApiServer
+from bot.playground.page import ChatPage
+from bot.playground.stand_in import StandIn
+from config.settings import Settings
+from memory.embedded import EmbeddedValkey
+
+_WITH_MODEL = "A playground on your machine, answered by {model}."
+_WITHOUT_KEY = (
+    "A playground on your machine. There is no OPENAI_API_KEY, so an offline stand-in answers: "
+    "it is no language model, but the memory is real."
+)
+
+
+def play(settings: Settings) -> None:
+    """Serve the playground until told to stop; raise `EmbeddedError`, or `OSError` for the port."""
+    embedded = EmbeddedValkey(settings.data_dir / "playground")
+    redis = embedded.start()
+    try:
+        asyncio.run(until_told(partial(_play, settings, redis)))
+    finally:
+        embedded.stop()
+
+
+async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
+    async with AsyncExitStack() as stack:
+        telegram = await stack.enter_async_context(BotApiServer())
+        note, here = _WITH_MODEL.format(model=settings.openai_model), settings
+        if not _has_model(settings):
+            model = await stack.enter_async_context(ModelApiServer(StandIn()))
+            note, here = _WITHOUT_KEY, _with_stand_in(settings, model.base_url)
+        here = here.model_copy(update={"telegram_api_url": telegram.url, "webhook_url": None})
+        page = ChatPage(telegram, telegram.user(1, "You"), note)
+        server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
+        sys.stdout.write(f"\n  Ricordo's playground: {server.url}/\n\n")
+        sys.stdout.flush()
+        if sys.stdout.isatty():
+            webbrowser.open(f"{server.url}/")
+        await App(here, telegram.token, redis, port=0).run(stopping)
+
+
+def _has_model(settings: Settings) -> bool:
+    return settings.openai_api_key is not None or "openai_base_url" in settings.model_fields_set
+
+
+def _with_stand_in(settings: Settings, url: str) -> Settings:
+    key = SecretStr("stand-in")
+    return settings.model_copy(
+        update={
+            "openai_base_url": url,
+            "openai_api_key": key,
+            "openai_model": "stand-in",
+            "openai_embedding_base_url": url,
+            "openai_embedding_api_key": key,
+            "openai_embedding_model": "hashed-words",
+        }
+    )

@@ -1,0 +1,1 @@
+"""A turn: from what was said to the commit of its answer."""

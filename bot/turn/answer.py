@@ -1,0 +1,134 @@
+"""What a turn says: a command's sentence, the agent's reply, or a neutral sentence when it fails.
+
+The outer fence of a turn: trouble becomes a sentence with a reference, details go to the log.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+import structlog
+
+from bot.commands.everyone import Answer, Handler
+from bot.commands.sentences import Sentences
+from bot.model.errors import ModelError
+from bot.reply.render import render
+from bot.telegram.errors import TelegramError
+from bot.telegram.inbound import Inbound
+from bot.turn.outbox import Outbox
+from bot.turn.typing import TypingSender, typing
+from memory.context import AgentContext
+from memory.history import ChatHistory
+from memory.messages import Message
+from memory.protocol.turns import LeaseLost
+from memory.recollection import Recollection
+from memory.redis_client import StoreError
+from memory.selectors import MessageSelector
+from memory.steps import FinishAction
+
+log = structlog.get_logger(__name__)
+
+RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How much of the past a turn sees, and how long it may take."""
+
+    selector: MessageSelector
+    recall_k: int
+    timeout_s: float
+
+
+class TurnAnswerer:
+    """Answers one person's messages."""
+
+    def __init__(
+        self,
+        run_agent: RunAgent,
+        commands: Mapping[str, Handler],
+        sentences: Sentences,
+        telegram: TypingSender,
+        options: AnswerOptions,
+    ) -> None:
+        self._run_agent = run_agent
+        self._commands = commands
+        self._sentences = sentences
+        self._telegram = telegram
+        self._options = options
+
+    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+        """Return the reply; trouble other than with the store becomes a sentence."""
+        last = mail[-1]
+        try:
+            if last.kind == "command":
+                return await self._command(last, history)
+            if last.kind == "stranger":
+                log.info("stranger refused", user=last.sender.id)
+                return self._notice(last, "error.stranger")
+            if not words.text:
+                return self._notice(last, self._sentences.known(f"unsupported.{last.text}"))
+            async with typing(self._telegram, last.chat_id, last.topic_id):
+                return await self._reply(last, words, history)
+        except (LeaseLost, StoreError):
+            raise
+        except (ModelError, TelegramError, TimeoutError) as error:
+            return self._failed(last, log.warning, error)
+        except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
+            return self._failed(last, log.exception, error)
+
+    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+        """Return the reply to messages that could not be answered after several tries."""
+        return self._notice(mail[-1], "error.apology", reference=reference)
+
+    async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
+        window = history.select_messages(self._options.selector)
+        async with asyncio.timeout(self._options.timeout_s):
+            context = AgentContext(
+                conversation=history.conversation,
+                chat_history=history,
+                now=time.time(),
+                words=words,
+                is_group=last.is_group,
+                window=window,
+                recalled=await self._recall(words, window, history),
+            )
+            finish = await self._run_agent(context)
+        parts = render(finish.text)
+        if not parts:
+            log.warning("empty answer")
+            return self._notice(last, "error.empty_answer")
+        return self._outbox(last, Answer(parts), said=finish.text)
+
+    async def _recall(
+        self, words: Message, window: Sequence[Message], history: ChatHistory
+    ) -> tuple[Recollection, ...]:
+        seen = frozenset(message.seq for message in window)
+        found = await history.search(words.text, self._options.recall_k, exclude=seen)
+        return tuple(found)
+
+    async def _command(self, asked: Inbound, history: ChatHistory) -> Outbox:
+        handler = self._commands.get(asked.command)
+        if handler is None:
+            return self._notice(asked, "error.unknown_command")
+        return self._outbox(asked, await handler(asked, history.conversation))
+
+    def _failed(self, last: Inbound, report: Callable[..., object], error: Exception) -> Outbox:
+        reference = token_hex(4)
+        report("no answer", reference=reference, reason=type(error).__name__)
+        return self._notice(last, "error.turn", reference=reference)
+
+    def _notice(self, last: Inbound, key: str, **values: object) -> Outbox:
+        return self._outbox(last, Answer(self._sentences.say(last.sender.language, key, **values)))
+
+    def _outbox(self, last: Inbound, answer: Answer, *, said: str = "") -> Outbox:
+        return Outbox(
+            chat_id=last.chat_id,
+            topic_id=last.topic_id,
+            reply_to=last.message_id if last.is_group else 0,
+            parts=answer.parts,
+            said=said,
+            ends_sitting=answer.ends_sitting,
+        )

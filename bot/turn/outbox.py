@@ -1,0 +1,37 @@
+"""The outbox of a turn: its reply as stored in Redis before the first part is sent.
+
+From here on the model is never asked again for this turn, whoever finishes it.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+
+from bot.reply.parts import Part, from_json, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """A reply and what closing its turn writes.
+
+    `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
+    0 outside groups.
+    """
+
+    chat_id: int
+    topic_id: int
+    reply_to: int
+    parts: tuple[Part, ...]
+    said: str = ""
+    ends_sitting: bool = False
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        place = (self.chat_id, self.topic_id, self.reply_to)
+        return orjson.dumps([*place, to_json(self.parts), self.said, self.ends_sitting])
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> "Outbox":
+        """Read the stored form."""
+        chat_id, topic_id, reply_to, parts, *rest = orjson.loads(stored)
+        return cls(chat_id, topic_id, reply_to, from_json(parts), *rest)

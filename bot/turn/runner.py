@@ -1,0 +1,147 @@
+"""One turn, from what was said to its commit: answer, outbox, deliver, commit, learn.
+
+Takes over the outbox of a dead holder; then nothing is answered anew.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import structlog
+
+from bot.telegram.inbound import Inbound
+from bot.telegram.packing import from_bytes
+from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.outbox import Outbox
+from memory.history import ChatHistory
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.messages import Message
+from memory.protocol.turns import Committed, Known, OpenTurn
+from memory.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+MOST_ATTEMPTS = 3
+
+
+class Answerer(Protocol):
+    """Turns what was said into a reply."""
+
+    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+        """Return the reply to one person's messages; never raises for trouble with the model."""
+        ...
+
+    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+        """Return the reply to messages that could not be answered."""
+        ...
+
+
+class TurnRunner:
+    """Runs turns; several at once, each of another conversation."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        tokens: TokenCounter,
+        answerer: Answerer,
+        deliverer: Deliverer,
+        learn: Callable[[Conversation], None],
+    ) -> None:
+        self._memory = memory
+        self._tokens = tokens
+        self._answerer = answerer
+        self._deliverer = deliverer
+        self._learn = learn
+
+    async def run(self, turn: OpenTurn) -> Committed:
+        """Answer, deliver and commit; raise `LeaseLost`, `Parked` or `StoreError`."""
+        began = time.monotonic()
+        mail = [from_bytes(entry.body) for entry in turn.entries]
+        words = self._words(mail)
+        history = await ChatHistory.of_turn(self._memory.histories, turn)
+        outbox = await self._outbox(turn, mail, words, history)
+        delivery = await self._deliver(turn, outbox)
+        messages = self._to_remember(words, outbox, delivery)
+        committed = await self._commit(turn, outbox, delivery, messages)
+        if messages:
+            history.committed(messages, committed.exchange, committed.first_seq)
+            self._learn(turn.lease.conversation)
+        log.info(
+            "turn closed",
+            outcome=delivery.outcome,
+            messages=len(mail),
+            parts=len(outbox.parts),
+            attempts=turn.attempts,
+            seconds=round(time.monotonic() - began, 3),
+        )
+        return committed
+
+    async def _outbox(
+        self, turn: OpenTurn, mail: Sequence[Inbound], words: Message, history: ChatHistory
+    ) -> Outbox:
+        if turn.outbox:
+            return Outbox.from_bytes(turn.outbox)
+        if turn.attempts >= MOST_ATTEMPTS:
+            log.error("turn given up", attempts=turn.attempts)
+            outbox = self._answerer.apologise(mail, turn.id)
+        else:
+            outbox = await self._answerer.answer(mail, words, history)
+        await self._memory.turns.write_outbox(turn.lease, outbox.to_bytes())
+        return outbox
+
+    async def _deliver(self, turn: OpenTurn, outbox: Outbox) -> Delivery:
+        async def mark(part: int, sent: tuple[int, ...]) -> None:
+            await self._memory.turns.mark_sending(turn.lease, part, sent)
+
+        try:
+            return await self._deliverer.deliver(outbox, turn.sending, turn.sent, mark)
+        except Parked as parked:
+            due_ms = int((time.time() + parked.pause_s) * 1000)
+            await self._memory.turns.park(turn.lease, due_ms)
+            raise
+
+    async def _commit(
+        self, turn: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
+    ) -> Committed:
+        known = self._memory.cache.known(turn.lease.conversation)
+        commit = self._memory.turns.commit(
+            turn,
+            messages,
+            Known(vector_seq=known.vector_seq),
+            ends_sitting=outbox.ends_sitting,
+        )
+        return await self._deliverer.guard(delivery.chat_id, delivery.sent, commit)
+
+    def _words(self, mail: Sequence[Inbound]) -> Message:
+        """Join quick successive messages of one person into one."""
+        last = mail[-1]
+        text = "\n".join(inbound.text for inbound in mail if inbound.kind == "text")
+        return Message(
+            seq=0,
+            exchange=0,
+            role="user",
+            text=text,
+            sent_at=last.sent_at,
+            sender_id=last.sender.id,
+            sender_name=last.sender.name,
+            message_ids=tuple(inbound.message_id for inbound in mail),
+            tokens=self._tokens.count(text),
+        )
+
+    def _to_remember(self, words: Message, outbox: Outbox, delivery: Delivery) -> list[Message]:
+        """Return what enters the history: the words, and the reply only if it was delivered."""
+        if not words.text:
+            return []
+        if not outbox.said or delivery.outcome == "undeliverable":
+            return [words]
+        said = Message(
+            seq=0,
+            exchange=0,
+            role="assistant",
+            text=outbox.said,
+            sent_at=time.time(),
+            message_ids=delivery.sent,
+            tokens=self._tokens.count(outbox.said),
+        )
+        return [words, said]

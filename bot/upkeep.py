@@ -1,0 +1,124 @@
+"""Background work beside turns: sweeps, parked turns, jobs, learning after the reply.
+
+Every task has one owner here, and stopping waits for it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from memory.embeddings import EmbeddingsUnavailable
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.protocol.jobs import Finished, JobBusy
+from memory.redis_client import StoreError
+
+log = structlog.get_logger(__name__)
+
+_DUE_EVERY_S = 1.0
+_SWEEP_EVERY_S = 60.0
+_JOB_IDLE_MS = 60_000
+_LEARNERS = 4
+
+
+class Learner:
+    """Learns after replies, a few conversations at once, each at most once at a time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._places = asyncio.Semaphore(_LEARNERS)
+        self._running: dict[Conversation, asyncio.Task[None]] = {}
+        self._again: set[Conversation] = set()
+
+    def learn(self, conversation: Conversation) -> None:
+        """Have a conversation learned soon; returns at once."""
+        if conversation in self._running:
+            self._again.add(conversation)
+            return
+        task = asyncio.create_task(self._learn(conversation), name=f"learn {conversation.tag}")
+        self._running[conversation] = task
+
+    async def stop(self, grace_s: float) -> None:
+        """Let running learning finish within `grace_s`; the rest is caught up later."""
+        running = list(self._running.values())
+        if running:
+            await asyncio.wait(running, timeout=grace_s)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _learn(self, conversation: Conversation) -> None:
+        try:
+            while True:
+                self._again.discard(conversation)
+                async with self._places:
+                    learned = await self._memory.learn(conversation)
+                log.info("learned", conversation=conversation.tag, messages=learned)
+                if conversation not in self._again:
+                    break
+        except (EmbeddingsUnavailable, StoreError) as error:
+            log.warning(
+                "learning postponed", conversation=conversation.tag, reason=type(error).__name__
+            )
+        except Exception:
+            log.exception("learning failed", conversation=conversation.tag)
+        finally:
+            del self._running[conversation]
+
+
+class Upkeep:
+    """The loops that keep promises which no turn keeps."""
+
+    def __init__(self, memory: Memory, report: Callable[[Finished], Awaitable[None]]) -> None:
+        self._memory = memory
+        self._report = report
+        self._job_bell = memory.job_bell()
+        self._swept_everything = False
+
+    async def run(self) -> None:
+        """Run all loops until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(_DUE_EVERY_S, self._ring_due))
+            group.create_task(self._every(_SWEEP_EVERY_S, self._sweep))
+            group.create_task(self._every(_DUE_EVERY_S, self._serve_jobs))
+
+    async def _every(self, pause_s: float, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except StoreError as error:
+                # After a store that was away, bells may be missing.
+                self._swept_everything = False
+                log.warning("upkeep postponed", step=step.__name__, reason=type(error).__name__)
+            except Exception:
+                log.exception("upkeep failed", step=step.__name__)
+            await asyncio.sleep(pause_s)
+
+    async def _ring_due(self) -> None:
+        await self._memory.sweep.ring_due()
+
+    async def _sweep(self) -> None:
+        everything, self._swept_everything = not self._swept_everything, True
+        rung = await self._memory.sweep.ring_waiting(everything=everything)
+        await self._memory.sweep.prune()
+        if rung:
+            log.info("rang again", conversations=rung)
+
+    async def _serve_jobs(self) -> None:
+        bells = await self._job_bell.reclaim(1, _JOB_IDLE_MS) or await self._job_bell.read(1, 1)
+        for bell in bells:
+            try:
+                finished = await self._memory.jobs.run(bell.tag)
+            except JobBusy:
+                continue
+            if finished is not None:
+                log.info(
+                    "job finished",
+                    kind=finished.job.kind,
+                    conversations=finished.conversations,
+                    messages=finished.receipt.messages,
+                )
+                await self._report(finished)
+                await self._memory.jobs.mark_reported(bell.tag)
+            await self._job_bell.acknowledge(bell)

@@ -1,0 +1,98 @@
+"""The web server: Telegram's webhook and the pages that say how we are.
+
+Owns no signals: who runs it decides when it stops.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Generator, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import BaseRoute, Route
+
+from bot.telegram.health import TelegramHealth
+from memory.redis_client import RedisClient, StoreError
+
+_PING_S = 3.0
+
+
+def health_routes(
+    store: RedisClient, health: TelegramHealth, *, is_polling: bool
+) -> list[BaseRoute]:
+    """Return `/healthz` (the process lives) and `/readyz` (Redis and Telegram answer)."""
+
+    async def healthz(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("ok")
+
+    async def readyz(_: Request) -> JSONResponse:
+        checks = {
+            "redis": await _redis_state(store),
+            "telegram": _telegram_state(health, is_polling=is_polling),
+        }
+        is_ready = all(state == "ok" for state in checks.values())
+        return JSONResponse(checks, status_code=200 if is_ready else 503)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+class WebServer:
+    """Serves routes on a port within the running loop."""
+
+    def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
+        config = uvicorn.Config(
+            Starlette(routes=list(routes)),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=5,
+            timeout_keep_alive=75,
+        )
+        self._server = _Server(config)
+        # Made by hand: one from `create_server` names no protocol, and without that asyncio leaves
+        # out TCP_NODELAY, so that each further answer on a connection waits 40 ms.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((host, port))
+        self.port: int = self._socket.getsockname()[1]
+
+    async def run(self) -> None:
+        """Serve until `stop`."""
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Take no more calls and let those under way finish."""
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals alone: uvicorn would raise them again and end the process in the middle."""
+        yield
+
+
+async def _redis_state(store: RedisClient) -> str:
+    try:
+        async with asyncio.timeout(_PING_S):
+            await store.ping()
+            policy = (await store.info("memory")).get("maxmemory_policy", "noeviction")
+    except (StoreError, TimeoutError):
+        return "unreachable"
+    return "ok" if policy == "noeviction" else f"maxmemory-policy is {policy}, must be noeviction"
+
+
+def _telegram_state(health: TelegramHealth, *, is_polling: bool) -> str:
+    if health.identity is None:
+        return f"not reached: {health.last_error}" if health.last_error else "not reached yet"
+    if health.last_error:
+        return health.last_error
+    if not is_polling and not health.webhook_set:
+        return "webhook not set yet"
+    return "ok"

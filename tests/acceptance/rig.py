@@ -1,0 +1,220 @@
+"""The rig of the black-box tests: our two servers, a real Valkey, and the bot as a process."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from bot.playground.bot_api import BotApiServer, Chat, Message, Person
+from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Scripted
+from tests.valkey import free_port
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-secret-of-the-operator"
+START_S = 20
+
+
+class BotProcess:
+    """One `python -m bot`; its log is read line by line."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._news = asyncio.Condition()
+        self.log: list[dict[str, Any]] = []
+        self.raw: list[str] = []
+
+    async def start(self, *, until: str = "serving") -> None:
+        """Return when the log says `until`."""
+        seen = len(self.log)
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "bot"),
+            cwd=ROOT,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=2**22,
+        )
+        self._reading = asyncio.create_task(self._read())
+        await self.wait_for_log(until, after=seen, timeout_s=START_S)
+
+    async def stop(self, *, within_s: float = 25) -> int:
+        """End it as a platform does; return its exit status."""
+        return await self._end(signal.SIGTERM, within_s)
+
+    async def kill(self) -> None:
+        """End it as a crash does."""
+        await self._end(signal.SIGKILL, 5)
+
+    async def exit_status(self, within_s: float = START_S) -> int:
+        """Wait until it ends by itself."""
+        assert self._process
+        assert self._reading
+        async with asyncio.timeout(within_s):
+            await self._reading
+            return await self._process.wait()
+
+    async def wait_for_log(
+        self, event: str, *, after: int = 0, timeout_s: float = 10
+    ) -> dict[str, Any]:
+        """Return the first line from `after` on that reports `event`."""
+
+        def found() -> dict[str, Any] | None:
+            return next((line for line in self.log[after:] if line.get("event") == event), None)
+
+        try:
+            async with asyncio.timeout(timeout_s), self._news:
+                await self._news.wait_for(found)
+        except TimeoutError:
+            raise TimeoutError(f"no {event!r} in the log:\n" + "\n".join(self.raw[-30:])) from None
+        line = found()
+        assert line
+        return line
+
+    async def wait_until(self, is_true: Callable[[], bool], timeout_s: float = 10) -> None:
+        """Wait until something holds, asked after every line of the log."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(is_true)
+
+    def check_log(self) -> None:
+        """Fail on anything unhandled or secret in the log."""
+        text = "\n".join(self.raw)
+        assert "Traceback" not in text, text[-4000:]
+        for secret in (KEY, self._environment["TELEGRAM_BOT_TOKEN"]):
+            assert secret not in text
+
+    async def _end(self, number: signal.Signals, within_s: float) -> int:
+        if self._process is None or self._process.returncode is not None:
+            return self._process.returncode or 0 if self._process else 0
+        self._process.send_signal(number)
+        return await self.exit_status(within_s)
+
+    async def _read(self) -> None:
+        assert self._process
+        assert self._process.stdout
+        async for raw in self._process.stdout:
+            line = raw.decode().rstrip()
+            try:
+                entry = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                entry = {"event": line}
+            async with self._news:
+                self.raw.append(line)
+                self.log.append(entry)
+                self._news.notify_all()
+
+
+class Rig:
+    """Everything a scenario plays with."""
+
+    def __init__(
+        self,
+        telegram: BotApiServer,
+        model: ModelApiServer,
+        script: Scripted,
+        environment: dict[str, str],
+    ) -> None:
+        self.telegram = telegram
+        self.model = model
+        self.script = script
+        self.environment = environment
+        self.bot = BotProcess(environment)
+        self._others: list[BotProcess] = []
+
+    async def start(self, **settings: object) -> BotProcess:
+        """Start the bot; keywords are settings, as `window_messages=4`."""
+        self.environment.update({name.upper(): str(value) for name, value in settings.items()})
+        await self.bot.start()
+        return self.bot
+
+    def another_bot(self, **settings: object) -> BotProcess:
+        """Return a second process on the same Redis, not started."""
+        changed = {name.upper(): str(value) for name, value in settings.items()}
+        other = BotProcess(self.environment | {"PORT": "0"} | changed)
+        self._others.append(other)
+        return other
+
+    async def restart(self) -> BotProcess:
+        """Kill the bot and start a new process."""
+        await self.bot.kill()
+        await self.bot.start()
+        return self.bot
+
+    def anna(self, language: str = "en") -> tuple[Person, Chat]:
+        """Return a person and her private chat."""
+        return self.person(1001, "Anna", language)
+
+    def ben(self, language: str = "en") -> tuple[Person, Chat]:
+        """Return another person and his private chat."""
+        return self.person(1002, "Ben", language)
+
+    def person(self, user_id: int, name: str, language: str = "en") -> tuple[Person, Chat]:
+        """Return anybody and their private chat."""
+        person = self.telegram.user(user_id, name, language_code=language)
+        return person, self.telegram.private_chat(person)
+
+    async def ask(self, person: Person, chat: Chat, text: str, **how: Any) -> Message:
+        """Say something and return the bot's answer to it."""
+        said = await person.say(chat, text, **how)
+        return await chat.wait_for_reply(after=said)
+
+    @property
+    def requests(self) -> list[ChatRequest]:
+        """Every request for an answer so far."""
+        return self.model.log.chats
+
+    async def wait_until_learned(self, messages: int) -> None:
+        """Wait until this process has stored so many vectors."""
+
+        def learned() -> int:
+            return sum(line["messages"] for line in self.bot.log if line["event"] == "learned")
+
+        await self.bot.wait_until(lambda: learned() >= messages)
+
+    async def close(self) -> None:
+        """End all processes and check their logs."""
+        for process in (self.bot, *self._others):
+            await process.stop()
+        for process in (self.bot, *self._others):
+            process.check_log()
+
+
+@asynccontextmanager
+async def open_rig(
+    redis: str, folder: Path, mode: Literal["polling", "webhook"] = "polling"
+) -> AsyncIterator[Rig]:
+    """Give a rig whose bot is not started yet."""
+    script = Scripted()
+    model = ModelApiServer(script, dialect=Dialect(api_key=KEY))
+    async with BotApiServer() as telegram, model:
+        port = free_port()
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "TELEGRAM_BOT_TOKEN": telegram.token,
+            "TELEGRAM_API_URL": telegram.url,
+            "OPENAI_API_KEY": KEY,
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_EMBEDDING_MODEL": "hashed-words",
+            "REDIS_URL": redis,
+            "PORT": str(port),
+            "COALESCE_S": "0.05",
+            "LEASE_S": "2",
+            "LOG_FORMAT": "json",
+        }
+        if mode == "webhook":
+            environment["WEBHOOK_URL"] = f"http://127.0.0.1:{port}"
+        rig = Rig(telegram, model, script, environment)
+        try:
+            yield rig
+        finally:
+            await rig.close()
