@@ -9,16 +9,16 @@ from pydantic import SecretStr
 
 from bot.app import App, redis_address, until_told
 from bot.logs import configure_logs
-from bot.playground.play import play
 from bot.telegram.errors import BadToken
 from bot.turn.system_prompt import UnusableSystemPrompt
+from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
 from memory.embedded import EmbeddedError
 from memory.redis_client import StoreError
 
 log = structlog.get_logger(__name__)
 
-_REASONS = (BadToken, EmbeddedError, StoreError, UnusableSystemPrompt)
+_REASONS = (BadToken, EmbeddedError, PortUnavailable, StoreError, UnusableSystemPrompt)
 
 
 def main() -> int:
@@ -38,6 +38,9 @@ def main() -> int:
         return 1
     try:
         if token is None or wants_demo:
+            # A bot in service needs nothing of it, and would load it for a quarter of a second.
+            from bot.playground.play import play  # noqa: PLC0415
+
             play(settings)
         else:
             serve(settings, token.get_secret_value())
@@ -50,7 +53,8 @@ def main() -> int:
 def serve(settings: Settings, token: str) -> None:
     """Run the bot until it is told to stop."""
     with redis_address(settings) as redis:
-        app = App(settings, token, redis, port=settings.port)
+        is_embedded = settings.redis_url is None
+        app = App(settings, token, redis, is_embedded=is_embedded, port=settings.port)
         asyncio.run(until_told(app.run))
 
 

@@ -35,6 +35,7 @@ from bot.turn.worker import TurnWorker
 from bot.upkeep import Learner, Upkeep
 from bot.web import WebServer, health_routes
 from config.settings import Settings
+from memory.append_only_file import keep_clean
 from memory.embedded import EmbeddedValkey
 from memory.memory import Memory, MemoryOptions
 from memory.protocol.turns import TurnTimes
@@ -52,10 +53,13 @@ _SECONDS_A_DAY = 86_400
 class App:
     """One bot in one process: settings in, a running bot out."""
 
-    def __init__(self, settings: Settings, token: str, redis: str, *, port: int) -> None:
+    def __init__(
+        self, settings: Settings, token: str, redis: str, *, is_embedded: bool, port: int
+    ) -> None:
         self._settings = settings
         self._token = token
         self._redis = redis
+        self._is_embedded = is_embedded
         self._port = port
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
@@ -64,7 +68,8 @@ class App:
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish or hand over what runs.
 
-        Raise what makes a start impossible: `StoreError`, `BadToken`, `UnusableSystemPrompt`.
+        Raise what makes a start impossible: `StoreError`, `BadToken`, `PortUnavailable`,
+        `UnusableSystemPrompt`.
         """
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(_store(self._redis, self._settings))
@@ -97,7 +102,9 @@ class App:
         me: BotIdentity,
     ) -> AsyncIterator[None]:
         settings, sentences = self._settings, Sentences(self._catalogue)
-        facts = Facts(me, settings.memory_ttl_days, settings.window_messages)
+        facts = Facts(
+            me, settings.admin_user_ids, settings.memory_ttl_days, settings.window_messages
+        )
         everyones = EveryonesCommands(memory, sentences, telegram, facts)
         admins = AdminCommands(memory, sentences, settings.admin_user_ids)
         commands = {**everyones.handlers, **admins.handlers}
@@ -111,9 +118,11 @@ class App:
         worker = TurnWorker(
             memory, runner, most=settings.max_concurrent_turns, lease_s=settings.lease_s
         )
-        upkeep = Upkeep(memory, buttons.report)
+        upkeep = Upkeep(memory, learner, buttons.report)
         self._intake = Intake(reader, memory.mailbox, buttons)
         tasks = [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
+        if self._is_embedded:
+            tasks.append(asyncio.create_task(keep_clean(memory.client, memory.erased)))
         intake_tasks = [asyncio.create_task(set_up(telegram, self._plan(), self._health))]
         if settings.webhook_url is None:
             lease = PollingLease(memory, settings.lease_s)

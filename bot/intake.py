@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from bot.telegram.delivery import RawUpdate
-from bot.telegram.errors import NotTaken
+from bot.telegram.errors import NotTaken, TelegramError
 from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
 from bot.telegram.packing import to_bytes
 from memory.keys import Conversation
@@ -33,7 +33,7 @@ class Pressing(Protocol):
     """Acts on buttons."""
 
     async def press(self, pressed: Pressed) -> None:
-        """Act on a button; raise `StoreError`."""
+        """Act on a button, once however often it comes; raise `StoreError` or `TelegramError`."""
         ...
 
 
@@ -51,7 +51,7 @@ class Intake:
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await self._take(update)
-        except (StoreError, MailboxFull, TimeoutError) as error:
+        except (StoreError, MailboxFull, TelegramError, TimeoutError) as error:
             log.warning("not taken", update=update.update_id, reason=type(error).__name__)
             raise NotTaken from error
 

@@ -5,7 +5,7 @@ Never message texts; tokens and keys are taken out of whatever a library says.
 
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 import structlog
@@ -16,22 +16,36 @@ _LEAST_SECRET = 6
 
 
 class Redaction:
-    """Replaces secrets in every string of a log line, tracebacks included."""
+    """Replaces secrets wherever they stand in a log line, tracebacks included."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
+        known = {secret for secret in secrets if len(secret) >= _LEAST_SECRET}
+        # A secret may be part of another one, whose rest must not stay.
+        self._secrets = sorted(known, key=len, reverse=True)
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        """Clean one event."""
+        """Clean one event; what structlog keeps there for itself begins with "_"."""
         for key, value in event.items():
-            if isinstance(value, str):
+            if not key.startswith("_"):
                 event[key] = self._clean(value)
         return event
 
-    def _clean(self, text: str) -> str:
+    def _clean(self, value: object) -> object:
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case Mapping():
+                return {self._text(str(key)): self._clean(item) for key, item in value.items()}
+            case list() | tuple() | set() | frozenset():
+                return [self._clean(item) for item in value]
+            case _:
+                return self._text(str(value))
+
+    def _text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "[secret]")
-        return text
+        # A lone surrogate in what somebody sent must not cost the line that tells of it.
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:

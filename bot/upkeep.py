@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 
 _DUE_EVERY_S = 1.0
 _SWEEP_EVERY_S = 60.0
+_LEARN_EVERY_S = 5.0
 _JOB_IDLE_MS = 60_000
 _LEARNERS = 4
 
@@ -70,8 +71,11 @@ class Learner:
 class Upkeep:
     """The loops that keep promises which no turn keeps."""
 
-    def __init__(self, memory: Memory, report: Callable[[Finished], Awaitable[None]]) -> None:
+    def __init__(
+        self, memory: Memory, learner: Learner, report: Callable[[Finished], Awaitable[None]]
+    ) -> None:
         self._memory = memory
+        self._learner = learner
         self._report = report
         self._job_bell = memory.job_bell()
         self._swept_everything = False
@@ -81,6 +85,7 @@ class Upkeep:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._every(_DUE_EVERY_S, self._ring_due))
             group.create_task(self._every(_SWEEP_EVERY_S, self._sweep))
+            group.create_task(self._every(_LEARN_EVERY_S, self._learn_late))
             group.create_task(self._every(_DUE_EVERY_S, self._serve_jobs))
 
     async def _every(self, pause_s: float, step: Callable[[], Awaitable[None]]) -> None:
@@ -104,6 +109,10 @@ class Upkeep:
         await self._memory.sweep.prune()
         if rung:
             log.info("rang again", conversations=rung)
+
+    async def _learn_late(self) -> None:
+        for conversation in await self._memory.sweep.late_learning(_LEARNERS):
+            self._learner.learn(conversation)
 
     async def _serve_jobs(self) -> None:
         bells = await self._job_bell.reclaim(1, _JOB_IDLE_MS) or await self._job_bell.read(1, 1)

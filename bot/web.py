@@ -20,6 +20,13 @@ from memory.redis_client import RedisClient, StoreError
 _PING_S = 3.0
 
 
+class PortUnavailable(Exception):  # noqa: N818 - says when
+    """Raised when a port cannot be listened on, mostly because somebody else does."""
+
+    def __init__(self, port: int, error: OSError) -> None:
+        super().__init__(f"cannot listen on port {port}: {error.strerror}")
+
+
 def health_routes(
     store: RedisClient, health: TelegramHealth, *, is_polling: bool
 ) -> list[BaseRoute]:
@@ -40,7 +47,7 @@ def health_routes(
 
 
 class WebServer:
-    """Serves routes on a port within the running loop."""
+    """Serves routes on a port within the running loop; raises `PortUnavailable`."""
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
@@ -56,7 +63,12 @@ class WebServer:
         # out TCP_NODELAY, so that each further answer on a connection waits 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind((host, port))
+        try:
+            self._socket.bind((host, port))
+            self._socket.listen()
+        except OSError as error:
+            self._socket.close()
+            raise PortUnavailable(port, error) from error
         self.port: int = self._socket.getsockname()[1]
 
     async def run(self) -> None:

@@ -145,7 +145,7 @@ class Settings(BaseSettings):
         default=1000, ge=50, le=200_000, description="Of these kept free for the reply"
     )
     recall_k: int = Field(
-        default=8, ge=0, le=100, description="Older messages recalled for a turn, at most; 0: none"
+        default=8, ge=0, le=100, description="Older exchanges recalled for a turn, at most; 0: none"
     )
     recall_floor: float = Field(
         default=0.25, ge=0, le=1, description="Similarity below which nothing is recalled"

@@ -3,6 +3,7 @@
 Valid only for the (epoch, erasure) under which it was read; Redis remains the truth.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,14 +49,18 @@ class Warm:
         return self.text_bytes + self.index.nbytes
 
     def append(self, messages: Sequence[Message]) -> None:
-        """Append messages that follow the newest held."""
-        self.messages.extend(messages)
-        self.text_bytes += sum(len(m.text) + _MESSAGE_OVERHEAD_BYTES for m in messages)
+        """Append messages of ascending sequences; what is held already is passed over."""
+        newest = self.known.seq
+        newer = [message for message in messages if message.seq > newest]
+        self.messages.extend(newer)
+        self.text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
 
     def extend_vectors(self, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Append packed rows of ascending sequences."""
-        if vectors:
-            self.index.extend([seq for seq, _ in vectors], unpacked([row for _, row in vectors]))
+        """Append packed rows of ascending sequences; what is held already is passed over."""
+        newest = self.index.last_seq
+        newer = [(seq, row) for seq, row in vectors if seq > newest]
+        if newer:
+            self.index.extend([seq for seq, _ in newer], unpacked([row for _, row in newer]))
 
 
 class ConversationCache:

@@ -38,5 +38,5 @@ class AgentContext:
 
         Equal keys give the same history in every process; a conversation that never was is empty.
         """
-        conversation = Conversation.of_keys(context_keys)
-        return cls(conversation, await ChatHistory.read(parts, conversation), now)
+        history = await ChatHistory.read(parts, Conversation.of_keys(context_keys))
+        return cls(history.conversation, history, now)

@@ -38,7 +38,7 @@ OPTIONS = {
     "unixsocketperm": "700",
     "appendonly": "yes",
     "appendfsync": "everysec",
-    "save": "300 1",
+    "save": "",  # a snapshot would only keep what was erased since
     "maxmemory-policy": "noeviction",
 }
 

@@ -4,10 +4,12 @@ A view under one version of the conversation; after an erasure its writes are re
 degrades to nothing found when no vectors are to be had.
 """
 
+import asyncio
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
+from time import time
 
 from memory.cache import ConversationCache, Warm
 from memory.embeddings import Embedder, EmbeddingsUnavailable
@@ -17,11 +19,12 @@ from memory.messages import Message, Role
 from memory.protocol.scripts import Scripts
 from memory.protocol.turns import LeaseLost, OpenTurn
 from memory.recollection import Recollection
-from memory.redis_client import RedisClient, Reply
+from memory.redis_client import Command, RedisClient, Reply
 from memory.selectors import MessageSelector
 from memory.tokens import TokenCounter
 
-_EVERY_UPDATE = 2**53
+_ALL_THAT_WAITS = "+inf"
+_FOR_ALL_TIME = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class HistoryParts:
     cache: ConversationCache
     tokens: TokenCounter
     embedder: Embedder | None
+    erased: asyncio.Event
     floor: float
     ttl_s: int
     tail: int
@@ -58,12 +62,14 @@ class ChatHistory:
 
     @classmethod
     async def read(cls, parts: HistoryParts, conversation: Conversation) -> "ChatHistory":
-        """Read a conversation whole, outside of any turn."""
+        """Read a conversation whole, outside of any turn; of a moved group that of the old one."""
         meta = parts.keys.conversation(conversation).meta
-        version = await parts.client.call("HMGET", meta, "epoch", "erasure")
-        history = cls(parts, conversation, Warm(version_of(version)))
-        await history.fill()
-        return history
+        moved_from = await parts.client.call("HGET", meta, "moved_from")
+        if moved_from is not None:
+            conversation = Conversation(moved_from.decode())
+        warm = await _stored(parts, conversation)
+        parts.cache.keep(conversation, warm)
+        return cls(parts, conversation, warm)
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -91,7 +97,7 @@ class ChatHistory:
         """Return at most `k` exchanges of this conversation that `text` resembles, best first.
 
         `exclude` names sequences that need not be found. Nothing below the floor is returned; with
-        no embedding model, or none that answers, nothing is. Raise `LeaseLost` after an erasure.
+        no embedding model, or none that answers, nothing is. Raise `LeaseLost` as `fill` does.
         """
         embedder = self._parts.embedder
         if embedder is None or not text.strip() or k <= 0:
@@ -103,8 +109,8 @@ class ChatHistory:
             query = (await embedder.embed([text]))[0]
         except EmbeddingsUnavailable:
             return []
-        hits = self._warm.index.search(query, k, floor=self._parts.floor, exclude=exclude)
-        return self._recollections(hits)
+        hits = self._warm.index.search(query, floor=self._parts.floor, exclude=exclude)
+        return self._recollections(hits, k)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -129,34 +135,32 @@ class ChatHistory:
         self._parts.cache.keep(self.conversation, self._warm)
 
     async def clear(self) -> None:
-        """Erase the conversation at once, whoever holds its lease."""
+        """Erase the conversation and what waits in it at once, whoever holds its lease."""
         keys = self._parts.keys.conversation(self.conversation).all
-        arguments = (token_hex(8), _EVERY_UPDATE, self._parts.ttl_s)
+        arguments = (token_hex(8), _ALL_THAT_WAITS, self._parts.ttl_s, _FOR_ALL_TIME)
         await self._parts.scripts["wipe"](keys, arguments)
-        self._parts.cache.drop(self.conversation)
+        self._parts.erased.set()
+        self._hold(await _stored(self._parts, self.conversation))
 
     async def fill(self) -> None:
         """Read what is missing of log and vectors; raise `LeaseLost` when something was erased."""
         if self._warm.is_whole:
             return
-        keys = self._parts.keys.conversation(self.conversation)
-        version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
-        before, log, vectors, after = await self._parts.client.pipeline(
-            [version, ("XRANGE", keys.log, "-", "+"), ("XRANGE", keys.vectors, "-", "+"), version]
-        )
-        if before != after or version_of(before) != self._warm.version:
+        warm = await _stored(self._parts, self.conversation)
+        if warm.version != self._warm.version:
             raise LeaseLost(self.conversation.tag)
-        warm = Warm(self._warm.version, (before[2] or b"").decode())
-        warm.append([message_of(entry, fields) for entry, fields in log])
-        warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
-        warm.log_length, warm.vectors_length = len(log), len(vectors)
-        warm.sitting = int(before[3] or 0)
+        self._hold(warm)
+
+    def _hold(self, warm: Warm) -> None:
         self._warm = warm
         self._parts.cache.keep(self.conversation, warm)
 
-    def _recollections(self, hits: Sequence[tuple[int, float]]) -> list[Recollection]:
+    def _recollections(self, hits: Iterable[tuple[int, float]], k: int) -> list[Recollection]:
+        """Return the first `k` exchanges that are hit; of one hit twice the better hit counts."""
         found: dict[int, Recollection] = {}
         for seq, score in hits:
+            if len(found) == k:
+                break
             exchange = self._exchange_around(seq)
             if exchange and exchange[0].exchange not in found:
                 found[exchange[0].exchange] = Recollection(exchange, score, seq)
@@ -182,11 +186,34 @@ class ChatHistory:
         parts = self._parts
         arguments = (*self._warm.version, parts.ttl_s, exchange, 1, *arguments_of(message))
         keys = parts.keys.conversation(self.conversation).all
-        answer = await parts.scripts["append"](keys, arguments)
+        append = parts.scripts["append"].command(keys, arguments)
+        *_, answer = await parts.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)
         self.committed([message], int(answer[1]), int(answer[2]))
         return self._warm.messages[-1]
+
+    def _indexed(self, sender_id: int) -> list[Command]:
+        """Name the conversation where erasures look for it, before anything is stored in it."""
+        keys, tag = self._parts.keys, self.conversation.tag
+        by_activity = ("ZADD", keys.conversations_of(self.conversation), int(time()), tag)
+        by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
+        return [by_activity, by_person] if sender_id else [by_activity]
+
+
+async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
+    """Read all that is stored, under one version of the conversation."""
+    keys = parts.keys.conversation(conversation)
+    version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
+    everything = [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
+    before, log, vectors, after = await parts.client.pipeline([version, *everything, version])
+    if before != after:  # something was erased or begun anew meanwhile
+        return await _stored(parts, conversation)
+    warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))
+    warm.append([message_of(entry, fields) for entry, fields in log])
+    warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
+    warm.log_length, warm.vectors_length = len(log), len(vectors)
+    return warm
 
 
 def version_of(answer: Sequence[Reply]) -> tuple[str, str]:

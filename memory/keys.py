@@ -91,6 +91,7 @@ class Keys:
         self.doorbell = self._prefix + "doorbell"
         self.jobs = self._prefix + "jobs"
         self.due = self._prefix + "due"
+        self.learning = self._prefix + "learning"
         self.poller = self._prefix + "poller"
 
     def conversation(self, conversation: Conversation) -> ConversationKeys:

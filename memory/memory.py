@@ -3,6 +3,7 @@
 Built once, in the composition root.
 """
 
+import asyncio
 from dataclasses import dataclass
 
 from memory.cache import ConversationCache
@@ -34,7 +35,10 @@ class MemoryOptions:
 
 
 class Memory:
-    """Everything a bot remembers with: mailbox, turns, erasure, jobs, histories."""
+    """Everything a bot remembers with: mailbox, turns, erasure, jobs, histories.
+
+    `erased` is set whenever this process has erased something, for whoever cleans up behind it.
+    """
 
     def __init__(
         self,
@@ -48,13 +52,16 @@ class Memory:
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
         self.cache = ConversationCache(options.cache_bytes)
+        self.erased = asyncio.Event()
         ttl_s = options.ttl_s
         self.mailbox = Mailbox(client, self.keys, self.scripts, ttl_s)
         self.turns = TurnStore(
             client, self.keys, self.scripts, options.times, ttl_s=ttl_s, tail=options.tail
         )
-        self.erasure = Erasure(client, self.keys, self.scripts, self.mailbox, ttl_s=ttl_s)
-        self.jobs = Jobs(client, self.keys, self.scripts, self.mailbox, ttl_s=ttl_s)
+        self.erasure = Erasure(
+            client, self.keys, self.scripts, self.mailbox, self.erased, ttl_s=ttl_s
+        )
+        self.jobs = Jobs(client, self.keys, self.scripts, self.mailbox, self.erased, ttl_s=ttl_s)
         self.sweep = Sweep(client, self.keys, self.scripts, self.mailbox, ttl_s=ttl_s)
         self._embedder = embedder
         self.histories = HistoryParts(
@@ -64,6 +71,7 @@ class Memory:
             cache=self.cache,
             tokens=tokens,
             embedder=embedder,
+            erased=self.erased,
             floor=options.floor,
             ttl_s=ttl_s,
             tail=options.tail,
@@ -82,7 +90,15 @@ class Memory:
         return NamedLease(self.scripts, self.keys.poller, ttl_ms)
 
     async def learn(self, conversation: Conversation) -> int:
-        """Embed what has no vector yet; return how many messages. Raise `EmbeddingsUnavailable`."""
-        if self._embedder is None:
-            return 0
-        return await learn_vectors(self.histories, self._embedder, conversation)
+        """Embed what has no vector yet; return how many messages. Raise `EmbeddingsUnavailable`.
+
+        The note that this was to be done goes when all is done and nothing came meanwhile.
+        """
+        noted = await self.client.call("ZSCORE", self.keys.learning, conversation.tag)
+        learned = 0
+        if self._embedder is not None:
+            learned = await learn_vectors(self.histories, self._embedder, conversation)
+        if noted is not None:
+            arguments = (conversation.tag, f"{noted:.0f}")
+            await self.scripts["take_due"]([self.keys.learning], arguments)
+        return learned

@@ -6,7 +6,7 @@ tokens typed by people are ordinary characters. What a budget is spent on is dec
 """
 
 import asyncio
-import base64
+import binascii
 import gzip
 import hashlib
 import zlib
@@ -126,7 +126,5 @@ def _ranks(packed: bytes) -> dict[bytes, int]:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} cannot be unpacked") from error
     if hashlib.sha256(lines).hexdigest() != _SHA256:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} has not the SHA-256 {_SHA256}")
-    return {
-        base64.b64decode(token): int(rank)
-        for token, rank in (line.split() for line in lines.splitlines())
-    }
+    fields = lines.split()  # token, rank, token, rank …; read in C throughout, for each start waits
+    return dict(zip(map(binascii.a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))

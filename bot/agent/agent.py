@@ -19,6 +19,10 @@ class Assembler(Protocol):
         ...
 
 
+CUT_OFF = " […]"
+"""Shown behind a reply for whose end the model had no room."""
+
+
 class FunctionsBasedAgent:
     """Asks the model, always with the same tools; when steps are used up, it has to answer."""
 
@@ -46,4 +50,5 @@ class FunctionsBasedAgent:
         if reply.tool_calls and not must_answer:
             return Action(reply.tool_calls, reply.text)
         # Some servers ignore "none"; then the text beside the calls is all there is.
-        return FinishAction(reply.text)
+        cut_off = CUT_OFF if reply.text and reply.finish_reason == "length" else ""
+        return FinishAction(reply.text + cut_off)

@@ -27,7 +27,7 @@ class ToolError(Exception):
 class Tool(Generic[A]):
     """One tool. `run` gets validated arguments and returns what the model reads.
 
-    `is_final` makes its output the reply, unchanged. `name` and `description` speak to the model.
+    `is_final` makes its output the reply, as it is. `name` and `description` speak to the model.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """Runs the calls of one action side by side; whatever goes wrong becomes a text for the model.
 
-Neither a slow nor a broken tool ends a run. Texts of exceptions stay in the log.
+Neither a slow nor a broken tool ends a run; only a lost lease or store does, for then there is no
+turn to go on with. Texts of exceptions stay in the log.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from pydantic import ValidationError
 from bot.agent.tool import Tool, ToolError
 from bot.model.values import ToolDefinition
 from memory.context import AgentContext
+from memory.protocol.turns import LeaseLost
+from memory.redis_client import StoreError
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.tokens import TokenCounter
 
@@ -27,7 +30,7 @@ class ToolNameClash(Exception):  # noqa: N818 - says when
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How often one tool may run in a turn, for how long, and how much it may say."""
+    """How often one tool may be called in a turn, for how long it runs, how much it may say."""
 
     calls_per_tool: int
     timeout_s: float
@@ -40,21 +43,30 @@ class Toolbox:
     def __init__(
         self, tools: Sequence[Tool[Any]], limits: ToolLimits, tokens: TokenCounter
     ) -> None:
+        names = Counter(tool.name for tool in tools)
+        if clashing := [name for name, count in names.items() if count > 1]:
+            raise ToolNameClash(", ".join(clashing))
         self._tools = {tool.name: tool for tool in tools}
-        if len(self._tools) < len(tools):
-            raise ToolNameClash(", ".join(tool.name for tool in tools))
         self._limits = limits
         self._tokens = tokens
         self.definitions: tuple[ToolDefinition, ...] = tuple(tool.definition for tool in tools)
 
     async def run(self, action: Action, context: AgentContext) -> CompletedStep:
-        """Run all calls of an action and return the step, results in the order of the calls."""
+        """Run all calls of an action and return the step, results in the order of the calls.
+
+        Raise `LeaseLost` or `StoreError`.
+        """
         used = Counter(call.name for step in context.completed_steps for call in step.action.calls)
-        runs = []
-        for call in action.calls:
-            used[call.name] += 1
-            runs.append(self._run(call, used[call.name], context))
-        return CompletedStep(action, tuple(await asyncio.gather(*runs)))
+        running = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for call in action.calls:
+                    used[call.name] += 1
+                    run = self._run(call, used[call.name], context)
+                    running.append(group.create_task(run))
+        except BaseExceptionGroup as lost:
+            raise lost.exceptions[0] from None
+        return CompletedStep(action, tuple(task.result() for task in running))
 
     def final_output(self, step: CompletedStep) -> str | None:
         """Return the output of a final tool that succeeded in this step, if there is one."""
@@ -66,17 +78,18 @@ class Toolbox:
 
     async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
         try:
-            output = await self._output(call, nth, context)
+            text, failed = await self._output(call, nth, context), False
         except ToolError as error:
-            return ToolResult(call.id, f"Error: {error}", failed=True)
-        return ToolResult(call.id, self._tokens.shorten(output, self._limits.output_tokens))
+            text, failed = f"Error: {error}", True
+        return ToolResult(call.id, self._tokens.shorten(text, self._limits.output_tokens), failed)
 
     async def _output(self, call: ToolCall, nth: int, context: AgentContext) -> str:
         tool = self._tools.get(call.name)
         if tool is None:
             raise ToolError(f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
-        if nth > self._limits.calls_per_tool:
-            raise ToolError(f"{call.name} was used {nth - 1} times, which is all it may be")
+        most = self._limits.calls_per_tool
+        if nth > most:
+            raise ToolError(f"{call.name} may be called {most} times for one answer, and was")
         try:
             arguments = tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
@@ -84,7 +97,7 @@ class Toolbox:
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 return await tool.run(arguments, context)
-        except ToolError:
+        except (ToolError, LeaseLost, StoreError):
             raise
         except TimeoutError as error:
             log.warning("tool too slow", tool=call.name)

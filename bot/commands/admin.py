@@ -28,14 +28,14 @@ class Target:
 
     @classmethod
     def of(cls, words: str, here: int) -> "Target | None":
-        """Read the command's arguments; `None` when they name nothing."""
+        """Read the command's arguments, or a button's; `None` when they name nothing."""
         match words.split():
             case []:
                 return cls("chat", here)
             case ["all"]:
                 return cls("all")
-            case ["user", number] if _is_number(number):
-                return cls("user", int(number))
+            case ["chat" | "user" as kind, number] if _is_number(number):
+                return cls(kind, int(number))
             case [number] if _is_number(number):
                 return cls("chat", int(number))
             case _:
@@ -111,11 +111,10 @@ class AdminCommands:
 
     def _guarded(self, name: str, handler: Handler) -> Handler:
         async def guarded(asked: Inbound, conversation: Conversation) -> Answer:
-            if not (asked.sender.is_person and asked.sender.id in self._admins):
+            is_admin = asked.sender.is_person and asked.sender.id in self._admins
+            if not is_admin or asked.is_group:
                 log.warning("admin command refused", command=name, user=asked.sender.id)
-                return self._say(asked, "admin.not_admin")
-            if asked.is_group:
-                return self._say(asked, "admin.only_private")
+                return self._say(asked, "admin.only_private" if is_admin else "admin.not_admin")
             log.info("admin command", command=name, user=asked.sender.id)
             return await handler(asked, conversation)
 

@@ -51,7 +51,10 @@ class Buttons:
         self._admins = admins
 
     async def press(self, pressed: Pressed) -> None:
-        """Act on a button; raise `StoreError` with nothing shown, so that Telegram asks again."""
+        """Act on a button.
+
+        Raise `StoreError` or `TelegramError` with nothing shown, so that Telegram asks again.
+        """
         here = await self._memory.mailbox.resolve(
             Conversation.of_chat(pressed.chat_id, pressed.topic_id)
         )
@@ -70,8 +73,7 @@ class Buttons:
 
     async def report(self, finished: Finished) -> None:
         """Write a job's receipt where it was asked for; that it cannot be shown is no failure."""
-        chat_id, message_id, language = orjson.loads(finished.job.report)
-        key = "forget.done" if finished.job.kind == "forget" else "admin.clear_memory_done"
+        key, chat_id, message_id, language = orjson.loads(finished.job.report)
         parts = self._sentences.say(
             language,
             key,
@@ -101,18 +103,24 @@ class Buttons:
                 return self._say(pressed, "clear.done", waiting=receipt.waiting, **counts)
             case "forget":
                 await erasure.check(here, nonce, "forget", user)
-                await self._start(pressed, nonce, "forget", user)
+                await self._start(pressed, nonce, "forget", user, "forget.done")
                 return self._say(pressed, "forget.started")
             case "admin" if user in self._admins:
+                target = Target.of(detail, pressed.chat_id)
+                if target is None:
+                    raise NotConfirmed("unknown")
                 await erasure.check(here, nonce, "admin", user)
-                target = Target.of(detail, 0) or Target("chat")
                 kinds: dict[str, Kind] = {"user": "forget", "chat": "chat", "all": "all"}
-                await self._start(pressed, nonce, kinds[target.kind], target.id)
+                kind, receipt_key = kinds[target.kind], "admin.clear_memory_done"
+                await self._start(pressed, nonce, kind, target.id, receipt_key)
                 return self._say(pressed, "admin.clear_memory_started")
         raise NotConfirmed("unknown")
 
-    async def _start(self, pressed: Pressed, nonce: str, kind: Kind, target: int) -> None:
-        report = orjson.dumps((pressed.chat_id, pressed.message_id, pressed.sender.language))
+    async def _start(
+        self, pressed: Pressed, nonce: str, kind: Kind, target: int, receipt_key: str
+    ) -> None:
+        place = (pressed.chat_id, pressed.message_id, pressed.sender.language)
+        report = orjson.dumps((receipt_key, *place))
         await self._memory.jobs.start(
             Job(nonce, kind, target, pressed.update_id, time.time(), report)
         )

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+import structlog
+
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
@@ -12,6 +14,8 @@ from bot.telegram.values import BotIdentity
 from memory.census import count_conversation
 from memory.keys import Conversation
 from memory.memory import Memory
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +39,10 @@ class GroupAdmins(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the sentences tell of this bot."""
+    """What the sentences tell of this bot; `admins` are told of the operators' commands too."""
 
     me: BotIdentity
+    admins: frozenset[int]
     ttl_days: int
     window_messages: int
 
@@ -76,8 +81,11 @@ class EveryonesCommands:
 
     async def help(self, asked: Inbound, _: Conversation) -> Answer:
         """List the commands."""
-        key = "help.group" if asked.is_group else "help.private"
-        return self._say(asked, key, username=self._facts.me.username)
+        if asked.is_group:
+            return self._say(asked, "help.group", username=self._facts.me.username)
+        if asked.sender.id in self._facts.admins:
+            return self._say(asked, "help.private", "help.admin")
+        return self._say(asked, "help.private")
 
     async def ask(self, asked: Inbound, _: Conversation) -> Answer:
         """Explain `/ask`; with words behind it, it is a question and never comes here."""
@@ -104,6 +112,7 @@ class EveryonesCommands:
     async def clear(self, asked: Inbound, conversation: Conversation) -> Answer:
         """Ask before this conversation is erased; in a group only its admins may."""
         if asked.is_group and not await self._may_clear(asked):
+            log.info("group clear refused", user=asked.sender.id)
             return self._say(asked, "clear.only_group_admins")
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
         nonce = await self._memory.erasure.ask(conversation, "clear", asked.sender.id)
@@ -127,5 +136,5 @@ class EveryonesCommands:
         sender = asked.sender
         return sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
 
-    def _say(self, asked: Inbound, key: str, **values: object) -> Answer:
-        return Answer(self._sentences.say(asked.sender.language, key, **values))
+    def _say(self, asked: Inbound, *keys: str, **values: object) -> Answer:
+        return Answer(self._sentences.say(asked.sender.language, *keys, **values))

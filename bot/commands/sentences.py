@@ -11,9 +11,10 @@ class Sentences:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
-    def say(self, language: str, key: str, **values: object) -> tuple[Part, ...]:
-        """Return a sentence as parts."""
-        return render(self._catalogue.text(language, key, **values))
+    def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
+        """Return sentences, one below the other, as parts."""
+        texts = [self._catalogue.text(language, key, **values) for key in keys]
+        return render("\n\n".join(texts))
 
     def known(self, key: str) -> str:
         """Return `key`, or the `other` of its table when the catalogue does not have it."""

@@ -4,20 +4,32 @@ Optional parameters are sent only when they are wanted, and no more once a serve
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import structlog
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, AsyncStream
+from openai.types.chat import ChatCompletionChunk
 
-from bot.model.errors import FOREIGN, AnswerIncomplete, ModelRefused, ModelUnavailable, translate
+from bot.model.errors import (
+    FOREIGN,
+    AnswerIncomplete,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+    translate,
+)
 from bot.model.stream import ReplyAccumulator
 from bot.model.values import ModelReply, PromptMessage, ToolDefinition
 
 log = structlog.get_logger(__name__)
 
-_TRIES = 2
 _OPTIONAL = {"stream_options": {"include_usage": True}}
+_PAUSE_S = 0.1
+"""A server that has just broken off gets a moment before it is asked again."""
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
 
 
 class OpenAIChatModel:
@@ -55,38 +67,54 @@ class OpenAIChatModel:
             raise ModelUnavailable("no answer in time") from error
 
     async def _insist(self, request: dict[str, Any]) -> ModelReply:
-        for _ in range(_TRIES):
-            reply = await self._without_what_is_refused(request)
-            if reply is not None:
-                return reply
-            log.warning("answer broke off")
-        raise AnswerIncomplete("no finish reason")
+        try:
+            return await self._ask(request)
+        except AnswerIncomplete as error:
+            log.warning("answer broke off", reason=str(error))
+            await asyncio.sleep(_PAUSE_S)
+            return await self._ask(request)
 
-    async def _without_what_is_refused(self, request: dict[str, Any]) -> ModelReply | None:
-        """Call the server, once more for each optional parameter that it turns down."""
+    async def _ask(self, request: dict[str, Any]) -> ModelReply:
+        """Return one answer, asked without what this server has turned down."""
         while True:
+            optional = dict(self._optional)
             try:
-                return await self._stream(request)
+                return await self._stream(request | optional)
             except ModelRefused as error:
-                name = error.param.split(".")[0]
-                if name not in self._optional:
+                refused = [name for name in optional if error.objects_to(name)]
+                if not refused:
                     raise
-                log.info("parameter dropped", parameter=name)
-                self._optional.pop(name, None)
+                for name in refused:
+                    log.info("parameter dropped", parameter=name)
+                    self._optional.pop(name, None)
 
-    async def _stream(self, request: dict[str, Any]) -> ModelReply | None:
-        """Return the whole answer, or `None` when the stream ended before it was finished."""
+    async def _stream(self, request: dict[str, Any]) -> ModelReply:
+        """Return the answer to one request; raise `AnswerIncomplete` when it broke off."""
+        try:
+            stream = await self._client.chat.completions.create(**request, stream=True)
+        except FOREIGN as error:
+            raise translate(error) from error
         answer = ReplyAccumulator()
         try:
-            stream = await self._client.chat.completions.create(
-                **request, **self._optional, stream=True
-            )
             async with stream:
                 async for chunk in stream:
                     answer.add(chunk)
         except FOREIGN as error:
-            raise translate(error) from error
-        return answer.reply() if answer.is_complete else None
+            if not answer.is_complete:
+                raise AnswerIncomplete(type(error).__name__) from error
+        if not answer.is_complete:
+            raise _why_unfinished(answer, stream)
+        return answer.reply()
+
+
+def _why_unfinished(
+    answer: ReplyAccumulator, stream: AsyncStream[ChatCompletionChunk]
+) -> AnswerIncomplete | NotAModel:
+    """Tell a stream that broke off from what was no stream: a page behind a wrong base URL, say."""
+    kind = stream.response.headers.get("content-type", "").partition(";")[0]
+    if answer.is_empty and kind != "text/event-stream":
+        return NotAModel(f"{kind or 'nothing'} instead of a stream")
+    return AnswerIncomplete("no finish reason")
 
 
 def _wire_message(message: PromptMessage) -> dict[str, Any]:
@@ -96,13 +124,18 @@ def _wire_message(message: PromptMessage) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
+                "function": {"name": _wire_name(call.name), "arguments": call.arguments},
             }
             for call in message.tool_calls
         ]
     if message.role == "tool":
         wire["tool_call_id"] = message.tool_call_id
     return wire
+
+
+def _wire_name(name: str) -> str:
+    """Return the name of a call as servers take it: a model may make up any."""
+    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
 def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:

@@ -10,15 +10,16 @@ import numpy as np
 import structlog
 from openai import AsyncOpenAI, omit
 
-from bot.model.errors import FOREIGN
+from bot.model.errors import FOREIGN, ModelError, ModelRefused, translate
 from memory.embeddings import EmbeddingsUnavailable, Vectors
 
 log = structlog.get_logger(__name__)
 
 _MOST_TEXTS = 256
-_MOST_CHARS = 400_000
-_LONGEST_TEXT = 12_000
-"""Characters of one text; models take about 8,000 tokens, and a long text says little more."""
+_MOST_BYTES = 250_000
+_LONGEST_TEXT_BYTES = 8_000
+"""No token is shorter than a byte, so this stays below OpenAI's 8,192 tokens for one text (and
+300,000 for a request) in every script; a longer text says little more."""
 
 
 class OpenAIEmbedder:
@@ -30,6 +31,7 @@ class OpenAIEmbedder:
         self._client = client
         self._model = model
         self._dimensions = dimensions
+        self._asks_for_dimensions = dimensions is not None
         self._timeout_s = timeout_s
 
     @property
@@ -38,7 +40,10 @@ class OpenAIEmbedder:
         return f"{self._model}:{self._dimensions or 'default'}"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return `(len(texts), dimensions)` float32 unit rows; zeros for a blank text."""
+        """Return `(len(texts), dimensions)` float32 unit rows; zeros for a blank text.
+
+        Raise `EmbeddingsUnavailable`, also when all are blank: nobody knows their dimensions then.
+        """
         clean = [_clean(text) for text in texts]
         wanted = [(number, text) for number, text in enumerate(clean) if text]
         if not wanted:
@@ -52,21 +57,40 @@ class OpenAIEmbedder:
     async def _embed_batch(self, texts: Sequence[str]) -> Vectors:
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer = await self._client.embeddings.create(
-                    model=self._model,
-                    input=list(texts),
-                    dimensions=omit if self._dimensions is None else self._dimensions,
-                )
-            ordered = sorted(answer.data, key=lambda each: each.index)
-            rows: Vectors = np.asarray([each.embedding for each in ordered], np.float32)
-        except (*FOREIGN, TimeoutError, ValueError) as error:
-            raise EmbeddingsUnavailable(type(error).__name__) from error
+                rows = await self._ask(texts)
+        except (ModelError, TimeoutError) as error:
+            raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts):
             raise EmbeddingsUnavailable("not one vector for each text")
         if self._dimensions is not None and rows.shape[1] < self._dimensions:
             raise EmbeddingsUnavailable(f"{rows.shape[1]} dimensions, {self._dimensions} asked for")
         # Servers that ignore `dimensions` send more; the front of such a vector is a good one.
         return _unit(rows[:, : self._dimensions])
+
+    async def _ask(self, texts: Sequence[str]) -> Vectors:
+        """Return the server's rows; `dimensions` is left out once the server has refused it."""
+        dimensions = self._dimensions if self._asks_for_dimensions else None
+        try:
+            return await self._rows(texts, dimensions)
+        except ModelRefused as error:
+            if dimensions is None or not error.objects_to("dimensions"):
+                raise
+            log.info("parameter dropped", parameter="dimensions")
+            self._asks_for_dimensions = False
+            return await self._rows(texts, None)
+
+    async def _rows(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        try:
+            answer = await self._client.embeddings.create(
+                model=self._model,
+                input=list(texts),
+                dimensions=omit if dimensions is None else dimensions,
+            )
+            # Sparse servers leave the index out; the sort keeps their order.
+            ordered = sorted(answer.data, key=lambda each: each.index or 0)
+            return np.asarray([each.embedding for each in ordered], np.float32)
+        except (*FOREIGN, ValueError) as error:
+            raise translate(error) from error
 
 
 def _unit(rows: Vectors) -> Vectors:
@@ -76,16 +100,19 @@ def _unit(rows: Vectors) -> Vectors:
 
 
 def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().strip()[:_LONGEST_TEXT]
+    """Return what of a text can be sent: no lone surrogates, not too long."""
+    encoded = text.strip().encode("utf-8", "replace")
+    return encoded[:_LONGEST_TEXT_BYTES].decode("utf-8", "ignore").rstrip()
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
-    chars = 0
+    size = 0
     for text in texts:
-        if batch and (len(batch) == _MOST_TEXTS or chars + len(text) > _MOST_CHARS):
+        cost = len(text.encode())
+        if batch and (len(batch) == _MOST_TEXTS or size + cost > _MOST_BYTES):
             yield batch
-            batch, chars = [], 0
+            batch, size = [], 0
         batch.append(text)
-        chars += len(text)
+        size += cost
     yield batch

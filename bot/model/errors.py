@@ -1,16 +1,18 @@
 """What can go wrong between us and a model; each class says when.
 
     ModelError
-    ├── ModelUnavailable    no answer now: connection, time limit, 429 after retries, 5xx
+    ├── ModelUnavailable    no answer now: connection, time limit, 429 after a retry, 5xx
     ├── ModelRefused        the server declines this request as it is (4xx)
     │   └── ContextTooLong  because the prompt is longer than the model takes
-    ├── AnswerIncomplete    the stream ended without a finish reason, twice
+    ├── AnswerIncomplete    the stream broke off, or ended without a finish reason, twice
     └── NotAModel           what answered does not speak the dialect: a wrong base URL, say
 
 Texts carry no key and nothing that a person wrote; the SDK's own error is the cause.
 """
 
 import json
+import re
+from http import HTTPStatus
 
 import openai
 from pydantic import ValidationError
@@ -25,11 +27,15 @@ class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
 
 
 class ModelRefused(ModelError):  # noqa: N818
-    """Raised when the server will never take this request; `param` names what it objects to."""
+    """Raised when the server will never take this request."""
 
-    def __init__(self, text: str, param: str = "") -> None:
+    def __init__(self, text: str, objection: str = "") -> None:
         super().__init__(text)
-        self.param = param
+        self._objection = objection  # the server's words, which may quote a person's
+
+    def objects_to(self, parameter: str) -> bool:
+        """Whether the server named that parameter when it declined."""
+        return parameter in self._objection
 
 
 class ContextTooLong(ModelRefused):
@@ -37,7 +43,7 @@ class ContextTooLong(ModelRefused):
 
 
 class AnswerIncomplete(ModelError):  # noqa: N818
-    """Raised when a stream ended without saying that it was finished."""
+    """Raised when an answer began and was not finished."""
 
 
 class NotAModel(ModelError):  # noqa: N818
@@ -47,6 +53,7 @@ class NotAModel(ModelError):  # noqa: N818
 FOREIGN = (
     openai.OpenAIError,
     json.JSONDecodeError,
+    UnicodeDecodeError,
     ValidationError,
     AttributeError,
     IndexError,
@@ -56,11 +63,12 @@ FOREIGN = (
 
 _UNAVAILABLE = (
     openai.APIConnectionError,
-    openai.APITimeoutError,
     openai.ConflictError,
     openai.InternalServerError,
     openai.RateLimitError,
 )
+_TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
+"""The code of api.openai.com, and the words of servers that have no code for it."""
 
 
 def translate(error: BaseException) -> ModelError:
@@ -68,12 +76,10 @@ def translate(error: BaseException) -> ModelError:
     name = type(error).__name__
     if isinstance(error, _UNAVAILABLE):
         return ModelUnavailable(name)
-    if isinstance(error, openai.APIStatusError):
-        param = str(error.param or "")
-        if error.code == "context_length_exceeded":
-            return ContextTooLong(name, param)
-        return ModelRefused(f"{name} {error.status_code}", param)
-    if isinstance(error, openai.APIError):
-        # An error that came within the stream, when the status was sent already.
+    if not isinstance(error, openai.APIStatusError):
+        return NotAModel(name)
+    if error.status_code == HTTPStatus.REQUEST_TIMEOUT:
         return ModelUnavailable(name)
-    return NotAModel(name)
+    objection = f"{error.message} {error.body}"
+    refusal = ContextTooLong if _TOO_LONG.search(objection) else ModelRefused
+    return refusal(f"{name} {error.status_code}", objection)

@@ -4,6 +4,7 @@ Pure: chunks in, one `ModelReply` out. Written against the table of quirks that 
 `choices`, no `index`, several calls under one index, arguments in pieces, usage last or never.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 
@@ -12,6 +13,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 from openai.types.completion_usage import CompletionUsage
 
 from bot.model.values import ModelReply, Usage
+from bot.telegram.utf16 import well_formed
 from memory.steps import ToolCall
 
 
@@ -31,6 +33,8 @@ class ReplyAccumulator:
         self._calls: list[_PartialCall] = []
         self._finish_reason = ""
         self._usage = Usage()
+        self.is_empty = True
+        """Whether no chunk has come yet."""
 
     @property
     def is_complete(self) -> bool:
@@ -39,6 +43,7 @@ class ReplyAccumulator:
 
     def add(self, chunk: ChatCompletionChunk) -> None:
         """Take one chunk."""
+        self.is_empty = False
         if chunk.usage is not None:
             self._usage = usage_of(chunk.usage)
         for choice in chunk.choices or ():
@@ -52,14 +57,10 @@ class ReplyAccumulator:
     def reply(self) -> ModelReply:
         """Return the answer so far; it is whole only if `is_complete`."""
         calls = tuple(
-            ToolCall(call.id or new_call_id(), call.name, "".join(call.arguments))
+            ToolCall(call.id or new_call_id(), call.name, _joined(call.arguments))
             for call in self._calls
         )
-        return ModelReply("".join(self._text), calls, self._finish_reason, self._usage)
-
-    @property
-    def _indexes(self) -> set[int]:
-        return {call.index for call in self._calls if call.index is not None}
+        return ModelReply(_joined(self._text), calls, self._finish_reason, self._usage)
 
     def _add_call(self, delta: ChoiceDeltaToolCall) -> None:
         call = self._call_of(delta)
@@ -69,18 +70,23 @@ class ReplyAccumulator:
             call.arguments.append(delta.function.arguments or "")
 
     def _call_of(self, delta: ChoiceDeltaToolCall) -> _PartialCall:
-        """Return the call that a piece belongs to: a new id is a new call, whatever its index."""
+        """Return the call that a piece belongs to; a new id or name is a new call at any index."""
+        same_index = [call for call in self._calls if call.index == delta.index]
         if delta.id:
-            known = next((call for call in self._calls if call.id == delta.id), None)
-        elif delta.function and delta.function.name and delta.index not in self._indexes:
-            known = None
+            known = [call for call in self._calls if call.id == delta.id]
+        elif delta.function and delta.function.name:
+            known = [call for call in same_index if not call.name]
         else:
-            same = [call for call in self._calls if call.index == delta.index]
-            known = next(reversed(same or self._calls), None)
-        if known is None:
-            known = _PartialCall(delta.index)
-            self._calls.append(known)
-        return known
+            known = same_index or self._calls
+        if known:
+            return known[-1]
+        self._calls.append(_PartialCall(delta.index))
+        return self._calls[-1]
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Join text; half an emoji at the end of a piece is whole again with the other half."""
+    return well_formed("".join(pieces))
 
 
 def usage_of(usage: CompletionUsage) -> Usage:

@@ -17,6 +17,7 @@ from bot.playground.loopback import LoopbackServer
 from bot.playground.model_api import ModelApiServer
 from bot.playground.page import ChatPage
 from bot.playground.stand_in import StandIn
+from bot.web import PortUnavailable
 from config.settings import Settings
 from memory.embedded import EmbeddedValkey
 
@@ -28,7 +29,7 @@ _WITHOUT_KEY = (
 
 
 def play(settings: Settings) -> None:
-    """Serve the playground until told to stop; raise `EmbeddedError`, or `OSError` for the port."""
+    """Serve the playground until told to stop; raise `EmbeddedError` or `PortUnavailable`."""
     embedded = EmbeddedValkey(settings.data_dir / "playground")
     redis = embedded.start()
     try:
@@ -46,12 +47,15 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
             note, here = _WITHOUT_KEY, _with_stand_in(settings, model.base_url)
         here = here.model_copy(update={"telegram_api_url": telegram.url, "webhook_url": None})
         page = ChatPage(telegram, telegram.user(1, "You"), note)
-        server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
+        try:
+            server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
+        except OSError as error:
+            raise PortUnavailable(settings.port, error) from error
         sys.stdout.write(f"\n  Ricordo's playground: {server.url}/\n\n")
         sys.stdout.flush()
         if sys.stdout.isatty():
             webbrowser.open(f"{server.url}/")
-        await App(here, telegram.token, redis, port=0).run(stopping)
+        await App(here, telegram.token, redis, is_embedded=True, port=0).run(stopping)
 
 
 def _has_model(settings: Settings) -> bool:

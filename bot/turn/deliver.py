@@ -5,7 +5,9 @@ Decides what each of Telegram's refusals means for the turn; never asks the mode
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 import structlog
@@ -32,6 +34,8 @@ _PARK_UNREACHABLE_S = 30
 
 Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 """Marks a part as being sent, those before it as sent; raises `LeaseLost`."""
+
+Pause = Callable[[float], Awaitable[object]]
 
 
 class Sender(Protocol):
@@ -61,20 +65,23 @@ class Delivery:
     """How it ended: message ids of the parts that were sent.
 
     `unknown` parts left without an answer and were not repeated; `undeliverable` means that the
-    person or the chat is gone, or that Telegram will never take the reply.
+    person or the chat is gone, or that Telegram will never take the reply. `in_doubt` is the part
+    that only the commit will mark as sent; 0 when there is none.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
     sent: tuple[int, ...]
     chat_id: int
+    in_doubt: int
 
 
 class Deliverer:
     """Sends outboxes."""
 
-    def __init__(self, telegram: Sender, timeout_s: float) -> None:
+    def __init__(self, telegram: Sender, timeout_s: float, *, pause: Pause = asyncio.sleep) -> None:
         self._telegram = telegram
         self._timeout_s = timeout_s
+        self._pause = pause
 
     async def deliver(
         self, outbox: Outbox, start: int, sent: tuple[int, ...], mark: Mark
@@ -82,32 +89,38 @@ class Deliverer:
         """Send the parts from `start` on; the one at `start` is marked already.
 
         Raise `Parked` when it has to wait long, and whatever `mark` raises: then the part just sent
-        is taken back, because another holder answers or everything was erased.
+        is taken back, because another holder sends it again or everything was erased.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
-        chat_id = outbox.chat_id
+        chat_id, in_doubt = outbox.chat_id, 0
         for number in range(start, len(outbox.parts)):
+            marking = partial(mark, number, sent)
             if number > start:
-                await self.guard(chat_id, sent, mark(number, sent))
+                await self.guard(chat_id, in_doubt, marking())
             try:
-                message_id, chat_id = await self._send(replace(outbox, chat_id=chat_id), number)
+                in_doubt, chat_id = await self._send(
+                    replace(outbox, chat_id=chat_id), number, marking
+                )
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                return Delivery("undeliverable", sent, chat_id)
+                return Delivery("undeliverable", sent, chat_id, in_doubt=0)
             except OutcomeUnknown:
                 log.warning("delivery unknown", part=number)
-                outcome = "unknown"
+                outcome, in_doubt = "unknown", 0
                 continue
-            sent = (*sent, message_id)
-        return Delivery(outcome, sent, chat_id)
+            sent = (*sent, in_doubt)
+        return Delivery(outcome, sent, chat_id, in_doubt)
 
-    async def guard(self, chat_id: int, sent: tuple[int, ...], step: Awaitable[T]) -> T:
-        """Await a step of the protocol; when it is refused, take back the part just sent."""
+    async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+        """Await a step of the protocol; when it is refused, take back the part just sent.
+
+        Earlier parts stay: whoever goes on knows of them, and sends only this one again.
+        """
         try:
             return await step
         except LeaseLost:
-            if sent:
-                await self._take_back(chat_id, sent[-1])
+            if in_doubt:
+                await self._take_back(chat_id, in_doubt)
             raise
 
     async def _take_back(self, chat_id: int, message_id: int) -> None:
@@ -116,29 +129,47 @@ class Deliverer:
         except TelegramError as error:
             log.warning("could not take back", reason=type(error).__name__)
 
-    async def _send(self, outbox: Outbox, number: int) -> tuple[int, int]:
-        """Send one part until it is taken, refused or in doubt; return message and chat id."""
-        part, chat_id, pauses = outbox.parts[number], outbox.chat_id, iter(_UNREACHABLE_PAUSES_S)
-        reply_to = outbox.reply_to if number == 0 and outbox.reply_to else None
+    async def _send(
+        self, outbox: Outbox, number: int, marking: Callable[[], Awaitable[None]]
+    ) -> tuple[int, int]:
+        """Send one part until it is taken, refused or in doubt; return message and chat id.
+
+        After each wait the part is marked anew, for nothing is sent once its turn was refused.
+        """
+        part, waited_s, pauses = outbox.parts[number], 0.0, iter(_UNREACHABLE_PAUSES_S)
         while True:
             try:
-                message_id = await self._telegram.send(
-                    chat_id, outbox.topic_id, part, reply_to, self._timeout_s
-                )
+                message_id = await self._send_once(outbox, number, part)
             except FloodWait as error:
-                if error.retry_after_s > LONGEST_FLOOD_WAIT_S:
+                waited_s += error.retry_after_s
+                if waited_s > LONGEST_FLOOD_WAIT_S:
                     raise Parked(error.retry_after_s) from error
-                await asyncio.sleep(error.retry_after_s)
+                await self._pause(error.retry_after_s)
             except Unreachable as error:
-                pause = next(pauses, None)
-                if pause is None:
+                pause_s = next(pauses, None)
+                if pause_s is None:
                     raise Parked(_PARK_UNREACHABLE_S) from error
-                await asyncio.sleep(pause)
+                log.info("telegram unreachable", part=number, pause_s=pause_s)
+                await self._pause(pause_s)
             except ChatMoved as error:
-                chat_id = error.new_chat_id
+                outbox = replace(outbox, chat_id=error.new_chat_id)
             except Refused as error:
                 if not error.bad_entities or not part.entities:
                     raise
                 part = replace(part, entities=())
             else:
-                return message_id, chat_id
+                return message_id, outbox.chat_id
+            await marking()
+
+    async def _send_once(self, outbox: Outbox, number: int, part: Part) -> int:
+        """Send a part; cancelled meanwhile, wait for it and take it back, as `guard` would."""
+        reply_to = outbox.reply_to if number == 0 and outbox.reply_to else None
+        sending = asyncio.ensure_future(
+            self._telegram.send(outbox.chat_id, outbox.topic_id, part, reply_to, self._timeout_s)
+        )
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            with suppress(TelegramError):
+                await self._take_back(outbox.chat_id, await sending)
+            raise

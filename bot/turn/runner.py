@@ -111,7 +111,7 @@ class TurnRunner:
             Known(vector_seq=known.vector_seq),
             ends_sitting=outbox.ends_sitting,
         )
-        return await self._deliverer.guard(delivery.chat_id, delivery.sent, commit)
+        return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
     def _words(self, mail: Sequence[Inbound]) -> Message:
         """Join quick successive messages of one person into one."""

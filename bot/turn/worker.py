@@ -5,7 +5,8 @@ What a turn does is `runner`'s business.
 """
 
 import asyncio
-from typing import NoReturn, Protocol
+from contextlib import suppress
+from typing import Any, NoReturn, Protocol
 
 import structlog
 
@@ -13,13 +14,19 @@ from bot.turn.deliver import Parked
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.doorbell import Bell, Doorbell
-from memory.protocol.turns import Committed, LeaseLost, Nothing, OpenTurn, Wait
+from memory.protocol.turns import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
 from memory.redis_client import StoreError
 
 log = structlog.get_logger(__name__)
 
 _BLOCK_MS = 1_000
-_STORE_PAUSE_S = 0.5
+_PAUSE_S = 0.5
+_RENEWALS = 3
+"""How often a lease and its bell are renewed within the time of one lease."""
+
+_RECLAIM_AFTER = 1.5
+"""Leases that a bell must have been silent for: its holder's own is over by then, although that was
+extended up to a third of a lease after the bell."""
 
 Next = OpenTurn | Wait | Nothing
 
@@ -52,13 +59,7 @@ class TurnWorker:
             if free <= 0:
                 await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            try:
-                bells = await self._reclaim(free) or await self._doorbell.read(free, _BLOCK_MS)
-            except StoreError as error:
-                log.warning("store unavailable", reason=type(error).__name__)
-                await asyncio.sleep(_STORE_PAUSE_S)
-                continue
-            for bell in bells:
+            for bell in await self._hear(free):
                 task = asyncio.create_task(self._serve(bell), name=f"turn {bell.tag}")
                 self._serving.add(task)
                 task.add_done_callback(self._serving.discard)
@@ -73,43 +74,47 @@ class TurnWorker:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
 
+    async def _hear(self, most: int) -> list[Bell]:
+        """Wait for bells, silent workers' first; none when nothing rings for a while."""
+        try:
+            return await self._reclaim(most) or await self._doorbell.read(most, _BLOCK_MS)
+        except StoreError as error:
+            log.warning("store unavailable", reason=type(error).__name__)
+        except Exception:  # the outer fence: a deaf bot is worse
+            log.exception("no bell heard")
+        await asyncio.sleep(_PAUSE_S)
+        return []
+
     async def _reclaim(self, most: int) -> list[Bell]:
         now = asyncio.get_running_loop().time()
-        if now - self._last_reclaim < self._lease_s / 3:
+        if now - self._last_reclaim < self._lease_s / _RENEWALS:
             return []
         self._last_reclaim = now
-        return await self._doorbell.reclaim(most, int(self._lease_s * 1_300))
+        return await self._doorbell.reclaim(most, int(self._lease_s * _RECLAIM_AFTER * 1000))
 
     async def _serve(self, bell: Bell) -> None:
         """Serve one bell to its end; whatever goes wrong, the mail stays and so does the bell."""
         conversation = Conversation(bell.tag)
+        renewing = asyncio.create_task(self._keep_bell(bell))
         with structlog.contextvars.bound_contextvars(conversation=bell.tag):
             try:
                 why = await self._serve_conversation(conversation, bell)
+                # Who holds the lease has a bell of their own, unless they are dead and this was it.
                 if why != "held" or not bell.is_reclaimed:
                     await self._doorbell.acknowledge(bell)
-            except asyncio.CancelledError:
-                await self._doorbell.acknowledge(bell)
-                raise
             except StoreError as error:
                 log.warning("turn interrupted", reason=type(error).__name__)
             except Exception:
                 log.exception("turn failed")
+            finally:
+                await _end(renewing)
 
     async def _serve_conversation(self, conversation: Conversation, bell: Bell) -> str:
         """Run turns while there are any; say why there are no more."""
         while True:
             result = await self._acquire(conversation)
-            try:
-                while not isinstance(result, Nothing):
-                    result = await self._advance(conversation, bell, result)
-            except LeaseLost:
-                self._memory.cache.drop(conversation)
-                log.info("lease lost")
-                continue
-            except Parked as parked:
-                log.warning("turn parked", pause_s=parked.pause_s)
-                return "parked"
+            while not isinstance(result, Nothing):
+                result = await self._advance(conversation, bell, result)
             if result.why != "lost":
                 return result.why
 
@@ -129,39 +134,60 @@ class TurnWorker:
                 await asyncio.sleep(min(result.wait_ms / 1000, self._lease_s / 2))
                 return await self._acquire(conversation, token)
             with structlog.contextvars.bound_contextvars(turn=result.id):
-                return (await self._keep_alive(result, bell)).then
+                return (await self._keep_alive(result)).then
+        except LeaseLost:
+            log.info("lease lost")
+            self._memory.cache.drop(conversation)
+            # When something else was erased the lease is still ours, and would keep even us out.
+            await self._memory.turns.hand_over(conversation, token)
+            return Nothing("lost")
+        except Parked as parked:
+            log.warning("turn parked", pause_s=parked.pause_s)
+            return Nothing("parked")
         except asyncio.CancelledError:
             await self._memory.turns.hand_over(conversation, token)
             await self._memory.mailbox.ring(conversation)
+            await self._doorbell.acknowledge(bell)
             raise
 
-    async def _keep_alive(self, turn: OpenTurn, bell: Bell) -> Committed:
+    async def _keep_alive(self, turn: OpenTurn) -> Committed:
         """Run a turn while its lease is renewed; end it at once when the lease is lost."""
         running = asyncio.create_task(self._runner.run(turn))
-        renewing = asyncio.create_task(self._renew(turn, bell))
+        renewing = asyncio.create_task(self._keep_lease(turn.lease))
         try:
             await asyncio.wait({running, renewing}, return_when=asyncio.FIRST_COMPLETED)
             if renewing.done() and not running.done():
                 await renewing
             return await running
         finally:
-            for task in (running, renewing):
-                task.cancel()
-            await asyncio.gather(running, renewing, return_exceptions=True)
+            await _end(running, renewing)
 
-    async def _renew(self, turn: OpenTurn, bell: Bell) -> None:
-        """Extend lease and bell every third of a lease; raise `LeaseLost` once either is gone."""
+    async def _keep_lease(self, lease: Lease) -> NoReturn:
+        """Extend a lease again and again; raise `LeaseLost` once it is gone."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while True:
-            await asyncio.sleep(self._lease_s / 3)
+            await asyncio.sleep(self._lease_s / _RENEWALS)
             try:
-                await self._memory.turns.renew(turn.lease)
-                await self._doorbell.renew(bell)
+                await self._memory.turns.renew(lease)
                 renewed = loop.time()
             except StoreError:
                 if loop.time() - renewed > self._lease_s:
-                    raise LeaseLost(turn.lease.conversation.tag) from None
+                    raise LeaseLost(lease.conversation.tag) from None
+
+    async def _keep_bell(self, bell: Bell) -> None:
+        """Keep a bell from being reclaimed while it is served, over all the turns it takes."""
+        is_ours = True
+        while is_ours:
+            await asyncio.sleep(self._lease_s / _RENEWALS)
+            with suppress(StoreError):
+                is_ours = await self._doorbell.renew(bell)
+
+
+async def _end(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _give_up() -> NoReturn:

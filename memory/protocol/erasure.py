@@ -3,6 +3,7 @@
 What was in flight for the old epoch is refused by every later step of its turn.
 """
 
+import asyncio
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Literal
@@ -54,12 +55,20 @@ class Erasure:
     """Asks for a confirmation and carries out what was confirmed."""
 
     def __init__(
-        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
+        self,
+        client: RedisClient,
+        keys: Keys,
+        scripts: Scripts,
+        mailbox: Mailbox,
+        erased: asyncio.Event,
+        *,
+        ttl_s: int,
     ) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
         self._mailbox = mailbox
+        self._erased = erased
         self._ttl_s = ttl_s
 
     async def ask(self, conversation: Conversation, question: Question, asker: int) -> str:
@@ -115,6 +124,7 @@ class Erasure:
         outcome, *detail = await self._scripts["clear"](keys.all, arguments)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
+        self._erased.set()
         receipt = Receipt.of(detail[0])
         if receipt.left:
             await self._mailbox.ring(conversation)

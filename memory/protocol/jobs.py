@@ -4,6 +4,7 @@ A job has its own record and lease, resumes after a crash, and never erases its 
 step keeps a receipt where it happened, so that repeating it counts the same.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
@@ -56,12 +57,20 @@ class Jobs:
     """Starts jobs and runs them to their end."""
 
     def __init__(
-        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
+        self,
+        client: RedisClient,
+        keys: Keys,
+        scripts: Scripts,
+        mailbox: Mailbox,
+        erased: asyncio.Event,
+        *,
+        ttl_s: int,
     ) -> None:
         self._client = client
         self._keys = keys
         self._scripts = scripts
         self._mailbox = mailbox
+        self._erased = erased
         self._ttl_s = ttl_s
 
     async def start(self, job: Job) -> bool:
@@ -94,6 +103,7 @@ class Jobs:
         }
         async for conversation, receipt in self._walk(job, token):
             receipts[conversation.tag] = receipt
+        self._erased.set()
         await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
         return Finished(job, len(receipts), sum(receipts.values(), Receipt()))
 
@@ -132,15 +142,17 @@ class Jobs:
             for tag, stamp in spoken_in.items():
                 yield Conversation(tag.decode()), stamp
             return
+        # A group that moved is found by either of its chats, and erased where it is stored.
+        chat = await self._mailbox.resolve(Conversation.of_chat(job.target))
         for shard in range(SHARDS):
             for tag in await self._client.call("ZRANGE", self._keys.conversations(shard), 0, -1):
                 conversation = Conversation(tag.decode())
-                if job.kind == "all" or conversation.chat_id == job.target:
-                    yield conversation, b""
+                if job.kind == "all" or conversation.chat_id in (job.target, chat.chat_id):
+                    yield await self._mailbox.resolve(conversation), b""
 
     async def _wipe(self, conversation: Conversation, job: Job) -> Receipt:
         keys = self._keys.conversation(conversation).all
-        arguments = (job.id, job.cut_update, self._ttl_s)
+        arguments = (job.id, job.cut_update, self._ttl_s, job.cut_at)
         return Receipt.of(await self._scripts["wipe"](keys, arguments))
 
     async def _erase_person(self, conversation: Conversation, job: Job) -> Receipt:

@@ -30,6 +30,7 @@ _OF_ONE_KEY = (
     "ack",
     "drop_unless_newer",
     "lease",
+    "postpone",
     "reclaim",
     "renew_bell",
     "retire",

@@ -13,6 +13,7 @@ from memory.redis_client import RedisClient
 
 _RECENT_S = 48 * 3600
 _PAGE = 500
+_LEARN_AGAIN_S = 300
 
 
 class Sweep:
@@ -55,6 +56,20 @@ class Sweep:
             await self._mailbox.ring(Conversation(tag.decode()))
             await self._scripts["take_due"]([self._keys.due], (tag, f"{score:.0f}"))
         return len(due)
+
+    async def late_learning(self, most: int) -> list[Conversation]:
+        """Return conversations whose learning is overdue, each to one process at a time."""
+        now = int(time())
+        late = await self._client.call(
+            *("ZRANGEBYSCORE", self._keys.learning, "-inf", now),
+            *("WITHSCORES", "LIMIT", 0, most),
+        )
+        taken = []
+        for tag, score in late:
+            arguments = (tag, f"{score:.0f}", now + _LEARN_AGAIN_S)
+            if await self._scripts["postpone"]([self._keys.learning], arguments):
+                taken.append(Conversation(tag.decode()))
+        return taken
 
     async def prune(self) -> None:
         """Drop index entries of conversations that have expired."""

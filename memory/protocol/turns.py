@@ -7,13 +7,14 @@ and never acknowledges it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
+from time import time
 
 from memory.keys import Conversation, Keys
 from memory.log import arguments_of, message_of, paired, seq_of
 from memory.messages import Message
 from memory.protocol.mailbox import Entry
 from memory.protocol.scripts import Scripts
-from memory.redis_client import Arg, RedisClient, Reply
+from memory.redis_client import Arg, Command, RedisClient, Reply
 
 
 class LeaseLost(Exception):  # noqa: N818 - says when
@@ -113,6 +114,9 @@ class Known:
 
 _MOST_ENTRIES = 32
 
+LEARN_LATE_S = 60
+"""When learning has not followed a commit by then, any process takes it up."""
+
 
 class TurnStore:
     """The steps of a turn; the only way in which a turn writes."""
@@ -182,11 +186,19 @@ class TurnStore:
         sitting = "1" if ends_sitting else ""
         arguments: tuple[Arg, ...] = (lease.token, lease.epoch, lease.erasure, turn.id)
         arguments += (self._ttl_s, sitting, len(messages), *self._how(known), *flat)
-        answer = await self._scripts["commit"](keys, arguments)
+        commit = self._scripts["commit"].command(keys, arguments)
+        *_, answer = await self._client.pipeline([*self._notes(lease, messages), commit])
         if answer[0] == b"refused":
             raise LeaseLost(lease.conversation.tag)
         _, exchange, first_seq, then = answer
         return Committed(int(exchange), int(first_seq), _begun(lease.conversation, then))
+
+    def _notes(self, lease: Lease, messages: Sequence[Message]) -> list[Command]:
+        """Note first that there is something to learn: a note too many only looks once in vain."""
+        if not messages:
+            return []
+        due = int(time()) + LEARN_LATE_S
+        return [("ZADD", self._keys.learning, due, lease.conversation.tag)]
 
     def _how(self, known: Known) -> tuple[int, ...]:
         times = self._times

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import orjson
 
-from bot.playground.bot_api import BotApiServer, Chat, Message, Person
-from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Scripted
+from bot.playground.bot_api import BotApiServer, Chat, Message, Pace, Person
+from bot.playground.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +89,9 @@ class BotProcess:
         """Fail on anything unhandled or secret in the log."""
         text = "\n".join(self.raw)
         assert "Traceback" not in text, text[-4000:]
-        for secret in (KEY, self._environment["TELEGRAM_BOT_TOKEN"]):
-            assert secret not in text
+        for name in ("OPENAI_API_KEY", "TELEGRAM_BOT_TOKEN"):
+            secret = self._environment[name]
+            assert not secret or secret not in text
 
     async def _end(self, number: signal.Signals, within_s: float) -> int:
         if self._process is None or self._process.returncode is not None:
@@ -167,6 +168,14 @@ class Rig:
         said = await person.say(chat, text, **how)
         return await chat.wait_for_reply(after=said)
 
+    async def wait_until_asked(self, words: str, *, times: int = 1) -> None:
+        """Wait until the model has been asked something with these words, so many times."""
+
+        def asks(call: Call) -> bool:
+            return isinstance(call.request, ChatRequest) and words in call.request.asked
+
+        await self.model.wait_for(asks, count=times)
+
     @property
     def requests(self) -> list[ChatRequest]:
         """Every request for an answer so far."""
@@ -190,12 +199,15 @@ class Rig:
 
 @asynccontextmanager
 async def open_rig(
-    redis: str, folder: Path, mode: Literal["polling", "webhook"] = "polling"
+    redis: str,
+    folder: Path,
+    mode: Literal["polling", "webhook"] = "polling",
+    pace: Pace | None = None,
 ) -> AsyncIterator[Rig]:
-    """Give a rig whose bot is not started yet."""
+    """Give a rig whose bot is not started yet; `pace` is how Telegram repeats its deliveries."""
     script = Scripted()
     model = ModelApiServer(script, dialect=Dialect(api_key=KEY))
-    async with BotApiServer() as telegram, model:
+    async with BotApiServer(pace=pace) as telegram, model:
         port = free_port()
         environment = {
             "PATH": os.environ["PATH"],

@@ -1,7 +1,7 @@
 """A bell is heard by one worker, survives that worker, and is removed only by its holder."""
 
 from memory.memory import Memory
-from tests.memory.turns import HERE, put
+from tests.memory.turns import HERE, close, put, take
 
 
 async def test_bells_from_before_the_first_worker_are_heard(memory: Memory) -> None:
@@ -48,3 +48,15 @@ async def test_a_parked_turn_is_rung_for_when_it_is_due(memory: Memory) -> None:
     await memory.client.call("ZADD", memory.keys.due, 2**52, "c:9:0")
     assert await memory.sweep.ring_due() == 1
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
+
+
+async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    assert await memory.sweep.late_learning(5) == []
+    await memory.client.call("ZADD", memory.keys.learning, 1, HERE.tag)
+    assert [await memory.sweep.late_learning(5) for _ in range(2)] == [[HERE], []]
+    await memory.learn(HERE)
+    assert not await memory.client.call("EXISTS", memory.keys.learning)

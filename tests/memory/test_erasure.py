@@ -1,6 +1,7 @@
 """Clear wins over whatever is in flight; forgetting a person leaves the others' words."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from memory.context import AgentContext
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.erasure import NotConfirmed, Receipt
-from memory.protocol.jobs import Job
+from memory.protocol.jobs import Job, Kind
 from memory.protocol.mailbox import Outcome
 from memory.protocol.turns import Known, LeaseLost, Nothing
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
@@ -98,6 +99,35 @@ async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
 
 
+async def test_no_bytes_of_what_was_forgotten_stay_behind_in_a_group(memory: Memory) -> None:
+    """A deleted entry of a stream keeps its bytes, and a snapshot takes them along."""
+    await memory.client.call("CONFIG SET", "rdbcompression", "no")
+    for update_id, sender in ((2, ANN), (3, BOB)):
+        await put(memory, update_id, GROUP, sender=sender)
+        await close(memory, await take(memory, GROUP))
+    log = memory.keys.conversation(GROUP).log
+    assert b"text 2" in await memory.client.call("DUMP", log)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    snapshot = await memory.client.call("DUMP", log)
+    assert (b"text 2" in snapshot, b"text 3" in snapshot) == (False, True)
+    assert await memory.client.call("TTL", log) > 0
+
+
+async def test_a_late_answer_to_what_is_forgotten_goes_with_it(memory: Memory) -> None:
+    await memory.client.call("CONFIG SET", "rdbcompression", "no")
+    await put(memory, 1)
+    await close(memory, await take(memory))  # said at 1000, answered at 1001
+    context = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=0)
+    await context.chat_history.append_user_message("said since", 1002, sender_id=ANN)
+    await context.chat_history.append_assistant_message("answered since", 1003)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, 1000.5, b""))
+    await memory.jobs.run("job")
+    assert await texts(memory) == ["said since", "answered since"]
+    snapshot = await memory.client.call("DUMP", memory.keys.conversation(HERE).log)
+    assert (b"text 1" in snapshot, b"said since" in snapshot) == (False, True)
+
+
 async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
     bobs = await take(memory, GROUP)
@@ -106,6 +136,8 @@ async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -
     await memory.jobs.run("job")
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(bobs.lease, b"quotes Ann")
+    again = await take(memory, GROUP)
+    assert [entry.update_id for entry in again.entries] == [1]
 
 
 async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
@@ -114,6 +146,31 @@ async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
     await close(memory, await take(memory, GROUP))
     await memory.jobs.run("job")
     assert await texts(memory, GROUP) == ["text 11", "yes"]
+
+
+async def test_a_private_conversation_keeps_what_was_said_after_the_confirmation(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    await memory.jobs.start(Job("job", "forget", ANN, 10, 2_000.0, b""))
+    await put(memory, 11)
+    turn = await take(memory)
+    later = [replace(message, sent_at=3_000.0) for message in exchange_of(turn)]
+    await memory.turns.commit(turn, later, Known())
+    finished = await memory.jobs.run("job")
+    assert finished is not None
+    assert finished.receipt.messages == 2
+    assert await texts(memory) == ["text 11", "yes"]
+
+
+async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memory) -> None:
+    await put(memory, 1)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 20, as_admin=False)
+    await memory.jobs.run("job")
+    assert await put(memory, 15) == Outcome.DROPPED
 
 
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
@@ -136,6 +193,21 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     finished = await memory.jobs.run("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
+
+
+async def test_a_moved_group_is_cleared_by_either_of_its_chats(memory: Memory) -> None:
+    new = Conversation.of_chat(-100)
+    await put(memory, 1, new)
+    await memory.mailbox.move(GROUP, new)
+    await close(memory, await take(memory, GROUP))
+    targets: list[tuple[Kind, int]] = [("chat", -100), ("chat", -7), ("all", 0)]
+    for number, (kind, target) in enumerate(targets):
+        job = Job(f"job {number}", kind, target, 10, time.time(), b"")
+        await memory.jobs.start(job)
+        finished = await memory.jobs.run(job.id)
+        assert finished is not None
+        assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
+    assert await memory.client.call("TTL", memory.keys.conversation(new).meta) == -1
 
 
 async def test_a_moved_group_keeps_its_memory_and_its_mail(memory: Memory) -> None:

@@ -4,7 +4,7 @@ from datetime import tzinfo
 
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool
+from bot.agent.tool import Arguments, Tool, ToolError
 from bot.turn.sections import harmless, memory_line
 from memory.context import AgentContext
 from memory.recollection import Recollection
@@ -27,6 +27,8 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
     """Return the tool; `zone` dates what is found."""
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
+        if not context.chat_history.is_searchable:
+            raise ToolError("earlier messages cannot be searched here")
         found = await context.chat_history.search(arguments.query, arguments.k)
         if not found:
             return "Nothing was found about this in earlier messages."
@@ -44,6 +46,10 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
 
 def _shown(recollection: Recollection, now: float, zone: tzinfo) -> str:
     return "\n".join(
-        memory_line(message, harmless(message.text)[:_EXCERPT_CHARS], now, zone)
+        memory_line(message, harmless(_excerpt(message.text)), now, zone)
         for message in recollection.messages
     )
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]} […]"

@@ -93,7 +93,8 @@ class Chat:
         self.closed: Callable[[], ApiError] | None = None
         self._account = account
         self._messages: dict[int, Message] = {}
-        self._ids = account.message_ids if kind in ("private", "group") else count(1)
+        # Number 1 is the notice of the chat's creation, unseen by bots; it also names General.
+        self._ids = account.message_ids if kind in ("private", "group") else count(2)
         self._draft: Draft | None = None
         self._typing_until = 0.0
 

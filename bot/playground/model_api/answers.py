@@ -1,13 +1,12 @@
 """A reply as it goes over the wire: one JSON body, or the events of a stream with its quirks."""
 
+import json
 import re
 import time
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from uuid import uuid4
-
-import orjson
 
 from bot.playground.model_api.faults import Fault, Quirk
 from bot.playground.model_api.hashed_words import embed
@@ -119,7 +118,9 @@ def event(payload: bytes, faults: Collection[Fault] = ()) -> bytes:
 
 
 def _events(chunks: list[Json], faults: Collection[Fault]) -> list[bytes]:
-    return [event(orjson.dumps(chunk), faults) for chunk in chunks]
+    # All beyond ASCII is escaped, half an emoji too, as by servers written in Python.
+    texts = (json.dumps(chunk, separators=(",", ":")) for chunk in chunks)
+    return [event(text.encode(), faults) for text in texts]
 
 
 def _deltas(reply: Reply, faults: Collection[Fault]) -> Iterator[Json]:

@@ -21,7 +21,7 @@ _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's 
 
 def quarter_of_bytes(text: str) -> int:
     """Count tokens roughly, for servers that need no better."""
-    return len(text.encode()) // 4
+    return len(text.encode(errors="surrogatepass")) // 4
 
 
 @dataclass(frozen=True, slots=True)

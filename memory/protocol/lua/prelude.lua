@@ -60,16 +60,37 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
--- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen.
-local function wipe(cut_update)
+-- A stream keeps the bytes of deleted entries, also in every file written of it, for as long as their
+-- neighbours stay. So those that stay are added anew.
+local function leave_no_bytes(key)
+  local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
+  redis.call('UNLINK', key)
+  for _, entry in ipairs(kept) do redis.call('XADD', key, entry[1], unpack(entry[2])) end
+  if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
+end
+
+-- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen. What was
+-- sent up to the cut goes and is not taken in later; '+inf' takes what waits now and cuts off nothing.
+-- `kept` is the id of the first message that stays, nil for none.
+local function wipe(cut_update, kept)
   local counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
-  redis.call('UNLINK', LOG, VEC)
+  if kept then
+    counts[1] = redis.call('XTRIM', LOG, 'MINID', kept)
+    counts[2] = redis.call('XTRIM', VEC, 'MINID', kept)
+    leave_no_bytes(LOG)
+    leave_no_bytes(VEC)
+  else
+    redis.call('UNLINK', LOG, VEC)
+    redis.call('HDEL', META, 'vec_stamp', 'sitting')
+  end
   redis.call('DEL', LEASE, TURN)
-  redis.call('HDEL', META, 'vec_stamp', 'sitting')
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
-  redis.call('HSET', META, 'cut_update', cut_update, 'cut_at', whole(now_ms()))
+  local cut_before = redis.call('HGET', META, 'cut_update')
+  if cut_update ~= '+inf' and tonumber(cut_update) > tonumber(cut_before or '-inf') then
+    redis.call('HSET', META, 'cut_update', cut_update, 'cut_at', whole(now_ms()))
+  end
   counts[4] = redis.call('ZCARD', MAILBOX)
   return counts
 end

@@ -1,0 +1,27 @@
+"""The bot's web pages, called as a platform or Telegram calls them."""
+
+import asyncio
+
+import httpx
+
+from tests.acceptance.rig import Rig
+
+
+def page(rig: Rig, path: str) -> str:
+    """Return the address of one of the bot's pages."""
+    return f"http://127.0.0.1:{rig.environment['PORT']}{path}"
+
+
+async def readiness(rig: Rig) -> tuple[int, dict[str, str]]:
+    """Return status and body of `/readyz`; `/healthz` is well whatever that says."""
+    async with httpx.AsyncClient(trust_env=False) as web:
+        assert (await web.get(page(rig, "/healthz"))).text == "ok"
+        ready = await web.get(page(rig, "/readyz"))
+        return ready.status_code, ready.json()
+
+
+async def wait_until_ready(rig: Rig) -> None:
+    """Wait until `/readyz` reports that all is well."""
+    async with asyncio.timeout(15):
+        while (await readiness(rig)) != (200, {"redis": "ok", "telegram": "ok"}):
+            pass

@@ -1,0 +1,111 @@
+"""A day of a bot's life: who says what where, and how its model answers.
+
+Every text carries a marker of its own, and every answer names those that it answers. What becomes
+of it all is judged elsewhere.
+"""
+
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from bot.playground.bot_api import Chat, Message, Person
+from bot.playground.model_api import ChatRequest, Reply, tool_call
+from bot.reply.render import render
+from tests.acceptance.rig import Rig
+
+Wish = Literal["short", "long", "sum"]
+
+_MARKER = re.compile(r"\bm\d{3}\b")
+_WORDS: dict[Wish, str] = {
+    "short": "what do you say?",
+    "long": "tell me everything",
+    "sum": "add it up",
+}
+_PARAGRAPHS = 6
+_THINKING_S = 0.02
+
+
+def markers(text: str) -> list[str]:
+    """Return the markers in a text, in their order."""
+    return _MARKER.findall(text)
+
+
+def answer_to(asked: str) -> str:
+    """Return the one answer to these words; a long one is sent in three parts, all with markers."""
+    named = " ".join(markers(asked))
+    if _WORDS["long"] not in asked:
+        return f"Heard {named}."
+    return "\n\n".join(f"{named}, {n}: " + "and so on " * 150 for n in range(_PARAGRAPHS))
+
+
+def parts_of(answer: str) -> list[str]:
+    """Return the texts of the messages that show an answer."""
+    return [part.text for part in render(answer)]
+
+
+class Echo:
+    """A model that answers by the markers it is asked with, some after a tool call."""
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        """Play the model."""
+        is_first = request.messages[-1].role == "user"
+        if is_first and _WORDS["sum"] in request.asked:
+            return Reply(tool_calls=(tool_call("calculate", expression="2+3"),))
+        return Reply(answer_to(request.asked), delay_s=_THINKING_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One text as it was said."""
+
+    marker: str
+    message: Message
+
+
+class Day:
+    """Nine private chats and a group of two; `random` draws what is said."""
+
+    def __init__(self, rig: Rig, random: Random) -> None:
+        self.lines: list[Line] = []
+        self._random = random
+        people = [rig.person(1001 + n, f"Person{n}") for n in range(9)]
+        pair = [person for person, _ in people[:2]]
+        self._places = [([person], chat) for person, chat in people]
+        self._places.append((pair, rig.telegram.group("The two", members=pair)))
+        self._bot = rig.telegram.bot.username
+
+    @property
+    def chats(self) -> list[Chat]:
+        """Where it happens."""
+        return [chat for _, chat in self._places]
+
+    async def talk(self, texts: int, *, wish: Wish | None = None) -> None:
+        """Have so many texts said, some of them in one breath; the first with this wish."""
+        place = self._random.choice(self._places)
+        for number in range(texts):
+            if self._random.random() < 0.6:
+                place = self._random.choice(self._places)
+            drawn: Wish = self._random.choices(("short", "long", "sum"), (8, 1, 1))[0]
+            await self._say(*place, wish if wish and not number else drawn)
+
+    async def say_goodbye(self) -> None:
+        """Have one more text said in every chat."""
+        for people, chat in self._places:
+            await self._say(people, chat, "short")
+
+    def said_in(self, chat: Chat) -> list[str]:
+        """Return the markers of a chat in the order in which they were said."""
+        return [line.marker for line in self.lines if line.message.chat is chat]
+
+    def is_answered(self) -> bool:
+        """Whether every marker is to be seen in a reply in its chat."""
+        seen = {chat.id: {m for r in chat.replies for m in markers(r.text)} for chat in self.chats}
+        return all(line.marker in seen[line.message.chat.id] for line in self.lines)
+
+    async def _say(self, people: list[Person], chat: Chat, wish: Wish) -> None:
+        marker = f"m{len(self.lines):03}"
+        text = f"{marker} {_WORDS[wish]}"
+        if chat.kind != "private":
+            text = f"@{self._bot} {text}"
+        self.lines.append(Line(marker, await self._random.choice(people).say(chat, text)))

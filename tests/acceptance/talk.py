@@ -1,0 +1,33 @@
+"""Short ways to talk, and to read what the model was told."""
+
+import asyncio
+from collections.abc import Sequence
+
+from bot.playground.bot_api import Chat, Message, Person
+from bot.playground.model_api import ChatRequest, Reply
+from tests.acceptance.rig import Rig
+
+
+def said(request: ChatRequest) -> list[tuple[str, str]]:
+    """Return role and text of each message of a request."""
+    return [(message.role, message.content) for message in request.messages]
+
+
+async def say_at_once(rig: Rig, person: Person, chat: Chat, texts: Sequence[str]) -> Message:
+    """Say several things while the bot is busy with another; return its answer to them all."""
+    gate = asyncio.Event()
+    busy = f"Take your time ({len(rig.requests)})"
+    rig.script.on(busy, Reply("I did.", gate=gate))
+    first = await person.say(chat, busy)
+    await rig.wait_until_asked(busy)
+    taken = _taken_in(rig)
+    for text in texts:
+        last = await person.say(chat, text)
+    await rig.bot.wait_until(lambda: _taken_in(rig) == taken + len(texts))
+    gate.set()
+    done = await chat.wait_for_reply(after=first)
+    return await chat.wait_for_reply(after=max(last, done, key=lambda message: message.id))
+
+
+def _taken_in(rig: Rig) -> int:
+    return sum(line["event"] == "update" for line in rig.bot.log)

@@ -1,0 +1,109 @@
+"""The operators' commands: for them alone, in private, asking first, quoting nobody (A21)."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Person
+from tests.acceptance.buttons import KEEP, ask_first, erase, press, shown
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_stored
+
+ADMIN_ID = 1009
+
+
+@pytest.fixture
+async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Give a running bot that has an admin."""
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        await opened.start(admin_user_ids=ADMIN_ID)
+        yield opened
+
+
+def the_admin(rig: Rig) -> tuple[Person, Chat]:
+    return rig.person(ADMIN_ID, "Ada")
+
+
+async def test_only_admins_are_served_and_only_in_private(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    group = rig.telegram.group("Club", [anna], admins=[ada])
+    for command in ("/stats", "/inspect 1001", "/clear_memory all"):
+        for person, chat, refusal in (
+            (anna, annas, "admin.not_admin"),
+            (anna, group, "admin.not_admin"),
+            (ada, group, "admin.only_private"),
+        ):
+            reply = await rig.ask(person, chat, command)
+            assert (reply.text, reply.keyboard) == (sentence(refusal), ())
+    refusals = [line for line in rig.bot.log if line["event"] == "admin command refused"]
+    assert [line["user"] for line in refusals] == [anna.id, anna.id, ada.id] * 3
+    assert (await rig.ask(ada, adas, "/help")).text == sentence("help.private", "help.admin")
+    in_group = sentence("help.group", username="ricordo_bot")
+    assert (await rig.ask(ada, group, "/help")).text == in_group
+    assert (await rig.ask(anna, annas, "/help")).text == sentence("help.private")
+
+
+async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    await rig.ask(anna, annas, "My secret colour is ultramarine")
+    await rig.wait_until_learned(2)
+    stats = await rig.ask(ada, adas, "/stats")
+    for line in ("Conversations: 2", "Active in the last 24 hours: 2", "Running for: 0 h 0 min"):
+        assert line in stats.text
+
+    said = annas.messages[0]
+    minute = datetime.fromtimestamp(said.sent_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    inspected = await rig.ask(ada, adas, "/inspect 1001")
+    counts = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
+    assert inspected.text == sentence("admin.inspect", first=minute, last=minute, **counts)
+    for words, key in {
+        "/inspect": "admin.inspect_usage",
+        "/inspect me": "admin.inspect_usage",
+        "/inspect 12345": "admin.nothing_there",
+    }.items():
+        assert (await rig.ask(ada, adas, words)).text == sentence(key)
+    assert "ultramarine" not in adas.transcript()
+
+
+async def test_clear_memory_erases_what_it_named_and_nothing_else(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas), (ben, bens) = the_admin(rig), rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    await rig.ask(ada, adas, "My cat is called Mephisto")
+    await rig.ask(anna, annas, "My secret colour is ultramarine")
+    await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
+    await rig.ask(ben, group, "@ricordo_bot I like pancakes")
+    await rig.ask(ben, bens, "My boat is called Aurora")
+    await rig.wait_until_learned(10)
+
+    async def left() -> list[str]:
+        stored = await everything_stored(rig.environment["REDIS_URL"])
+        words = ("Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora")
+        return [word for word in words if word.encode() in stored]
+
+    for nonsense in ("everything", "user", "user Anna", "1001 1002"):
+        reply = await rig.ask(ada, adas, f"/clear_memory {nonsense}")
+        assert reply.text == sentence("admin.clear_memory_usage")
+    kept = await ask_first(rig, ada, adas, "/clear_memory all")
+    await press(rig, ada, kept, KEEP)
+    await shown(rig, kept, sentence("clear.cancelled"))
+    assert await left() == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
+
+    for words, target, conversations, messages, remaining in (
+        ("", f"chat {ADMIN_ID}", 1, 2, ["ultramarine", "ratatouille", "pancakes", "Aurora"]),
+        (" user 1001", "user 1001", 2, 4, ["pancakes", "Aurora"]),
+        (f" {group.id}", f"chat {group.id}", 1, 2, ["Aurora"]),
+        (" all", "all", 4, 2, []),
+    ):
+        question = await ask_first(rig, ada, adas, f"/clear_memory{words}")
+        assert question.text == sentence("admin.clear_memory_ask", target=target)
+        counts = {"conversations": conversations, "messages": messages, "vectors": messages}
+        await erase(rig, ada, question, "admin.clear_memory_done", **counts)
+        assert await left() == remaining
+    await rig.ask(ben, bens, "What is my boat called?")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["What is my boat called?"]

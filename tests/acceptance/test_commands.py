@@ -1,0 +1,87 @@
+"""Everybody's commands do what they say and never reach the model (A21)."""
+
+from datetime import UTC, datetime
+
+from bot.playground.bot_api import Chat, Person
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence, sentence_in
+
+LANGUAGES = {"de": "de", "ru": "ru", "es-MX": "es", "fa": "fa", "en-GB": "en", "pt": "en"}
+
+
+async def test_a21_commands_are_answered_from_the_catalogue(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    for command, expected in {
+        "/start": sentence("start.private", name="Anna", bot="Ricordo"),
+        "/help": sentence("help.private"),
+        "/help@ricordo_bot": sentence("help.private"),
+        "/new": sentence("new.done"),
+        "/memory": sentence("memory.empty"),
+        "/privacy": sentence("privacy.text", ttl_days=365),
+        "/ask": sentence("ask.empty"),
+        "/no_such_command": sentence("error.unknown_command"),
+    }.items():
+        reply = await rig.ask(anna, chat, command)
+        assert reply.text == expected
+    assert (rig.requests, rig.model.log.embedded) == ([], [])
+    await rig.ask(anna, chat, "/ask Are you there?")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Are you there?"]
+    assert rig.model.log.refusals == []
+
+
+async def test_everybody_is_answered_in_their_own_language(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    people = {code: rig.person(2000 + number, "Sam", code) for number, code in enumerate(LANGUAGES)}
+    await rig.start()
+    for code, language in LANGUAGES.items():
+        person, chat = people[code]
+        reply = await rig.ask(person, chat, "/start")
+        expected = sentence_in(language, "start.private", name="Sam", bot="Ricordo")
+        assert reply.text == expected
+        question = await rig.ask(person, chat, "/forget")
+        assert question.text == sentence_in(language, "forget.ask")
+        assert [button.text for button in question.keyboard[0]] == [
+            sentence_in(language, f"buttons.{name}") for name in ("erase", "keep")
+        ]
+        voice = await person.send(chat, "voice")
+        refused = await chat.wait_for_reply(after=voice)
+        assert refused.text == sentence_in(language, "unsupported.voice")
+
+
+async def test_the_menu_speaks_the_persons_language_and_tells_admins_more(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    ada, adas = rig.person(2000, "Ada", "de")
+    ben, bens = rig.ben("fa")
+    group = rig.telegram.group("Club", [ada, ben])
+    await rig.start(admin_user_ids=ada.id)
+    everybodys = ["new", "memory", "clear", "forget", "privacy", "help"]
+
+    def offered(person: Person, chat: Chat) -> list[str]:
+        return [line.command for line in rig.telegram.menu(person, chat)]
+
+    admins = [*everybodys, "stats", "inspect", "clear_memory"]
+    await rig.telegram.wait_for(lambda: offered(ada, adas) == admins)
+    assert rig.telegram.menu(ada, adas)[0].description == sentence_in("de", "menu.new")
+    assert offered(ben, bens) == everybodys
+    assert offered(ben, group) == ["ask", *everybodys]
+    assert rig.telegram.menu(ben, group)[0].description == sentence_in("fa", "menu.ask")
+
+
+async def test_new_empties_the_window_and_memory_tells_that_all_is_kept(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(window_messages=10)
+    anna, chat = rig.anna()
+    first = await rig.ask(anna, chat, "My boat is called Aurora")
+    await rig.wait_until_learned(2)
+    await rig.ask(anna, chat, "/new")
+    await rig.ask(anna, chat, "Something else entirely")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Something else entirely"]
+    await rig.ask(anna, chat, "What is my boat called?")
+    assert "My boat is called Aurora" in rig.requests[-1].memory
+    await rig.wait_until_learned(6)
+    summary = await rig.ask(anna, chat, "/memory")
+    counts = {"messages": 6, "indexed": 6, "window": 10}
+    since = datetime.fromtimestamp(first.sent_at, UTC).date()
+    assert summary.text == sentence("memory.summary", since=since, **counts)
+    assert rig.model.log.refusals == []

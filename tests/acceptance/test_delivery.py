@@ -1,0 +1,173 @@
+"""A reply arrives whole and once, or is not taken for said (A17, A18)."""
+
+import asyncio
+
+from bot.playground.bot_api import (
+    Chat,
+    DropConnection,
+    FloodWait,
+    Message,
+    Refuse,
+    SentThenDrop,
+    SlowAnswer,
+)
+from bot.playground.bot_api.formatting import entity_text, utf16_length
+from bot.playground.model_api import Reply
+from memory.keys import Conversation, Keys
+from memory.redis_client import RedisClient
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said
+
+Doubts = tuple[tuple[DropConnection | SentThenDrop | SlowAnswer, int], ...]
+
+SEND = "sendMessage"
+CODE = "\n".join(f"print({number!r}, '🧭 {number * number}')" for number in range(300))
+TALK = " ".join(f"Word {number} of many 👩‍👩‍👧‍👦🇩🇪." for number in range(140))
+
+
+async def closed(rig: Rig, number: int) -> dict[str, object]:
+    """Return the log's line about the `number`-th turn that was closed."""
+
+    def lines() -> list[dict[str, object]]:
+        return [line for line in rig.bot.log if line["event"] == "turn closed"]
+
+    await rig.bot.wait_until(lambda: len(lines()) >= number)
+    return lines()[number - 1]
+
+
+def pre(message: Message) -> list[str]:
+    return [
+        entity_text(message.text, entity)
+        for entity in message.entities
+        if entity.type == "pre" and entity.language == "python"
+    ]
+
+
+async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_of_the_history(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(window_tokens=20_000, prompt_tokens=40_000)
+    anna, chat = rig.anna()
+    long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
+    assert len(long) > 9_000
+    rig.script.then(long, "**Bold** move", "Fine.")
+    await rig.ask(anna, chat, "Talk")
+    line = await closed(rig, 1)
+    parts = list(chat.replies)
+    assert line["parts"] == len(parts) > 3
+    assert max(utf16_length(part.text) for part in parts) <= 4096
+    assert "\n".join(part.text for part in parts).split() == f"{TALK} {CODE} {TALK}".split()
+    blocks = [block for part in parts for block in pre(part)]
+    assert "\n".join(blocks) == CODE
+    assert len(blocks) == sum("print(" in part.text for part in parts) > 1
+
+    rig.telegram.faults.add(
+        Refuse(400, "Bad Request: can't parse entities: Unsupported start tag"), method=SEND
+    )
+    reply = await rig.ask(anna, chat, "And?")
+    assert (reply.text, reply.entities) == ("Bold move", ())
+
+    await rig.ask(anna, chat, "Good")
+    assert said(rig.requests[-1])[1:] == [
+        ("user", "Talk"),
+        ("assistant", long),
+        ("user", "And?"),
+        ("assistant", "**Bold** move"),
+        ("user", "Good"),
+    ]
+    assert rig.model.log.refusals == []
+
+
+async def test_a18_telegram_is_waited_for_and_the_reply_sent_once(webhook_rig: Rig) -> None:
+    """A short flood wait is waited out; while nobody listens, nothing was sent yet."""
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.telegram.faults.add(FloodWait(1), method=SEND)
+    assert (await rig.ask(anna, chat, "Hello")).text == "All right."
+    first, second = rig.telegram.calls_to(SEND)
+    assert second.at - first.at >= 1
+
+    gate = asyncio.Event()
+    rig.script.then(Reply("Here I am.", gate=gate))
+    question = await anna.say(chat, "Are you there?")
+    await rig.wait_until_asked("there?")
+    await rig.telegram.stop()
+    gate.set()
+    await rig.bot.wait_for_log("telegram unreachable")
+    await rig.telegram.start()
+    assert (await chat.wait_for_reply(after=question)).text == "Here I am."
+    await closed(rig, 2)
+    assert len(chat.replies) == len(rig.requests) == 2
+
+
+async def test_a18_a_long_flood_wait_parks_the_turn_and_holds_up_nobody_else(
+    webhook_rig: Rig, store: RedisClient
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, annas = rig.anna()
+    ben, bens = rig.ben()
+    rig.telegram.faults.add(FloodWait(25), method=SEND, chat=annas)
+    await anna.say(annas, "Hello")
+    assert (await rig.bot.wait_for_log("turn parked"))["pause_s"] == 25
+    await anna.say(annas, "Still there?")
+    await rig.ask(ben, bens, "Hello")
+    assert annas.replies == []
+
+    await let_time_pass(store, rig, annas)
+    await closed(rig, 3)
+    assert [reply.text for reply in annas.replies] == ["All right."] * 2
+    asked = [request.asked for request in rig.requests]
+    assert sorted(asked) == ["Hello", "Hello", "Still there?"]
+    assert asked[-1] == "Still there?"
+
+
+async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
+    """Make the parked turn of a chat due now."""
+    keys, conversation = Keys(rig.telegram.bot.id), Conversation.of_chat(chat.id)
+    due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
+    turn = keys.conversation(conversation).turn
+    assert int(await store.call("HGET", turn, "due")) == due_ms
+    past_ms = due_ms - 60_000
+    await store.call("HSET", turn, "due", past_ms)
+    await store.call("ZADD", keys.due, past_ms, conversation.tag)
+
+
+async def test_a18_who_blocks_the_bot_is_left_alone_and_the_reply_counts_as_unsaid(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+    rig.script.then(Reply("You will not hear this.", gate=gate))
+    await anna.say(chat, "Hello")
+    await rig.wait_until_asked("Hello")
+    await anna.block()
+    gate.set()
+    assert (await closed(rig, 1))["outcome"] == "undeliverable"
+    assert len(rig.telegram.calls_to(SEND)) == 1
+
+    assert (await rig.ask(anna, chat, "I am back")).text == "All right."
+    assert said(rig.requests[-1])[1:] == [("user", "Hello\n\nI am back")]
+    assert len(chat.replies) == 1
+
+
+async def test_a18_what_may_have_arrived_is_not_sent_again(webhook_rig: Rig) -> None:
+    """A connection that breaks behind the request does not tell whether it was carried out."""
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    doubts: Doubts = ((DropConnection(), 0), (SentThenDrop(), 1), (SlowAnswer(3), 1))
+    for number, (fault, copies) in enumerate(doubts, start=1):
+        text = f"Perhaps you hear this, perhaps not: {number}."
+        rig.script.then(text)
+        rig.telegram.faults.add(fault, method=SEND)
+        await anna.say(chat, "Hello")
+        assert (await closed(rig, number))["outcome"] == "unknown"
+        assert [reply.text for reply in chat.replies].count(text) == copies
+    assert (await rig.ask(anna, chat, "Did you say something?")).text == "All right."
+    assert len(chat.replies) == 3
+    assert len(rig.telegram.calls_to(SEND)) == len(rig.requests) == 4

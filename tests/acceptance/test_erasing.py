@@ -1,0 +1,171 @@
+"""What is erased stays erased, whatever was in flight, and only whoever may can erase (A21)."""
+
+import asyncio
+from pathlib import Path
+
+from bot.playground.model_api import Reply
+from memory.keys import Conversation, Keys
+from memory.redis_client import RedisClient
+from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_on_disk, everything_stored
+
+
+def said_to_the_model(rig: Rig, since: int) -> str:
+    """Return all words of the requests from number `since` on."""
+    return "\n".join(m.content for request in rig.requests[since:] for m in request.messages)
+
+
+async def test_a21_a_confirmed_clear_wins_over_the_reply_being_made(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    early, late = asyncio.Event(), asyncio.Event()
+    rig.script.on("Tell me", Reply("An early Mephisto", gate=early), Reply("Late", gate=late))
+    await rig.ask(anna, chat, "My cat is called Mephisto")
+    await rig.wait_until_learned(2)
+    question = await ask_first(rig, anna, chat, "/clear")
+    assert question.text == sentence("clear.ask", messages=2)
+    await anna.say(chat, "Tell me about Mephisto")
+    await rig.wait_until_asked("Tell me")
+    asked = len(rig.requests)
+    await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=1)
+    early.set()
+    await rig.bot.wait_for_log("lease lost")
+    await rig.ask(anna, chat, "Hello again")
+
+    question = await ask_first(rig, anna, chat, "/clear")
+    await anna.say(chat, "Tell me about Mephisto")
+    await rig.wait_until_asked("Tell me", times=2)
+    await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=1)
+    asked_again = len(rig.requests)
+    reply = await rig.ask(anna, chat, "This one does not wait for the old reply")
+    late.set()
+    assert reply.text == "All right."
+    await rig.restart()
+    await rig.ask(anna, chat, "What is my cat called?")
+
+    assert [m.content for m in rig.requests[asked].messages[1:]] == ["Hello again"]
+    assert "Mephisto" not in said_to_the_model(rig, asked_again)
+    assert "Hello" not in said_to_the_model(rig, asked_again)
+    assert {"An early Mephisto", "Late"}.isdisjoint(reply.text for reply in chat.replies)
+    assert b"Mephisto" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert rig.model.log.refusals == []
+
+
+async def test_nothing_is_erased_without_a_valid_confirmation(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "My cat is called Mephisto")
+    for command in ("/clear", "/forget"):
+        question = await ask_first(rig, anna, chat, command)
+        assert await press(rig, anna, question, KEEP) == ""
+        await shown(rig, question, sentence("clear.cancelled"))
+        await press(rig, anna, question, ERASE)
+        await shown(rig, question, sentence("clear.expired"))
+    question = await ask_first(rig, anna, chat, "/clear")
+    await an_hour_passes(rig, chat.id)
+    await press(rig, anna, question, ERASE)
+    await shown(rig, question, sentence("clear.expired"))
+    await rig.ask(anna, chat, "What is my cat called?")
+    assert rig.requests[-1].messages[1].content == "My cat is called Mephisto"
+
+
+async def test_a_group_is_cleared_by_its_admins_alone(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    (anna, _), (ben, _) = rig.anna(), rig.ben()
+    owner, deputy = rig.person(1003, "Olga")[0], rig.person(1004, "Dora")[0]
+    group = rig.telegram.group("Club", [anna, ben], admins=[owner, deputy])
+    await rig.ask(anna, group, "@ricordo_bot our cat is called Mephisto")
+    refused = sentence("clear.only_group_admins")
+    assert (await rig.ask(anna, group, "/clear")).text == refused
+    assert (await rig.ask(owner, group, "/clear", speaking_as=group)).text == refused
+    assert len([line for line in rig.bot.log if line["event"] == "group clear refused"]) == 2
+
+    question = await ask_first(rig, deputy, group, "/clear")
+    assert question.text == sentence("clear.ask_group", messages=2)
+    not_yours = sentence("clear.not_yours")
+    assert await press(rig, anna, question, ERASE) == not_yours
+    assert await press(rig, owner, question, KEEP) == not_yours
+    forgetting = await ask_first(rig, ben, group, "/forget")
+    assert await press(rig, anna, forgetting, ERASE) == not_yours
+    await rig.ask(anna, group, "@ricordo_bot what is our cat called?")
+    assert "Mephisto" in rig.requests[-1].messages[1].content
+    await rig.wait_until_learned(4)
+
+    await erase(rig, owner, question, "clear.done", messages=4, vectors=4, waiting=0)
+    await rig.ask(anna, group, "@ricordo_bot and now?")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Anna: and now?"]
+    assert b"Mephisto" not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def test_a21_forgetting_a_person_leaves_the_others_words(rig: Rig) -> None:
+    await rig.start()
+    (anna, annas), (ben, _) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    gate = asyncio.Event()
+    rig.script.on("do we eat", Reply("Ratatouille!", gate=gate), "Pancakes!")
+    await rig.ask(anna, annas, "My secret colour is ultramarine")
+    await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
+    await rig.ask(ben, group, "@ricordo_bot I like pancakes")
+    await rig.wait_until_learned(6)
+    question = await ask_first(rig, anna, annas, "/forget")
+    assert question.text == sentence("forget.ask")
+    bens = await ben.say(group, "@ricordo_bot what do we eat?")
+    await rig.wait_until_asked("do we eat")
+    assert "ratatouille" in said_to_the_model(rig, -1)
+
+    await erase(rig, anna, question, "forget.done", conversations=2, messages=4, vectors=4)
+    gate.set()
+    assert (await group.wait_for_reply(after=bens)).text == "Pancakes!"
+    assert "pancakes" in said_to_the_model(rig, -1)
+    assert "ratatouille" not in said_to_the_model(rig, -1)
+    assert "Ratatouille!" not in [reply.text for reply in group.replies]
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    left = [w for w in (b"ultramarine", b"ratatouille", b"Anna", b"pancakes") if w in stored]
+    assert left == [b"pancakes"]
+    await rig.ask(anna, annas, "What is my secret colour?")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["What is my secret colour?"]
+    assert rig.model.log.refusals == []
+
+
+async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig, folder = webhook_rig, tmp_path / "data"
+    await rig.start(redis_url="", data_dir=folder)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    await rig.ask(anna, annas, "My secret colour is ultramarine")
+    await rig.ask(anna, group, "@ricordo_bot I like ratatouille")
+    await rig.ask(ben, group, "@ricordo_bot I like pancakes")
+    await rig.ask(ben, bens, "My cat is called Mephisto")
+    await rig.wait_until_learned(8)
+    store = await RedisClient.open(f"unix://{folder}/valkey.sock")
+    await store.call("CONFIG SET", "rdbcompression", "no")
+
+    async def wait_until_the_disk_holds(*words: bytes) -> None:
+        all_words = (b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
+        async with asyncio.timeout(10):
+            while tuple(w for w in all_words if w in everything_on_disk(folder)) != words:
+                await store.ping()
+
+    await wait_until_the_disk_holds(b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
+    question = await ask_first(rig, anna, annas, "/forget")
+    await erase(rig, anna, question, "forget.done", conversations=2, messages=4, vectors=4)
+    await wait_until_the_disk_holds(b"Mephisto", b"pancakes")
+    question = await ask_first(rig, ben, bens, "/clear")
+    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0)
+    await wait_until_the_disk_holds(b"pancakes")
+    await store.close()
+
+
+async def an_hour_passes(rig: Rig, chat_id: int) -> None:
+    """Let the questions that were asked in a chat expire."""
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    keys = Keys(rig.telegram.bot.id).conversation(Conversation.of_chat(chat_id))
+    assert 0 < await client.call("TTL", keys.confirm) <= 3600
+    await client.call("DEL", keys.confirm)
+    await client.close()

@@ -1,0 +1,197 @@
+"""In groups the bot answers when spoken to, in the same topic; groups move (A19-A20)."""
+
+import asyncio
+from collections.abc import Sequence
+
+from bot.playground.bot_api import Chat, Message, Topic
+from bot.playground.bot_api.updates import Waiting
+from bot.playground.model_api import Reply
+from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_stored
+
+US = "@ricordo_bot"
+
+
+def dialogue(rig: Rig) -> list[str]:
+    """Return the last request without its system message."""
+    return [message.content for message in rig.requests[-1].messages[1:]]
+
+
+def replied_to(chat: Chat) -> list[Message | None]:
+    return [reply.reply_to for reply in chat.replies]
+
+
+async def test_a19_a_group_is_answered_only_where_it_speaks_to_the_bot(rig: Rig) -> None:
+    await rig.start()
+    anna, ben = rig.anna()[0], rig.ben()[0]
+    robot = rig.telegram.user(1500, "Robot", username="otherbot", is_bot=True)
+    group = rig.telegram.group("Club", [anna, ben, robot])
+    await anna.say(group, "The safe's number is tangerine")
+    await robot.say(group, f"{US} the safe's number is tangerine")
+    await ben.say(group, "/help@otherbot tangerine")
+    await ben.say(group, "/unknown_here tangerine")
+    others = await ben.say(group, "tangerine?")
+    await anna.say(group, "tangerine!", reply_to=others)
+    mention = await anna.say(group, f"{US} our boat is called Aurora")
+    first = await group.wait_for_reply(after=mention)
+    assert dialogue(rig) == ["Anna: our boat is called Aurora"]
+    reply = await ben.say(group, "And what colour is it?", reply_to=first)
+    await group.wait_for_reply(after=reply)
+    assert dialogue(rig) == [
+        "Anna: our boat is called Aurora",
+        "All right.",
+        "Ben: And what colour is it?",
+    ]
+    in_passing = await ben.say(group, f"It is blue, isn't it, {US}?")
+    await group.wait_for_reply(after=in_passing)
+    assert dialogue(rig)[-1] == f"Ben: It is blue, isn't it, {US}?"
+    asked = await anna.say(group, "/ask Can it sail?")
+    await group.wait_for_reply(after=asked)
+    assert dialogue(rig)[-1] == "Anna: Can it sail?"
+    help_texts = []
+    for command in ("/help", f"/help{US}"):
+        helped = await rig.ask(ben, group, command)
+        help_texts.append(helped.text)
+        assert helped.reply_to
+        assert helped.reply_to.text == command
+    assert help_texts == [sentence("help.group", username="ricordo_bot")] * 2
+
+    assert replied_to(group)[:4] == [mention, reply, in_passing, asked]
+    assert len(group.replies) == 6
+    assert b"tangerine" not in await everything_stored(rig.environment["REDIS_URL"])
+    assert rig.model.log.refusals == []
+
+
+async def test_a19_only_one_members_messages_in_a_row_are_one_turn(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(coalesce_s=0.5)
+    anna, ben = rig.anna()[0], rig.ben()[0]
+    group = rig.telegram.group("Club", [anna, ben])
+    rig.telegram.updates.hold()
+    annas = await anna.say(group, f"{US} one")
+    await ben.say(group, f"{US} two")
+    bens = await ben.say(group, f"{US} three")
+    await rig.telegram.updates.release()
+    await rig.telegram.wait_for(lambda: len(group.replies) == 2)
+    assert [m.content for m in rig.requests[0].messages[1:]] == ["Anna: one"]
+    assert dialogue(rig) == ["Anna: one", "All right.", "Ben: two\nthree"]
+    assert replied_to(group) == [annas, bens]
+
+
+async def test_a19_each_topic_is_a_conversation_of_its_own(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, ben = rig.anna()[0], rig.ben()[0]
+    forum = rig.telegram.group("Forum", [anna], admins=[ben], forum=True)
+    cooking, sailing = forum.topic("Cooking"), forum.topic("Sailing")
+
+    async def ask(words: str, topic: Topic | None) -> Message:
+        said = await anna.say(forum, f"{US} {words}", topic=topic)
+        return await forum.wait_for_reply(after=said, topic=topic)
+
+    topics = (cooking, sailing, None)
+    for topic, word in zip(topics, ("ratatouille", "spinnaker", "bylaws"), strict=True):
+        reply = await ask(f"remember {word}", topic)
+        assert reply.topic_id == (topic.id if topic else 0)
+    for topic, word in zip(topics, ("ratatouille", "spinnaker", "bylaws"), strict=True):
+        await ask("what was it?", topic)
+        assert dialogue(rig) == [f"Anna: remember {word}", "All right.", "Anna: what was it?"]
+    await rig.wait_until_learned(12)
+
+    question = await ask_first(rig, ben, forum, "/clear", topic=cooking)
+    assert question.topic_id == cooking.id
+    await erase(rig, ben, question, "clear.done", messages=4, vectors=4, waiting=0)
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert [word in stored for word in (b"ratatouille", b"spinnaker", b"bylaws")] == [
+        False,
+        True,
+        True,
+    ]
+
+
+async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Rig) -> None:
+    await rig.start(admin_user_ids=1009)
+    anna, ben = rig.anna()[0], rig.ben()[0]
+    ada, adas = rig.person(1009, "Ada")
+    group = rig.telegram.group("Club", [ben], admins=[anna], basic=True)
+    await rig.ask(anna, group, f"{US} our boat is called Aurora")
+    await rig.wait_until_learned(2)
+    supergroup = await anna.migrate(group)
+    await rig.ask(ben, supergroup, f"{US} what is our boat called?")
+    expected = ["Anna: our boat is called Aurora", "All right.", "Ben: what is our boat called?"]
+    assert dialogue(rig) == expected
+    await rig.wait_until_learned(4)
+    await rig.restart()
+    await rig.ask(ben, supergroup, f"{US} and who has said so?")
+    assert dialogue(rig)[:3] == expected
+    await rig.wait_until_learned(6)
+
+    inspected = await rig.ask(ada, adas, f"/inspect {supergroup.id}")
+    assert "Messages: 6" in inspected.text
+    question = await ask_first(rig, anna, supergroup, "/clear")
+    await erase(rig, anna, question, "clear.done", messages=6, vectors=6, waiting=0)
+    await rig.ask(ben, supergroup, f"{US} what is our boat called?")
+    assert dialogue(rig) == ["Ben: what is our boat called?"]
+    await rig.ask(ben, supergroup, f"{US} it is called Borealis")
+    await rig.wait_until_learned(10)
+    question = await ask_first(rig, ada, adas, f"/clear_memory {supergroup.id}")
+    counts = {"conversations": 1, "messages": 4, "vectors": 4}
+    await erase(rig, ada, question, "admin.clear_memory_done", **counts)
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert (b"Aurora" in stored, b"Borealis" in stored) == (False, False)
+
+
+async def test_a20_a_reply_under_way_finds_the_new_chat(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna = rig.anna()[0]
+    group = rig.telegram.group("Club", admins=[anna], basic=True)
+    gate = asyncio.Event()
+    rig.script.on("Aurora", Reply("A fine name.", gate=gate))
+    await anna.say(group, f"{US} our boat is called Aurora")
+    await rig.wait_until_asked("Aurora")
+    supergroup = await anna.migrate(group)
+    await rig.bot.wait_for_log("group moved")
+    gate.set()
+    reply = await rig.telegram.wait_for(lambda: supergroup.replies)
+    assert [message.text for message in reply] == ["A fine name."]
+    await rig.ask(anna, supergroup, f"{US} what is it called?")
+    assert dialogue(rig) == [
+        "Anna: our boat is called Aurora",
+        "A fine name.",
+        "Anna: what is it called?",
+    ]
+    assert (len(group.replies), len(supergroup.replies)) == (0, 2)
+
+
+async def test_a20_mail_that_came_to_the_new_chat_first_is_answered_once(webhook_rig: Rig) -> None:
+    """The turn that had begun there begins again, with the old group's memory."""
+    rig = webhook_rig
+    await rig.start()
+    anna = rig.anna()[0]
+    group = rig.telegram.group("Club", admins=[anna], basic=True)
+    gate = asyncio.Event()
+    rig.script.on("is it called", Reply("I do not know.", gate=gate), "Aurora.")
+    await rig.ask(anna, group, f"{US} our boat is called Aurora")
+    rig.telegram.updates.hold()
+    supergroup = await anna.migrate(group)
+    said = await anna.say(supergroup, f"{US} what is it called?")
+    *moves, question = rig.telegram.updates.history[-3:]
+
+    def only_the_question(waiting: Sequence[Waiting]) -> list[Waiting]:
+        return [each for each in waiting if each.update == question]
+
+    await rig.telegram.updates.release(only_the_question)
+    await rig.wait_until_asked("is it called")
+    assert dialogue(rig) == ["Anna: what is it called?"]
+    for move in moves:
+        await rig.telegram.updates.redeliver(move)
+    await rig.bot.wait_for_log("group moved")
+    gate.set()
+    reply = await supergroup.wait_for_reply(after=said)
+    assert reply.text == "Aurora."
+    assert dialogue(rig)[0] == "Anna: our boat is called Aurora"
+    await rig.ask(anna, supergroup, f"{US} thank you")
+    assert [message.text for message in supergroup.replies] == ["Aurora.", "All right."]

@@ -1,0 +1,104 @@
+"""Every text stands in exactly one answered turn, however it arrives (A15, A16)."""
+
+import asyncio
+
+from bot.playground.bot_api import Chat, Person
+from bot.playground.model_api import Reply
+from memory.keys import Conversation
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said
+
+ACKNOWLEDGED_S = 1
+
+
+def duplicates(rig: Rig) -> int:
+    return sum(line.get("outcome") == "duplicate" for line in rig.bot.log)
+
+
+def answered_messages(rig: Rig, chat: Chat) -> int:
+    """Return how many messages of a chat stood in turns that are closed."""
+    tag = Conversation.of_chat(chat.id).tag
+    return sum(
+        line["messages"]
+        for line in rig.bot.log
+        if line["event"] == "turn closed" and line["conversation"] == tag
+    )
+
+
+async def test_a15_an_update_delivered_again_is_taken_at_once_and_answered_once(rig: Rig) -> None:
+    """Delivered three times while it is answered, then after it was, then after a restart."""
+    await rig.start()
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+    rig.script.on("Slowly", Reply("Done.", gate=gate))
+    await anna.say(chat, "Slowly")
+    updates = rig.telegram.updates
+    update = updates.history[-1]
+
+    async def acknowledged(times_again: int) -> None:
+        await rig.telegram.wait_for(lambda: updates.pending_count == 0, ACKNOWLEDGED_S)
+        await rig.bot.wait_until(lambda: duplicates(rig) == times_again)
+
+    await rig.wait_until_asked("Slowly")
+    await acknowledged(0)
+    for again in (1, 2):
+        await updates.redeliver(update)
+        await acknowledged(again)
+    assert chat.replies == []
+    gate.set()
+    assert (await chat.wait_for_reply()).text == "Done."
+
+    await updates.redeliver(update)
+    await acknowledged(3)
+    await rig.restart()
+    await updates.redeliver(update)
+    await acknowledged(4)
+    await rig.ask(anna, chat, "Good night")
+    assert [reply.text for reply in chat.replies] == ["Done.", "All right."]
+    assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]
+
+
+async def test_a16_first_words_at_once_and_many_words_soon_after_make_one_history(
+    rig: Rig,
+) -> None:
+    """Ten more in one chat and one in each of ten others, while yet another is being answered."""
+    await rig.start()
+    anna, annas = rig.anna()
+    texts = ["Hello", "Are you there?"]
+    rig.telegram.updates.hold()
+    for text in texts:
+        await anna.say(annas, text)
+    await rig.telegram.updates.release()
+    await annas.wait_for_reply()
+
+    ben, bens = rig.ben()
+    gate = asyncio.Event()
+    rig.script.on("Slowly", Reply("Done.", gate=gate))
+    await ben.say(bens, "Slowly")
+    await rig.wait_until_asked("Slowly")
+    others = [rig.person(2000 + number, f"Other {number}") for number in range(10)]
+
+    async def say_much() -> None:
+        for number in range(10):
+            texts.append(f"text {number}")
+            await anna.say(annas, texts[-1])
+
+    async def is_answered(person: Person, chat: Chat) -> bool:
+        return (await rig.ask(person, chat, f"I am {person.id}")).text == "All right."
+
+    answered, _ = await asyncio.gather(
+        asyncio.gather(*(is_answered(*other) for other in others)), say_much()
+    )
+    assert answered == [True] * 10
+    await rig.bot.wait_until(lambda: answered_messages(rig, annas) == len(texts))
+    await rig.ask(anna, annas, "Good night")
+    assert bens.replies == []
+    gate.set()
+    assert (await bens.wait_for_reply()).text == "Done."
+
+    history = said(rig.requests[-1])[1:]
+    asked = [words for role, words in history if role == "user"]
+    assert "\n".join(asked).splitlines() == [*texts, "Good night"]
+    assert len(annas.replies) == len(asked)
+    assert all(len(chat.replies) == 1 for _, chat in others)
+    assert rig.model.log.refusals == []

@@ -1,0 +1,76 @@
+"""What else comes in than text, and what goes out besides the reply (A22)."""
+
+from itertools import pairwise
+
+from bot.playground.model_api import Reply
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+
+
+async def test_a22_captions_are_read_other_kinds_refused_and_the_token_goes_to_telegram_alone(
+    rig: Rig,
+) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    for kind in ("voice", "photo", "sticker", "document"):
+        sent = await anna.send(chat, kind)
+        reply = await chat.wait_for_reply(after=sent)
+        assert reply.text == sentence(f"unsupported.{kind}")
+    assert (len(chat.replies), rig.requests) == (4, [])
+
+    photo = await anna.send(chat, "photo", caption="This is our boat Aurora")
+    await chat.wait_for_reply(after=photo)
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["This is our boat Aurora"]
+    group = rig.telegram.group("Club", [anna])
+    await anna.send(group, "photo")
+    document = await anna.send(group, "document", caption="@ricordo_bot what is this?")
+    reply = await group.wait_for_reply(after=document)
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Anna: what is this?"]
+    assert group.replies == [reply]
+    assert rig.model.log.refusals == []
+    secret = rig.telegram.token.partition(":")[2]
+    for call in rig.model.log.calls:
+        assert secret not in f"{call.path} {call.request}"
+
+
+async def test_a22_edits_and_channel_posts_are_ignored_even_when_delivered(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "Our boat is called Aurora")
+    await chat.wait_for_reply(after=said)
+    rig.telegram.updates.hold()
+    kinds = ("message", "edited_message", "channel_post", "edited_channel_post")
+    rig.telegram.updates.allow(kinds)  # as another program with this token may have left it
+    channel = rig.telegram.channel("News", [anna])
+    await anna.edit(said, "Our boat is called Borealis")
+    post = await anna.say(channel, "Borealis has sunk")
+    await anna.edit(post, "Borealis has not sunk")
+    asked = await anna.say(chat, "What is it called?")
+    await rig.telegram.updates.release()
+    await chat.wait_for_reply(after=asked)
+    delivered = [update.kind for update in rig.telegram.updates.history]
+    assert delivered[-4:] == ["edited_message", "channel_post", "edited_channel_post", "message"]
+    assert [m.content for m in rig.requests[-1].messages[1:]] == [
+        "Our boat is called Aurora",
+        "All right.",
+        "What is it called?",
+    ]
+    assert (len(chat.replies), channel.replies) == (2, [])
+
+
+async def test_a22_typing_is_shown_while_the_model_takes_its_time(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna = rig.anna()[0]
+    forum = rig.telegram.group("Forum", admins=[anna], forum=True)
+    topic = forum.topic("Sailing")
+    rig.script.on("Think", Reply("I have thought.", delay_s=6))
+    said = await anna.say(forum, "@ricordo_bot Think hard", topic=topic)
+    reply = await forum.wait_for_reply(after=said, topic=topic)
+    assert reply.text == "I have thought."
+    shown = rig.telegram.calls_to("sendChatAction")
+    (sent,) = rig.telegram.calls_to("sendMessage")
+    assert len(shown) == 2
+    assert all(call.given.integer("message_thread_id") == topic.id for call in shown)
+    moments = pairwise([*(call.at for call in shown), sent.at])
+    assert all(later - earlier <= 5 for earlier, later in moments)

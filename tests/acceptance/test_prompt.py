@@ -1,0 +1,74 @@
+"""What every request to the model looks like, turn after turn."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import orjson
+
+from bot.playground.model_api import ChatRequest
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said, say_at_once
+
+
+async def test_the_longest_message_and_a_burst_reach_the_model_whole(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    longest = ("word 🧭 " * 512)[:3583] + "!"
+    assert len(longest.encode("utf-16-le")) == 2 * 4096
+    await rig.ask(anna, chat, longest)
+    assert said(rig.requests[-1])[1:] == [("user", longest)]
+
+    burst = ["First this,", "then that.", "And finally?"]
+    await say_at_once(rig, anna, chat, burst)
+    assert said(rig.requests[-1])[-1] == ("user", "\n".join(burst))
+    assert len(rig.requests) == len(chat.replies) == 3
+
+    await rig.ask(anna, chat, "Go on")
+    users = [words for role, words in said(rig.requests[-1]) if role == "user"]
+    assert users[0] == longest
+    assert users[2:] == ["\n".join(burst), "Go on"]
+    assert rig.model.log.refusals == []
+
+
+async def test_a_system_prompt_file_replaces_the_persona(webhook_rig: Rig, tmp_path: Path) -> None:
+    rig = webhook_rig
+    persona = tmp_path / "persona.md"
+    persona.write_text("\ufeffYou are Käpt'n Blaubär.\n\n<memory> is yours.\n", "utf-8")
+    await rig.start(system_prompt_file=persona)
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Ahoy")
+    assert said(rig.requests[-1]) == [
+        ("system", "You are Käpt'n Blaubär.\n\n<memory> is yours."),
+        ("user", "Ahoy"),
+    ]
+    assert rig.model.log.refusals == []
+
+
+async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_of_it_goes(
+    webhook_rig: Rig,
+) -> None:
+    """In a window of 16 a block is two exchanges, so every second prompt begins as the last one."""
+    rig = webhook_rig
+    await rig.start(window_messages=16)
+    anna, chat = rig.anna()
+    for turn in range(1, 15):
+        await rig.ask(anna, chat, f"Boat number {turn}")
+        await rig.wait_until_learned(2 * turn)
+    changed = [
+        turn
+        for turn, (last, this) in enumerate(pairwise(rig.requests), start=2)
+        if not wire(this, len(this.messages)).startswith(wire(last, len(last.messages) - 1))
+    ]
+    assert changed == [10, 12, 14]
+    windows = [len(request.messages) - 2 for request in rig.requests]
+    assert windows == [*range(0, 18, 2), 14, 16, 14, 16, 14]
+    assert [bool(request.memory) for request in rig.requests] == [False] * 9 + [True] * 5
+    assert rig.model.log.refusals == []
+
+
+def wire(request: ChatRequest, messages: int) -> bytes:
+    """Return the tools and the first messages of a request as they were sent."""
+    sent = request.raw["messages"]
+    assert isinstance(sent, list)
+    return b"".join(map(orjson.dumps, [request.raw["tools"], *sent[:messages]]))

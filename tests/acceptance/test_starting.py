@@ -1,0 +1,57 @@
+"""A bot that cannot start says why, in one line without secrets, and exits with 1 (A23)."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.rig import Rig
+from tests.valkey import free_port
+
+
+async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) -> None:
+    bot = webhook_rig.another_bot(
+        port="99999", telegram_bot_token="not-a-token", system_prompt_file="/nowhere"
+    )
+    await bot.start(until="PORT takes 0 to 65535")
+    assert await bot.exit_status() == 1
+    assert bot.raw == [
+        "PORT takes 0 to 65535",
+        "SYSTEM_PROMPT_FILE takes the path of a file",
+        "TELEGRAM_BOT_TOKEN takes a token from @BotFather: `123456:ABC…`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"telegram_bot_token": "123456:wrong-secret"}, "BadToken"),
+        ({"redis_url": f"redis://127.0.0.1:{free_port()}"}, "StoreUnavailable"),
+        (
+            {"telegram_bot_token": "", "webhook_url": "", "dyno": "web.1"},
+            "TELEGRAM_BOT_TOKEN is not set",
+        ),
+    ],
+    ids=["wrong token", "no Redis", "no token on a platform"],
+)
+async def test_what_makes_a_start_impossible_is_said(
+    webhook_rig: Rig, settings: dict[str, str], reason: str
+) -> None:
+    bot = webhook_rig.another_bot(**settings)
+    await bot.start(until="cannot start")
+    assert (await bot.wait_for_log("cannot start"))["reason"] == reason
+    assert await bot.exit_status() == 1
+
+
+async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes_on(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig, folder = webhook_rig, tmp_path / "data"
+    await rig.start(redis_url="", data_dir=folder, dyno="web.1")
+    await rig.bot.wait_for_log("no REDIS_URL: this platform's disk is lost with every deploy")
+    second = rig.another_bot()
+    await second.start(until="cannot start")
+    refused = await second.wait_for_log("cannot start")
+    assert refused["reason"] == "EmbeddedBusy"
+    assert refused["detail"] == f"another process is using {folder}"
+    assert await second.exit_status() == 1
+    await rig.ask(*rig.anna(), "Are you there?")

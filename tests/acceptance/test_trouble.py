@@ -1,0 +1,165 @@
+"""When something outside breaks, nothing is lost, nobody sees internals, and it mends (A23)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.playground.model_api import Break, Reply, rate_limited, server_error
+from tests.acceptance.pages import page, readiness, wait_until_ready
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+from tests.valkey import ValkeyServer
+
+SECRET = "s3cret-of-the-webhook"
+
+
+@pytest.fixture
+def lasting_valkey(tmp_path: Path) -> ValkeyServer:
+    """Give a server that keeps its data when it is killed; not started."""
+    folder = tmp_path / "valkey"
+    folder.mkdir()
+    return ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "always")
+
+
+@pytest.fixture(params=["polling", "webhook"])
+async def lasting_rig(
+    request: pytest.FixtureRequest, lasting_valkey: ValkeyServer, tmp_path: Path
+) -> AsyncIterator[Rig]:
+    """Give a rig whose Redis may be killed and started again."""
+    lasting_valkey.start()
+    try:
+        async with open_rig(lasting_valkey.url, tmp_path, request.param) as opened:
+            yield opened
+    finally:
+        lasting_valkey.stop()
+
+
+async def test_a23_the_webhook_lets_in_what_telegram_sends_and_nothing_else(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(webhook_secret=SECRET)
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "Hello")
+    await chat.wait_for_reply(after=said)
+    forged = rig.telegram.updates.history[-1].shape() | {"update_id": 1}
+    door = page(rig, "/telegram")
+    header = "X-Telegram-Bot-Api-Secret-Token"
+    async with httpx.AsyncClient(trust_env=False) as web:
+        for headers in ({}, {header: ""}, {header: "wrong"}, {header: SECRET[:-1]}):
+            assert (await web.post(door, json=forged, headers=headers)).status_code == 403
+        for body, status in {
+            b"{": 400,
+            b"[]": 400,
+            b"\xff": 400,
+            b" " * 1_000_001: 413,
+            b'{"update_id": 2, "message": {"chat": 3}}': 200,
+        }.items():
+            answer = await web.post(door, content=body, headers={header: SECRET})
+            assert (answer.status_code, answer.text) == (status, "")
+        assert (await web.get(door, headers={header: SECRET})).status_code == 405
+        assert (await web.get(page(rig, "/"))).status_code == 404
+    await wait_until_ready(rig)
+    await rig.ask(anna, chat, "Still there?")
+    assert (len(rig.requests), len(chat.replies)) == (2, 2)
+
+
+async def test_a23_a_model_that_fails_is_a_neutral_sentence_with_a_reference(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(model_timeout_s=2)
+    anna, chat = rig.anna()
+    for fault in (server_error(), rate_limited(), Break.HANG, Break.DROP, Break.HTML):
+        seen = len(rig.bot.log)
+        rig.model.faults.add(fault, times=None)
+        reply = await rig.ask(anna, chat, "Our boat is called Aurora")
+        rig.model.faults.clear()
+        reported = await rig.bot.wait_for_log("no answer", after=seen)
+        assert reply.text == sentence("error.turn", reference=reported["reference"])
+    reply = await rig.ask(anna, chat, "What is it called?")
+    assert reply.text == "All right."
+    assert rig.requests[-1].asked.startswith("Our boat is called Aurora")
+    assert rig.model.log.refusals == []
+
+
+async def test_a23_a_redis_that_goes_away_and_comes_back_loses_nothing(
+    lasting_rig: Rig, lasting_valkey: ValkeyServer
+) -> None:
+    rig = lasting_rig
+    await rig.start()
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    gate = asyncio.Event()
+    rig.script.on("slow", Reply("Slowly.", gate=gate))
+    await rig.ask(anna, annas, "Our boat is called Aurora")
+    bens_words = await ben.say(bens, "Be slow")
+    await rig.wait_until_asked("slow")
+    lasting_valkey.kill()
+    annas_words = await anna.say(annas, "What is it called?")
+    await rig.bot.wait_for_log("not taken", timeout_s=20)
+    status, checks = await readiness(rig)
+    assert (status, checks["redis"]) == (503, "unreachable")
+    gate.set()
+    await rig.bot.wait_for_log("turn interrupted", timeout_s=20)
+
+    lasting_valkey.start()
+    assert (await annas.wait_for_reply(after=annas_words, timeout_s=20)).text == "All right."
+    assert (await bens.wait_for_reply(after=bens_words, timeout_s=20)).text == "Slowly."
+    await wait_until_ready(rig)
+    await rig.ask(anna, annas, "Thank you")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == [
+        "Our boat is called Aurora",
+        "All right.",
+        "What is it called?",
+        "All right.",
+        "Thank you",
+    ]
+    assert (len(annas.replies), len(bens.replies)) == (3, 1)
+
+
+async def test_a23_telegram_being_away_at_start_is_waited_out(rig: Rig) -> None:
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "Are you there?")
+    await rig.telegram.stop()
+    await rig.bot.start(until="telegram trouble")
+    assert await readiness(rig) == (503, {"redis": "ok", "telegram": "not reached: Unreachable"})
+    await rig.telegram.start()
+    assert (await chat.wait_for_reply(after=said, timeout_s=20)).text == "All right."
+    await wait_until_ready(rig)
+
+
+async def test_a23_a_turn_under_way_is_finished_when_the_process_is_told_to_stop(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+    rig.script.on("slow", Reply("Slowly.", gate=gate))
+    await anna.say(chat, "Be slow")
+    await rig.wait_until_asked("slow")
+    stopping = asyncio.create_task(rig.bot.stop())
+    await rig.bot.wait_for_log("stopping")
+    await anna.say(chat, "And now?")
+    gate.set()
+    assert await stopping == 0
+    assert [reply.text for reply in chat.replies] == ["Slowly."]
+    await rig.bot.start()
+    await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Be slow", "Slowly.", "And now?"]
+
+
+async def test_a23_a_turn_that_takes_too_long_is_handed_over_to_the_next_process(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.script.on("slow", Reply("Too late.", gate=asyncio.Event()), "In time.")
+    said = await anna.say(chat, "Be slow")
+    await rig.wait_until_asked("slow")
+    assert await rig.bot.stop() == 0
+    await rig.bot.start()
+    assert (await chat.wait_for_reply(after=said)).text == "In time."
+    closed = await rig.bot.wait_for_log("turn closed")
+    assert (closed["attempts"], len(chat.replies)) == (1, 1)

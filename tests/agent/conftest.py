@@ -1,0 +1,42 @@
+"""A context on a real, empty store, for tools that look into the history and those that do not."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bot.playground.model_api.hashed_words import DIMENSIONS, embed
+from memory.context import AgentContext
+from memory.embeddings import Vectors
+from memory.memory import Memory, MemoryOptions
+from memory.protocol.turns import TurnTimes
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+
+NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
+OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, floor=0.3, cache_bytes=10**6, times=TurnTimes())
+
+
+class HashedWords:
+    """Embeds by shared words."""
+
+    stamp = "hashed-words"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.stack([embed(text, DIMENSIONS) for text in texts])
+
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, HashedWords(), OPTIONS)
+
+
+@pytest.fixture
+async def context(memory: Memory) -> AgentContext:
+    return await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)

@@ -1,0 +1,32 @@
+"""The model room against our local server, through the real SDK."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from openai import AsyncOpenAI
+
+from bot.model.chat import OpenAIChatModel
+from bot.model.client import open_client
+from bot.playground.model_api import ModelApiServer, Scripted
+
+
+@pytest.fixture
+def script() -> Scripted:
+    return Scripted("One two three four five six seven eight.")
+
+
+@pytest.fixture
+async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(script) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ModelApiServer) -> AsyncIterator[AsyncOpenAI]:
+    async with open_client(server.base_url, "any", timeout_s=10) as client:
+        yield client
+
+
+@pytest.fixture
+def model(client: AsyncOpenAI) -> OpenAIChatModel:
+    return OpenAIChatModel(client, "gpt-test", timeout_s=10)

@@ -1,0 +1,418 @@
+"""The worker on a real Valkey: who holds a conversation, who rings, when a bell may go."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from bot.turn.deliver import Parked
+from bot.turn.worker import TurnWorker
+from memory.keys import Conversation
+from memory.memory import Memory, MemoryOptions
+from memory.protocol.doorbell import Bell, Doorbell
+from memory.protocol.turns import Committed, Known, OpenTurn, TurnTimes
+from memory.redis_client import RedisClient, StoreUnavailable
+from memory.tokens import TokenCounter
+from tests.memory.turns import GROUP, HERE, close, put, take, texts
+
+LEASE_S = 0.6
+OPTIONS = MemoryOptions(
+    ttl_s=86_400,
+    tail=50,
+    floor=0.3,
+    cache_bytes=1_000_000,
+    times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, coalesce_most_ms=0),
+)
+
+Step = Callable[[OpenTurn], Awaitable[Committed]]
+
+
+class ScriptedRunner:
+    """Runs turns by its script, one step a turn, then simply closes them; logs who came."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.script: list[Step] = []
+        self.turns: list[OpenTurn] = []
+        self.running = 0
+        self.most_running = 0
+        self._memory = memory
+        self._news = asyncio.Condition()
+
+    async def run(self, turn: OpenTurn) -> Committed:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            async with self._news:
+                self.turns.append(turn)
+                self._news.notify_all()
+            step = self.script.pop(0) if self.script else self.close
+            return await step(turn)
+        finally:
+            self.running -= 1
+
+    async def close(self, turn: OpenTurn) -> Committed:
+        return await close(self._memory, turn)
+
+    async def begun(self, turns: int) -> OpenTurn:
+        """Return the `turns`-th turn once it has begun."""
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(lambda: len(self.turns) >= turns)
+        return self.turns[turns - 1]
+
+    @property
+    def taken(self) -> list[tuple[str, list[int]]]:
+        return [
+            (turn.lease.conversation.tag, [entry.update_id for entry in turn.entries])
+            for turn in self.turns
+        ]
+
+
+class Gate:
+    """A step that closes its turn only once it is opened."""
+
+    def __init__(self, runner: ScriptedRunner) -> None:
+        self._runner = runner
+        self.opened = asyncio.Event()
+        self.was_cancelled = asyncio.Event()
+
+    async def __call__(self, turn: OpenTurn) -> Committed:
+        try:
+            await self.opened.wait()
+        except asyncio.CancelledError:
+            self.was_cancelled.set()
+            raise
+        return await self._runner.close(turn)
+
+
+class WatchedDoorbell(Doorbell):
+    """A doorbell that logs what was acknowledged and counts renewals."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory.client, memory.scripts, memory.keys.doorbell)
+        self.acknowledged: list[Bell] = []
+        self.renewals = 0
+        self._news = asyncio.Condition()
+
+    async def acknowledge(self, bell: Bell) -> None:
+        await super().acknowledge(bell)
+        async with self._news:
+            self.acknowledged.append(bell)
+            self._news.notify_all()
+
+    async def renew(self, bell: Bell) -> bool:
+        is_ours = await super().renew(bell)
+        async with self._news:
+            self.renewals += 1
+            self._news.notify_all()
+        return is_ours
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(is_true)
+
+
+class WatchedMemory(Memory):
+    """A memory whose worker's doorbell, the first that is asked for, can be watched."""
+
+    watched: WatchedDoorbell | None = None
+
+    def doorbell(self) -> Doorbell:
+        if self.watched:
+            return super().doorbell()
+        self.watched = WatchedDoorbell(self)
+        return self.watched
+
+
+class Rig:
+    """A worker and its surroundings."""
+
+    def __init__(self, memory: WatchedMemory) -> None:
+        self.memory = memory
+        self.runner = ScriptedRunner(memory)
+        self.worker = TurnWorker(memory, self.runner, most=2, lease_s=LEASE_S)
+        assert memory.watched
+        self.doorbell = memory.watched
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Let the worker hear bells while the block lasts; what it serves then goes on."""
+        running = asyncio.create_task(self.worker.run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Let the worker work while the block lasts."""
+        try:
+            async with self.listening():
+                yield
+        finally:
+            await self.worker.stop(grace_s=0)
+
+    async def until_acknowledged(self, bells: int) -> None:
+        await self.doorbell.until(lambda: len(self.doorbell.acknowledged) >= bells)
+
+    def gate(self) -> Gate:
+        """Have the next turn wait; return what it waits for."""
+        gate = Gate(self.runner)
+        self.runner.script.append(gate)
+        return gate
+
+    async def bells(self) -> int:
+        """Count the bells that are not acknowledged."""
+        return int(await self.memory.client.call("XLEN", self.memory.keys.doorbell))
+
+    async def waiting(self) -> int:
+        mailbox = self.memory.keys.conversation(HERE).mailbox
+        return int(await self.memory.client.call("ZCARD", mailbox))
+
+    async def is_held(self) -> bool:
+        lease = self.memory.keys.conversation(HERE).lease
+        return bool(await self.memory.client.call("EXISTS", lease))
+
+
+@pytest.fixture(scope="module")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
+
+
+@pytest.fixture
+def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
+    return Rig(WatchedMemory(store, 42, tokens, None, OPTIONS))
+
+
+async def test_mail_is_answered_and_leaves_neither_bell_nor_lease(rig: Rig) -> None:
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.until_acknowledged(1)
+    assert await texts(rig.memory) == ["text 1", "yes"]
+    assert (await rig.bells(), await rig.waiting(), await rig.is_held()) == (0, 0, False)
+
+
+async def test_a_slow_conversation_does_not_delay_another(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        await put(rig.memory, 2, GROUP)
+        await rig.until_acknowledged(1)
+        assert rig.runner.taken == [(HERE.tag, [1]), (GROUP.tag, [2])]
+        gate.opened.set()
+        await rig.until_acknowledged(2)
+
+
+async def test_no_more_turns_run_at_once_than_there_are_places(rig: Rig) -> None:
+    gates = [rig.gate(), rig.gate()]
+    async with rig.working():
+        for update_id in (1, 2, 3):
+            await put(rig.memory, update_id, Conversation.of_chat(update_id))
+        await rig.runner.begun(2)
+        gates[0].opened.set()
+        await rig.runner.begun(3)
+        gates[1].opened.set()
+        await rig.until_acknowledged(3)
+    assert rig.runner.most_running == 2
+
+
+async def test_a_conversations_messages_are_answered_one_after_another_in_order(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        for update_id in (2, 3):
+            await put(rig.memory, update_id)
+        gate.opened.set()
+        await rig.until_acknowledged(1)
+    assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2, 3])]
+    assert rig.runner.most_running == 1
+
+
+async def test_a_new_bell_of_a_held_conversation_goes_and_its_holders_stays(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        await rig.memory.mailbox.ring(HERE)
+        await rig.until_acknowledged(1)
+        assert await rig.bells() == 1
+        gate.opened.set()
+        await rig.until_acknowledged(2)
+    assert await rig.bells() == 0
+
+
+async def test_a_dead_workers_turn_is_begun_again_by_whoever_reclaims_its_bell(rig: Rig) -> None:
+    dead = rig.memory.doorbell()
+    await dead.read(1, 1)
+    await put(rig.memory, 1)
+    await dead.read(1, 100)
+    await take(rig.memory)
+    async with rig.working():
+        turn = await rig.runner.begun(1)
+        await rig.until_acknowledged(1)
+    assert (turn.attempts, await rig.bells()) == (2, 0)
+
+
+async def test_a_dead_workers_bell_stays_while_its_lease_is_held(rig: Rig) -> None:
+    dead = rig.memory.doorbell()
+    await dead.read(1, 1)
+    await put(rig.memory, 1)
+    await dead.read(1, 100)
+    await take(rig.memory)
+    [bell] = await rig.doorbell.reclaim(1, 0)
+    await rig.worker._serve(bell)
+    assert (rig.runner.turns, rig.doorbell.acknowledged, await rig.bells()) == ([], [], 1)
+
+
+async def test_a_turn_longer_than_a_lease_keeps_lease_and_bell(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.working():
+        await put(rig.memory, 1)
+        turn = await rig.runner.begun(1)
+        await rig.doorbell.until(lambda: rig.doorbell.renewals >= 6)
+        gate.opened.set()
+        await rig.until_acknowledged(1)
+    assert (rig.runner.turns, rig.doorbell.acknowledged[0].deliveries) == ([turn], 1)
+
+
+async def test_a_bell_is_renewed_over_a_row_of_turns_too_short_to_renew_anything(
+    rig: Rig,
+) -> None:
+    async def brief(turn: OpenTurn) -> Committed:
+        if rig.doorbell.renewals < 3:
+            rig.runner.script.append(brief)
+            await put(rig.memory, int(turn.id) + 1)
+        return await rig.runner.close(turn)
+
+    rig.runner.script = [brief]
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.until_acknowledged(1)
+    assert rig.doorbell.acknowledged[0].deliveries == 1
+
+
+async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig) -> None:
+    """The lease is still held then, by nobody but the refused holder itself."""
+
+    async def refused(turn: OpenTurn) -> Committed:
+        meta = rig.memory.keys.conversation(turn.lease.conversation).meta
+        await rig.memory.client.call("HINCRBY", meta, "erasure", 1)
+        return await rig.runner.close(turn)
+
+    rig.runner.script = [refused]
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.until_acknowledged(1)
+    first, second = rig.runner.turns
+    assert (first.lease.erasure, second.lease.erasure) == ("0", "1")
+    assert (second.attempts, await texts(rig.memory)) == (1, ["text 1", "yes"])
+    assert (await rig.bells(), await rig.is_held()) == (0, False)
+
+
+async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        await put(rig.memory, 2)
+        keys = rig.memory.keys.conversation(HERE).all
+        await rig.memory.scripts["wipe"](keys, ("receipt", 1, 86_400))
+        await gate.was_cancelled.wait()
+        await rig.until_acknowledged(1)
+    assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]
+
+
+async def test_a_parked_turns_bell_goes(rig: Rig) -> None:
+    async def park(turn: OpenTurn) -> Committed:
+        await rig.memory.turns.write_outbox(turn.lease, b"[]")
+        await rig.memory.turns.park(turn.lease, 2**52)
+        raise Parked(30)
+
+    rig.runner.script = [park]
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.until_acknowledged(1)
+    assert (await rig.bells(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), ValueError("a mistake")])
+async def test_a_turn_that_fails_is_begun_again_when_its_lease_is_over(
+    rig: Rig, error: Exception
+) -> None:
+    async def fail(_: OpenTurn) -> Committed:
+        raise error
+
+    rig.runner.script = [fail]
+    async with rig.working():
+        await put(rig.memory, 1)
+        turn = await rig.runner.begun(2)
+        await rig.until_acknowledged(1)
+    assert (turn.attempts, rig.doorbell.acknowledged[0].is_reclaimed) == (2, True)
+
+
+async def test_a_stopping_worker_finishes_its_turn_and_hands_over_what_comes_next(
+    rig: Rig,
+) -> None:
+    gate = rig.gate()
+    async with rig.listening():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        await put(rig.memory, 2)
+    stopping = asyncio.create_task(rig.worker.stop(grace_s=10))
+    gate.opened.set()
+    await stopping
+    assert await texts(rig.memory) == ["text 1", "yes"]
+    assert (await rig.waiting(), await rig.is_held(), await rig.bells()) == (1, False, 1)
+
+
+async def test_a_turn_that_outlasts_the_grace_is_handed_over_as_if_never_tried(rig: Rig) -> None:
+    gate = rig.gate()
+    async with rig.listening():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+    await rig.worker.stop(grace_s=0)
+    assert gate.was_cancelled.is_set()
+    [bell] = await rig.memory.doorbell().read(5, 1)
+    assert (bell.tag, await rig.bells()) == (HERE.tag, 1)
+    assert (await take(rig.memory)).attempts == 1
+
+
+async def test_a_worker_cancelled_while_it_takes_a_lease_leaves_its_bell(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script may have run: then the lease is held, and its bell must not be missing."""
+    taken, acquire = asyncio.Event(), rig.memory.turns.acquire
+
+    async def unanswered(conversation: Conversation, known: Known, token: str) -> None:
+        await acquire(conversation, known, token)
+        taken.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(rig.memory.turns, "acquire", unanswered)
+    async with rig.listening():
+        await put(rig.memory, 1)
+        await taken.wait()
+    await rig.worker.stop(grace_s=0)
+    assert (await rig.bells(), await rig.waiting()) == (1, 1)
+
+
+async def test_a_worker_goes_on_hearing_after_anything_unexpected(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failures = rig.doorbell.read, [ValueError("odd"), StoreUnavailable("away")]
+
+    async def fail_first(most: int, block_ms: int) -> list[Bell]:
+        if failures:
+            raise failures.pop()
+        return await read(most, block_ms)
+
+    monkeypatch.setattr(rig.doorbell, "read", fail_first)
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.until_acknowledged(1)
+    assert failures == []

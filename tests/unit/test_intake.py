@@ -1,0 +1,141 @@
+"""The way in: nothing is told as taken that is not stored."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bot.intake import Intake
+from bot.telegram.errors import NotTaken, OutcomeUnknown, UnreadableUpdate
+from bot.telegram.inbound import Pressed
+from bot.telegram.packing import from_bytes
+from memory.keys import Conversation, Keys
+from memory.protocol.mailbox import Entry, Mailbox
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient, StoreFull, StoreUnavailable
+from tests.telegram_edge import raw
+from tests.valkey import ValkeyServer
+
+ANNAS = Conversation.of_chat(7)
+KEYS = Keys(raw.ME.id)
+
+
+class Buttons:
+    """Remembers what was pressed, or raises what it is told to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.pressed: list[Pressed] = []
+        self._failure = failure
+
+    async def press(self, pressed: Pressed) -> None:
+        if self._failure:
+            raise self._failure
+        self.pressed.append(pressed)
+
+
+class HangingButtons(Buttons):
+    """Never done."""
+
+    async def press(self, pressed: Pressed) -> None:
+        self.pressed.append(pressed)
+        await asyncio.Event().wait()
+
+
+def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
+    mailbox = Mailbox(store, KEYS, Scripts(store), ttl_s=3600)
+    return Intake(raw.reader(*allowed), mailbox, buttons or Buttons())
+
+
+async def waiting(store: RedisClient, conversation: Conversation = ANNAS) -> list[Entry]:
+    members = await store.call("ZRANGE", KEYS.conversation(conversation).mailbox, 0, -1)
+    return [Entry.of_member(member) for member in members]
+
+
+async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisClient) -> None:
+    update = raw.message("Hello")
+    await intake_on(store).accept(update)
+    (entry,) = await waiting(store)
+    assert (entry.update_id, entry.sender_id, entry.is_command) == (1, 7, False)
+    assert from_bytes(entry.body) == raw.inbound(update)
+    assert await store.call("XLEN", KEYS.doorbell) == 1
+
+
+async def test_commands_and_strangers_are_turns_of_their_own(store: RedisClient) -> None:
+    await intake_on(store).accept(raw.message("/help"))
+    await intake_on(store, None, 8).accept(raw.message("Let me in") | {"update_id": 2})
+    assert [entry.is_command for entry in await waiting(store)] == [True, True]
+
+
+async def test_a_topic_has_a_mailbox_of_its_own(store: RedisClient) -> None:
+    topic = {"message_thread_id": 5, "is_topic_message": True}
+    await intake_on(store).accept(raw.message("/help", chat=raw.GROUP, **topic))
+    assert len(await waiting(store, Conversation.of_chat(-1005, 5))) == 1
+
+
+async def test_what_is_not_for_us_is_not_stored(store: RedisClient) -> None:
+    await intake_on(store).accept(raw.message("plain talk", chat=raw.GROUP))
+    assert await store.call("DBSIZE") == 0
+
+
+async def test_a_button_is_acted_upon_at_once(store: RedisClient) -> None:
+    buttons = Buttons()
+    await intake_on(store, buttons).accept(raw.pressed())
+    assert buttons.pressed == [raw.press(raw.pressed())]
+    assert await store.call("DBSIZE") == 0
+
+
+async def test_a_full_mailbox_leaves_the_update_with_telegram(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.protocol.mailbox.SEEN_MOST", 1)
+    intake = intake_on(store)
+    await intake.accept(raw.message("one"))
+    with pytest.raises(NotTaken):
+        await intake.accept(raw.message("two") | {"update_id": 2})
+    assert [entry.update_id for entry in await waiting(store)] == [1]
+
+
+async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    server.kill()
+    with pytest.raises(NotTaken):
+        await intake_on(store).accept(raw.message("Hello"))
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [StoreUnavailable("away"), StoreFull("full"), OutcomeUnknown("timeout")],
+    ids=["Redis away", "Redis full", "Telegram silent"],
+)
+async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
+    store: RedisClient, failure: Exception
+) -> None:
+    with pytest.raises(NotTaken):
+        await intake_on(store, Buttons(failure)).accept(raw.pressed())
+
+
+async def test_what_takes_too_long_stays_with_telegram(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake._LONGEST_S", 0.01)
+    buttons = HangingButtons()
+    with pytest.raises(NotTaken):
+        await intake_on(store, buttons).accept(raw.pressed())
+    assert len(buttons.pressed) == 1
+
+
+async def test_an_unreadable_update_is_not_asked_for_again(store: RedisClient) -> None:
+    with pytest.raises(UnreadableUpdate):
+        await intake_on(store).accept({"update_id": 3, "message": {"chat": "nonsense"}})
+
+
+async def test_a_group_that_moved_is_found_by_its_new_chat(store: RedisClient) -> None:
+    intake = intake_on(store)
+    await intake.accept(raw.message(migrate_to_chat_id=-1009, chat={"id": -5, "type": "group"}))
+    new = {"id": -1009, "type": "supergroup", "title": "Family"}
+    await intake.accept(raw.message("/help", chat=new) | {"update_id": 2})
+    assert len(await waiting(store, Conversation.of_chat(-5))) == 1
+    assert await waiting(store, Conversation.of_chat(-1009)) == []

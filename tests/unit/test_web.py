@@ -1,0 +1,131 @@
+"""The web server and the pages that say how the bot is."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from bot.telegram.health import TelegramHealth
+from bot.telegram.values import BotIdentity
+from bot.web import PortUnavailable, WebServer, health_routes
+from memory.redis_client import RedisClient
+from tests.valkey import ValkeyServer
+
+ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
+HERE = "127.0.0.1"
+
+
+async def pages(
+    store: RedisClient, health: TelegramHealth, *, is_polling: bool = False
+) -> tuple[int, dict[str, str]]:
+    """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
+    app = Starlette(routes=health_routes(store, health, is_polling=is_polling))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://bot"
+    ) as caller:
+        alive = await caller.get("/healthz")
+        assert (alive.status_code, alive.text) == (200, "ok")
+        ready = await caller.get("/readyz")
+        return ready.status_code, ready.json()
+
+
+async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
+    expected = (200, {"redis": "ok", "telegram": "ok"})
+    assert await pages(store, TelegramHealth(identity=ME, webhook_set=True)) == expected
+    assert await pages(store, TelegramHealth(identity=ME), is_polling=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("health", "said"),
+    [
+        (TelegramHealth(), "not reached yet"),
+        (TelegramHealth(last_error="Unreachable"), "not reached: Unreachable"),
+        (TelegramHealth(identity=ME), "webhook not set yet"),
+        (TelegramHealth(identity=ME, webhook_set=True, last_error="Conflict"), "Conflict"),
+    ],
+)
+async def test_what_is_wrong_with_telegram_is_said(
+    store: RedisClient, health: TelegramHealth, said: str
+) -> None:
+    assert await pages(store, health) == (503, {"redis": "ok", "telegram": said})
+
+
+async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> None:
+    await store.call("CONFIG SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        status, checks = await pages(store, TelegramHealth(identity=ME), is_polling=True)
+    finally:
+        await store.call("CONFIG SET", "maxmemory-policy", "noeviction")
+    assert status == 503
+    assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
+
+
+async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    server.kill()
+    status, checks = await pages(store, TelegramHealth(identity=ME), is_polling=True)
+    assert (status, checks["redis"]) == (503, "unreachable")
+    await store.close()
+
+
+@asynccontextmanager
+async def serving(server: WebServer) -> AsyncIterator[httpx.AsyncClient]:
+    running = asyncio.create_task(server.run())
+    async with httpx.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+        yield caller
+    server.stop()
+    await running
+
+
+async def test_a_call_under_way_is_finished_when_the_server_stops() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> PlainTextResponse:
+        began.set()
+        await go_on.wait()
+        return PlainTextResponse("done")
+
+    server = WebServer([Route("/", slow)], port=0, host=HERE)
+    async with serving(server) as caller:
+        call = asyncio.create_task(caller.get("/"))
+        await began.wait()
+        server.stop()
+        go_on.set()
+        assert (await call).text == "done"
+
+
+async def test_the_process_keeps_its_own_signal_handlers() -> None:
+    """Uvicorn would take SIGTERM and end the process in the middle of a turn."""
+
+    async def here(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("here")
+
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        server = WebServer([Route("/", here)], port=0, host=HERE)
+        async with serving(server) as caller:
+            assert (await caller.get("/")).text == "here"
+            os.kill(os.getpid(), signal.SIGTERM)
+            await told.wait()
+            assert (await caller.get("/")).text == "here"
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    first = WebServer([], port=0, host=HERE)
+    async with serving(first):
+        with pytest.raises(PortUnavailable, match=f"cannot listen on port {first.port}: Address"):
+            WebServer([], port=first.port, host=HERE)
