@@ -113,7 +113,7 @@ class App:
         learner = Learner(memory)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
         answerer = TurnAnswerer(assistant.run, commands, sentences, telegram, options)
-        deliverer = Deliverer(telegram, timeout_s=min(10.0, settings.lease_s / 3))
+        deliverer = Deliverer(telegram, timeout_s=min(10.0, settings.lease_s / 2))
         runner = TurnRunner(memory, tokens, answerer, deliverer, learner.learn)
         worker = TurnWorker(
             memory, runner, most=settings.max_concurrent_turns, lease_s=settings.lease_s

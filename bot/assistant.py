@@ -22,6 +22,7 @@ from memory.steps import FinishAction
 from memory.tokens import TokenCounter
 
 _EMBEDDING_TIMEOUT_S = 10.0
+_SILENCE_S = 30.0
 _OUTPUT_SHARE = 4
 """One tool output takes at most a quarter of the prompt."""
 
@@ -44,7 +45,10 @@ async def open_assistant(settings: Settings, tokens: TokenCounter) -> AsyncItera
     """Give an assistant, connected while the block lasts; raise `UnusableSystemPrompt`."""
     key = settings.openai_api_key
     client = open_client(
-        settings.openai_base_url, key.get_secret_value() if key else None, settings.model_timeout_s
+        settings.openai_base_url,
+        key.get_secret_value() if key else None,
+        # A silence ends early enough for the answer to be asked for once more.
+        min(_SILENCE_S, settings.model_timeout_s / 2),
     )
     embedding_key = settings.openai_embedding_api_key
     embedding_client = open_client(

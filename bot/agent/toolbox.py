@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from bot.agent.tool import Tool, ToolError
+from bot.agent.tool import Arguments, Tool, ToolError
 from bot.model.values import ToolDefinition
 from memory.context import AgentContext
 from memory.protocol.turns import LeaseLost
@@ -56,13 +56,14 @@ class Toolbox:
 
         Raise `LeaseLost` or `StoreError`.
         """
-        used = Counter(call.name for step in context.completed_steps for call in step.action.calls)
+        earlier = [call for step in context.completed_steps for call in step.action.calls]
+        runs = Counter(call.name for call in earlier if self._can_run(call))
         running = []
         try:
             async with asyncio.TaskGroup() as group:
                 for call in action.calls:
-                    used[call.name] += 1
-                    run = self._run(call, used[call.name], context)
+                    runs[call.name] += self._can_run(call)
+                    run = self._run(call, runs[call.name], context)
                     running.append(group.create_task(run))
         except BaseExceptionGroup as lost:
             raise lost.exceptions[0] from None
@@ -78,33 +79,50 @@ class Toolbox:
 
     async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
         try:
-            text, failed = await self._output(call, nth, context), False
+            tool, arguments = self._ready(call)
+            text = await self._output(tool, arguments, nth, context)
         except ToolError as error:
-            text, failed = f"Error: {error}", True
-        return ToolResult(call.id, self._tokens.shorten(text, self._limits.output_tokens), failed)
+            shown = self._tokens.shorten(f"Error: {error}", self._limits.output_tokens)
+            return ToolResult(call.id, shown, failed=True)
+        if tool.is_final:
+            return ToolResult(call.id, text)
+        return ToolResult(call.id, self._tokens.shorten(text, self._limits.output_tokens))
 
-    async def _output(self, call: ToolCall, nth: int, context: AgentContext) -> str:
+    def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
+        """Return the tool and its validated arguments; raise `ToolError`."""
         tool = self._tools.get(call.name)
         if tool is None:
             raise ToolError(f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}")
-        most = self._limits.calls_per_tool
-        if nth > most:
-            raise ToolError(f"{call.name} may be called {most} times for one answer, and was")
         try:
-            arguments = tool.arguments.model_validate_json(call.arguments or "{}")
+            return tool, tool.arguments.model_validate_json(call.arguments or "{}")
         except ValidationError as error:
             raise ToolError(f"wrong arguments: {_explained(error)}") from error
+
+    def _can_run(self, call: ToolCall) -> bool:
+        """Whether a call counts against its tool's limit: one that was refused never ran."""
+        try:
+            self._ready(call)
+        except ToolError:
+            return False
+        return True
+
+    async def _output(
+        self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext
+    ) -> str:
+        most = self._limits.calls_per_tool
+        if nth > most:
+            raise ToolError(f"{tool.name} may run {most} times for one answer, and did")
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 return await tool.run(arguments, context)
         except (ToolError, LeaseLost, StoreError):
             raise
         except TimeoutError as error:
-            log.warning("tool too slow", tool=call.name)
-            raise ToolError(f"{call.name} took too long and was stopped") from error
+            log.warning("tool too slow", tool=tool.name)
+            raise ToolError(f"{tool.name} took too long and was stopped") from error
         except Exception as error:
-            log.exception("tool failed", tool=call.name)
-            raise ToolError(f"{call.name} failed; try without it") from error
+            log.exception("tool failed", tool=tool.name)
+            raise ToolError(f"{tool.name} failed; try without it") from error
 
 
 def _explained(error: ValidationError) -> str:

@@ -13,7 +13,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 from openai.types.completion_usage import CompletionUsage
 
 from bot.model.values import ModelReply, Usage
-from bot.telegram.utf16 import well_formed
+from bot.utf16 import well_formed
 from memory.steps import ToolCall
 
 
@@ -49,7 +49,7 @@ class ReplyAccumulator:
         for choice in chunk.choices or ():
             delta = choice.delta
             if delta is not None:
-                self._text.append(delta.content or "")
+                self._text.append(_text(delta.content))
                 for call in delta.tool_calls or ():
                     self._add_call(call)
             self._finish_reason = choice.finish_reason or self._finish_reason
@@ -59,6 +59,7 @@ class ReplyAccumulator:
         calls = tuple(
             ToolCall(call.id or new_call_id(), call.name, _joined(call.arguments))
             for call in self._calls
+            if call.name
         )
         return ModelReply(_joined(self._text), calls, self._finish_reason, self._usage)
 
@@ -67,14 +68,18 @@ class ReplyAccumulator:
         call.id = call.id or delta.id or ""
         if delta.function is not None:
             call.name = call.name or delta.function.name or ""
-            call.arguments.append(delta.function.arguments or "")
+            call.arguments.append(_text(delta.function.arguments))
 
     def _call_of(self, delta: ChoiceDeltaToolCall) -> _PartialCall:
-        """Return the call that a piece belongs to; a new id or name is a new call at any index."""
+        """Return the call that a piece belongs to; a new id or name is a new call at any index.
+
+        Some servers make up a new id for each piece; only the first piece names the tool.
+        """
         same_index = [call for call in self._calls if call.index == delta.index]
-        if delta.id:
-            known = [call for call in self._calls if call.id == delta.id]
-        elif delta.function and delta.function.name:
+        is_named = bool(delta.function and delta.function.name)
+        if delta.id and (is_named or not same_index):
+            known = [call for call in same_index if call.id == delta.id]
+        elif is_named:
             known = [call for call in same_index if not call.name]
         else:
             known = same_index or self._calls
@@ -82,6 +87,11 @@ class ReplyAccumulator:
             return known[-1]
         self._calls.append(_PartialCall(delta.index))
         return self._calls[-1]
+
+
+def _text(piece: object) -> str:
+    """Return a piece of text, nothing for what some servers send in its place."""
+    return piece if isinstance(piece, str) else ""
 
 
 def _joined(pieces: Sequence[str]) -> str:

@@ -16,8 +16,8 @@ from bot.telegram import outgoing
 from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, transport
 from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.telegram.ptb_errors import translate
-from bot.telegram.utf16 import well_formed
 from bot.telegram.values import BotIdentity, CommandMenu, Description, MenuScope, WebhookState
+from bot.utf16 import well_formed
 
 CALL_S = 15.0
 # Over and above the time that Telegram itself holds a poll open.

@@ -5,7 +5,7 @@ import unicodedata
 import telegram
 
 from bot.telegram.inbound import Sender
-from bot.telegram.utf16 import well_formed
+from bot.utf16 import well_formed
 
 _MAX_NAME = 64
 # Persian joins its letters with one, emoji with the other; all other format characters only hide.

@@ -11,9 +11,9 @@ from telegram.constants import ChatType
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.inbound import Ignored, Inbound, Kind, Moved, Pressed, Update
 from bot.telegram.senders import message_sender, person
-from bot.telegram.utf16 import well_formed
 from bot.telegram.values import BotIdentity
 from bot.telegram.words import Words, read_words
+from bot.utf16 import well_formed
 
 # How we name what we cannot read yet, by Telegram's own field names. The order matters: an
 # animation is also a document, a venue also a location, a live photo also a photo.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import telegram
 
-from bot.telegram.utf16 import utf16_slice, well_formed
 from bot.telegram.values import BotIdentity
+from bot.utf16 import utf16_slice, well_formed
 
 _AFTER_MENTION = ",:;"
 

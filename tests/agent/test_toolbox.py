@@ -210,9 +210,19 @@ async def test_a_tool_runs_exactly_as_often_as_it_may(
     assert ran == ["1", "2", "3"]
     assert second.results == (
         ToolResult("0", "ran"),
-        ToolResult("1", "Error: count may be called 3 times for one answer, and was", failed=True),
+        ToolResult("1", "Error: count may run 3 times for one answer, and did", failed=True),
     )
     assert other.results == (ToolResult("0", "echo"),)
+
+
+async def test_a_call_that_was_refused_for_its_arguments_is_no_run(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("echo", echo))
+    refused = await toolbox.run(calls("{}", "{}", "{}"), context)
+    context.completed_steps.append(refused)
+    allowed = await toolbox.run(calls(*['{"text": "a"}'] * 3), context)
+    assert [result.failed for result in allowed.results] == [False] * 3
 
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000])
@@ -249,3 +259,11 @@ async def test_a_final_tool_that_failed_is_not_final(
     toolbox = box(tokens, tool("last", echo, is_final=True))
     step = await toolbox.run(calls("{}", name="last"), context)
     assert toolbox.final_output(step) is None
+
+
+async def test_the_output_of_a_final_tool_is_not_shortened(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("last", echo, is_final=True))
+    step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
+    assert toolbox.final_output(step) == "word " * 500

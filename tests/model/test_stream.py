@@ -103,3 +103,20 @@ def test_usage_is_read_as_far_as_it_is_told(told: Piece, expected: Usage) -> Non
     answer = ReplyAccumulator()
     answer.add(chunk(choices=[], usage=told))
     assert answer.reply().usage == expected
+
+
+def test_a_server_may_make_up_an_id_for_each_piece() -> None:
+    assert joined(
+        piece("", "f", index=0, id="a"),
+        piece('{"x":', index=0, id="b"),
+        piece("1}", index=0, id="c"),
+    ) == (ToolCall("a", "f", '{"x":1}'),)
+
+
+def test_a_call_that_never_gets_a_name_is_dropped() -> None:
+    assert joined(piece("{}", index=0, id="a")) == ()
+
+
+def test_what_is_no_text_is_passed_over() -> None:
+    reply = accumulated({"delta": {"content": [{"type": "text"}]}}, {"delta": {"content": "yes"}})
+    assert reply.text == "yes"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.telegram.utf16 import utf16_slice, well_formed
+from bot.utf16 import utf16_slice, well_formed
 from tests.telegram_edge.raw import utf16
 
 
