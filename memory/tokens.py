@@ -7,6 +7,7 @@ tokens typed by people are ordinary characters. What a budget is spent on is dec
 
 import asyncio
 import binascii
+import functools
 import gzip
 import hashlib
 import zlib
@@ -62,8 +63,7 @@ class TokenCounter:
     @classmethod
     async def load(cls) -> Self:
         """Load the vocabulary in a thread; raise `VocabularyDamaged` when its hash is wrong."""
-        packed = resources.files(__package__).joinpath(_VOCABULARY)
-        return cls(await asyncio.to_thread(lambda: _encoding(packed.read_bytes())))
+        return cls(await asyncio.to_thread(_shipped_encoding))
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`.
@@ -107,6 +107,12 @@ class TokenCounter:
     def _decode(self, tokens: list[int]) -> str:
         # A cut may leave a part of a character at the edge: it goes.
         return self._encoding.decode_bytes(tokens).decode("utf-8", errors="ignore")
+
+
+@functools.cache
+def _shipped_encoding() -> tiktoken.Encoding:
+    """Load the vocabulary, once a process."""
+    return _encoding(resources.files(__package__).joinpath(_VOCABULARY).read_bytes())
 
 
 def _encoding(packed: bytes) -> tiktoken.Encoding:

@@ -7,12 +7,13 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 
 from bot.playground.bot_api import BotApiServer, Chat, Message, Pace, Person
 from bot.playground.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
+from tests.acceptance.launcher import Forked
 from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -21,11 +22,17 @@ START_S = 20
 
 
 class BotProcess:
-    """One `python -m bot`; its log is read line by line."""
+    """One bot; its log is read line by line.
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    Forked by a launcher where there is one, else started by `python -m bot`.
+    """
+
+    launcher: ClassVar[str] = ""
+
+    def __init__(self, environment: dict[str, str], *, from_scratch: bool = False) -> None:
         self._environment = environment
-        self._process: asyncio.subprocess.Process | None = None
+        self._launcher = "" if from_scratch else self.launcher
+        self._process: asyncio.subprocess.Process | Forked | None = None
         self._reading: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
         self.log: list[dict[str, Any]] = []
@@ -34,7 +41,14 @@ class BotProcess:
     async def start(self, *, until: str = "serving") -> None:
         """Return when the log says `until`."""
         seen = len(self.log)
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await self._start()
+        self._reading = asyncio.create_task(self._read())
+        await self.wait_for_log(until, after=seen, timeout_s=START_S)
+
+    async def _start(self) -> asyncio.subprocess.Process | Forked:
+        if self._launcher:
+            return await Forked.start(self._launcher, self._environment)
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "bot"),
             cwd=ROOT,
@@ -44,8 +58,6 @@ class BotProcess:
             stderr=asyncio.subprocess.STDOUT,
             limit=2**22,
         )
-        self._reading = asyncio.create_task(self._read())
-        await self.wait_for_log(until, after=seen, timeout_s=START_S)
 
     async def stop(self, *, within_s: float = 25) -> int:
         """End it as a platform does; return its exit status."""
@@ -137,10 +149,10 @@ class Rig:
         await self.bot.start()
         return self.bot
 
-    def another_bot(self, **settings: object) -> BotProcess:
+    def another_bot(self, *, from_scratch: bool = False, **settings: object) -> BotProcess:
         """Return a second process on the same Redis, not started."""
         changed = {name.upper(): str(value) for name, value in settings.items()}
-        other = BotProcess(self.environment | {"PORT": "0"} | changed)
+        other = BotProcess(self.environment | {"PORT": "0"} | changed, from_scratch=from_scratch)
         self._others.append(other)
         return other
 

@@ -22,7 +22,7 @@ _WORDS: dict[Wish, str] = {
     "long": "tell me everything",
     "sum": "add it up",
 }
-_PARAGRAPHS = 6
+_PARAGRAPHS = 3
 _THINKING_S = 0.02
 
 
@@ -32,11 +32,11 @@ def markers(text: str) -> list[str]:
 
 
 def answer_to(asked: str) -> str:
-    """Return the one answer to these words; a long one is sent in three parts, all with markers."""
+    """Return the one answer to these words; a long one is sent in two parts, both with markers."""
     named = " ".join(markers(asked))
     if _WORDS["long"] not in asked:
         return f"Heard {named}."
-    return "\n\n".join(f"{named}, {n}: " + "and so on " * 150 for n in range(_PARAGRAPHS))
+    return "\n\n".join(f"{named}, {n}: " + "and-so-forth " * 130 for n in range(_PARAGRAPHS))
 
 
 def parts_of(answer: str) -> list[str]:

@@ -9,7 +9,8 @@ from tests.acceptance.sentences import sentence, sentence_in
 LANGUAGES = {"de": "de", "ru": "ru", "es-MX": "es", "fa": "fa", "en-GB": "en", "pt": "en"}
 
 
-async def test_a21_commands_are_answered_from_the_catalogue(rig: Rig) -> None:
+async def test_a21_commands_are_answered_from_the_catalogue(webhook_rig: Rig) -> None:
+    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     for command, expected in {
@@ -30,42 +31,37 @@ async def test_a21_commands_are_answered_from_the_catalogue(rig: Rig) -> None:
     assert rig.model.log.refusals == []
 
 
-async def test_everybody_is_answered_in_their_own_language(webhook_rig: Rig) -> None:
+async def test_everybody_is_addressed_in_their_own_language(webhook_rig: Rig) -> None:
     rig = webhook_rig
     people = {code: rig.person(2000 + number, "Sam", code) for number, code in enumerate(LANGUAGES)}
-    await rig.start()
+    (admin, admins), (person, chat) = people["de"], people["fa"]
+    group = rig.telegram.group("Club", [person])
+    await rig.start(admin_user_ids=admin.id)
     for code, language in LANGUAGES.items():
-        person, chat = people[code]
-        reply = await rig.ask(person, chat, "/start")
+        somebody, with_bot = people[code]
+        reply = await rig.ask(somebody, with_bot, "/start")
         expected = sentence_in(language, "start.private", name="Sam", bot="Ricordo")
         assert reply.text == expected
-        question = await rig.ask(person, chat, "/forget")
+        question = await rig.ask(somebody, with_bot, "/forget")
         assert question.text == sentence_in(language, "forget.ask")
         assert [button.text for button in question.keyboard[0]] == [
             sentence_in(language, f"buttons.{name}") for name in ("erase", "keep")
         ]
-        voice = await person.send(chat, "voice")
-        refused = await chat.wait_for_reply(after=voice)
+        voice = await somebody.send(with_bot, "voice")
+        refused = await with_bot.wait_for_reply(after=voice)
         assert refused.text == sentence_in(language, "unsupported.voice")
 
+    def menu(somebody: Person, where: Chat) -> dict[str, str]:
+        return {line.command: line.description for line in rig.telegram.menu(somebody, where)}
 
-async def test_the_menu_speaks_the_persons_language_and_tells_admins_more(webhook_rig: Rig) -> None:
-    rig = webhook_rig
-    ada, adas = rig.person(2000, "Ada", "de")
-    ben, bens = rig.ben("fa")
-    group = rig.telegram.group("Club", [ada, ben])
-    await rig.start(admin_user_ids=ada.id)
-    everybodys = ["new", "memory", "clear", "forget", "privacy", "help"]
+    def in_language(language: str, *names: str) -> dict[str, str]:
+        return {name: sentence_in(language, f"menu.{name}") for name in names}
 
-    def offered(person: Person, chat: Chat) -> list[str]:
-        return [line.command for line in rig.telegram.menu(person, chat)]
-
-    admins = [*everybodys, "stats", "inspect", "clear_memory"]
-    await rig.telegram.wait_for(lambda: offered(ada, adas) == admins)
-    assert rig.telegram.menu(ada, adas)[0].description == sentence_in("de", "menu.new")
-    assert offered(ben, bens) == everybodys
-    assert offered(ben, group) == ["ask", *everybodys]
-    assert rig.telegram.menu(ben, group)[0].description == sentence_in("fa", "menu.ask")
+    everybodys = ("new", "memory", "clear", "forget", "privacy", "help")
+    operators = in_language("de", *everybodys, "stats", "inspect", "clear_memory")
+    await rig.telegram.wait_for(lambda: menu(admin, admins) == operators)
+    assert menu(person, chat) == in_language("fa", *everybodys)
+    assert menu(person, group) == in_language("fa", "ask", *everybodys)
 
 
 async def test_new_empties_the_window_and_memory_tells_that_all_is_kept(webhook_rig: Rig) -> None:

@@ -101,7 +101,8 @@ async def test_a_group_is_cleared_by_its_admins_alone(webhook_rig: Rig) -> None:
     assert b"Mephisto" not in await everything_stored(rig.environment["REDIS_URL"])
 
 
-async def test_a21_forgetting_a_person_leaves_the_others_words(rig: Rig) -> None:
+async def test_a21_forgetting_a_person_leaves_the_others_words(webhook_rig: Rig) -> None:
+    rig = webhook_rig
     await rig.start()
     (anna, annas), (ben, _) = rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])

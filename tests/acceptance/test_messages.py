@@ -8,8 +8,9 @@ from tests.acceptance.sentences import sentence
 
 
 async def test_a22_captions_are_read_other_kinds_refused_and_the_token_goes_to_telegram_alone(
-    rig: Rig,
+    webhook_rig: Rig,
 ) -> None:
+    rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
     for kind in ("voice", "photo", "sticker", "document"):

@@ -10,7 +10,10 @@ from tests.valkey import free_port
 
 async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) -> None:
     bot = webhook_rig.another_bot(
-        port="99999", telegram_bot_token="not-a-token", system_prompt_file="/nowhere"
+        from_scratch=True,
+        port="99999",
+        telegram_bot_token="not-a-token",
+        system_prompt_file="/nowhere",
     )
     await bot.start(until="PORT takes 0 to 65535")
     assert await bot.exit_status() == 1
@@ -36,7 +39,7 @@ async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) ->
 async def test_what_makes_a_start_impossible_is_said(
     webhook_rig: Rig, settings: dict[str, str], reason: str
 ) -> None:
-    bot = webhook_rig.another_bot(**settings)
+    bot = webhook_rig.another_bot(from_scratch=True, **settings)
     await bot.start(until="cannot start")
     assert (await bot.wait_for_log("cannot start"))["reason"] == reason
     assert await bot.exit_status() == 1
@@ -48,7 +51,7 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes
     rig, folder = webhook_rig, tmp_path / "data"
     await rig.start(redis_url="", data_dir=folder, dyno="web.1")
     await rig.bot.wait_for_log("no REDIS_URL: this platform's disk is lost with every deploy")
-    second = rig.another_bot()
+    second = rig.another_bot(from_scratch=True)
     await second.start(until="cannot start")
     refused = await second.wait_for_log("cannot start")
     assert refused["reason"] == "EmbeddedBusy"
