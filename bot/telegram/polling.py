@@ -16,7 +16,7 @@ from bot.telegram.errors import NotTaken, TelegramError
 from bot.telegram.health import TelegramHealth
 
 POLL_S = 20
-_STANDBY_S = 5.0
+_STANDBY_S = 1.0
 _RELEASE_S = 2.0
 
 log = structlog.get_logger(__name__)

@@ -50,7 +50,7 @@ async def test_a11_a_model_that_always_asks_for_a_tool_has_to_answer_in_the_end(
     assert (await rig.ask(anna, chat, "Do sums")).text == "It is two."
     assert [request.tool_choice for request in rig.requests] == ["auto"] * 3 + ["none"]
     results = [message.content for message in rig.requests[-1].messages if message.role == "tool"]
-    assert results == ["2", "2", "Error: calculate may be called 2 times for one answer, and was"]
+    assert results == ["2", "2", "Error: calculate may run 2 times for one answer, and did"]
 
     rig.script.on("For ever", *sums)
     assert (await rig.ask(anna, chat, "For ever")).text == sentence("error.empty_answer")
@@ -141,12 +141,16 @@ async def test_half_an_answer_is_never_shown(webhook_rig: Rig) -> None:
     assert (await rig.ask(anna, chat, "Good night")).text == "All right."
 
 
-async def test_an_answer_that_stalls_ends_at_the_time_limit(webhook_rig: Rig) -> None:
+async def test_an_answer_that_stalls_is_asked_for_again_and_ends_at_the_time_limit(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     await rig.start(model_timeout_s=1)
     anna, chat = rig.anna()
     rig.model.faults.add(StreamBreak.STALL)
-    reply = await rig.ask(anna, chat, "Count")
+    assert (await rig.ask(anna, chat, "Count")).text == "All right."
+    rig.model.faults.add(StreamBreak.STALL, times=2)
+    reply = await rig.ask(anna, chat, "Count again")
     line = await rig.bot.wait_for_log("no answer")
     assert line["reason"] == "ModelUnavailable"
     assert reply.text == sentence("error.turn", reference=line["reference"])

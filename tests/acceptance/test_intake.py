@@ -9,6 +9,8 @@ from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 
 ACKNOWLEDGED_S = 1
+TAKEN_OVER_S = 5
+"""After a kill the next poller waits for the lease of the last one."""
 
 
 def duplicates(rig: Rig) -> int:
@@ -35,8 +37,8 @@ async def test_a15_an_update_delivered_again_is_taken_at_once_and_answered_once(
     updates = rig.telegram.updates
     update = updates.history[-1]
 
-    async def acknowledged(times_again: int) -> None:
-        await rig.telegram.wait_for(lambda: updates.pending_count == 0, ACKNOWLEDGED_S)
+    async def acknowledged(times_again: int, within_s: float = ACKNOWLEDGED_S) -> None:
+        await rig.telegram.wait_for(lambda: updates.pending_count == 0, within_s)
         await rig.bot.wait_until(lambda: duplicates(rig) == times_again)
 
     await rig.wait_until_asked("Slowly")
@@ -52,7 +54,7 @@ async def test_a15_an_update_delivered_again_is_taken_at_once_and_answered_once(
     await acknowledged(3)
     await rig.restart()
     await updates.redeliver(update)
-    await acknowledged(4)
+    await acknowledged(4, TAKEN_OVER_S)
     await rig.ask(anna, chat, "Good night")
     assert [reply.text for reply in chat.replies] == ["Done.", "All right."]
     assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]
