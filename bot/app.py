@@ -176,7 +176,6 @@ class App:
         return MemoryOptions(
             ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
             tail=2 * settings.window_messages,
-            floor=settings.recall_floor,
             cache_bytes=settings.cache_mb * 2**20,
             times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
         )

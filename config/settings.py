@@ -147,9 +147,6 @@ class Settings(BaseSettings):
     recall_k: int = Field(
         default=8, ge=0, le=100, description="Older exchanges recalled for a turn, at most; 0: none"
     )
-    recall_floor: float = Field(
-        default=0.25, ge=0, le=1, description="Similarity below which nothing is recalled"
-    )
     system_prompt_file: values.ExistingFile | None = Field(
         default=None, description="Replaces the built-in system prompt"
     )

@@ -4,15 +4,17 @@ Valid only for the (epoch, erasure) under which it was read; Redis remains the t
 """
 
 import sys
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memory.index.hybrid import HybridIndex
+from memory.indexed import SITTING_PAUSE_S, record_of
 from memory.keys import Conversation
 from memory.log import unpacked
 from memory.messages import Message
 from memory.protocol.turns import Known, Lease, Loaded
-from memory.vectors import VectorIndex
 
 _MESSAGE_OVERHEAD_BYTES = 400
 
@@ -21,46 +23,80 @@ _MESSAGE_OVERHEAD_BYTES = 400
 class Warm:
     """One conversation as read so far: its newest messages without gaps, oldest first.
 
-    `log_length` and `vectors_length` are what is stored; -1 before anything was read.
+    `log_length` and `vectors_length` are what is stored; -1 before anything was read. What has been
+    read is indexed only when it is searched; row n of the index is message n.
     """
 
     version: tuple[str, str]
     vector_stamp: str = ""
     messages: list[Message] = field(default_factory=list)
-    index: VectorIndex = field(default_factory=VectorIndex)
     log_length: int = -1
     vectors_length: int = -1
     sitting: int = 0
-    text_bytes: int = 0
+    _index: HybridIndex = field(default_factory=HybridIndex)
+    _sittings: int = 0
+    _pending: list[tuple[int, bytes]] = field(default_factory=list)
+    _newest_vector: int = 0
+    _vectors: int = 0
+    _text_bytes: int = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing of the stored log and vectors is missing here."""
-        return len(self.messages) == self.log_length and len(self.index) == self.vectors_length
+        return len(self.messages) == self.log_length and self._vectors == self.vectors_length
 
     @property
     def known(self) -> Known:
         """What need not be read again."""
-        return Known(self.messages[-1].seq if self.messages else 0, self.index.last_seq)
+        return Known(self.messages[-1].seq if self.messages else 0, self._newest_vector)
+
+    @property
+    def unindexed(self) -> int:
+        """How many messages and vectors the next search has to index first."""
+        return len(self.messages) - len(self._index) + len(self._pending)
 
     @property
     def nbytes(self) -> int:
         """Roughly the bytes held."""
-        return self.text_bytes + self.index.nbytes
+        pending = sum(len(row) for _, row in self._pending)
+        return self._text_bytes + pending + self._index.nbytes
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages of ascending sequences; what is held already is passed over."""
         newest = self.known.seq
         newer = [message for message in messages if message.seq > newest]
         self.messages.extend(newer)
-        self.text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
+        self._text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
 
     def extend_vectors(self, vectors: Sequence[tuple[int, bytes]]) -> None:
         """Append packed rows of ascending sequences; what is held already is passed over."""
-        newest = self.index.last_seq
-        newer = [(seq, row) for seq, row in vectors if seq > newest]
+        newer = [(seq, row) for seq, row in vectors if seq > self._newest_vector]
         if newer:
-            self.index.extend([seq for seq, _ in newer], unpacked([row for _, row in newer]))
+            self._pending.extend(newer)
+            self._vectors += len(newer)
+            self._newest_vector = newer[-1][0]
+
+    def indexed(self) -> HybridIndex:
+        """Index what is new, at about 0.1 ms a message, and return the index."""
+        for row in range(len(self._index), len(self.messages)):
+            message = self.messages[row]
+            if row and message.sent_at - self.messages[row - 1].sent_at > SITTING_PAUSE_S:
+                self._sittings += 1
+            self._index.append(record_of(message, self._sittings))
+        if self._pending:
+            rows = unpacked([packed_row for _, packed_row in self._pending])
+            for (seq, _), vector in zip(self._pending, rows, strict=True):
+                at = self.position(seq)
+                if at is not None:
+                    self._index.put_vector(at, vector)
+            self._pending.clear()
+        return self._index
+
+    def position(self, seq: int) -> int | None:
+        """Return where the message of this sequence stands, nothing when it is not held."""
+        at = bisect_left(self.messages, seq, key=lambda message: message.seq)
+        held = at < len(self.messages) and self.messages[at].seq == seq
+        return at if held else None
 
 
 class ConversationCache:

@@ -5,26 +5,35 @@ degrades to nothing found when no vectors are to be had.
 """
 
 import asyncio
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
+from typing import ParamSpec, TypeVar
 
 from memory.cache import ConversationCache, Warm
-from memory.embeddings import Embedder, EmbeddingsUnavailable
+from memory.embeddings import Embedder, EmbeddingsUnavailable, Vectors
+from memory.index.hybrid import Hit
+from memory.indexed import RECIPE
 from memory.keys import Conversation, Keys
 from memory.log import arguments_of, message_of, seq_of
 from memory.messages import Message, Role
 from memory.protocol.scripts import Scripts
 from memory.protocol.turns import LeaseLost, OpenTurn
-from memory.recollection import Recollection
+from memory.recollection import EVERYTHING, Among, Flags, Recollection
 from memory.redis_client import Command, RedisClient, Reply
 from memory.selectors import MessageSelector
 from memory.tokens import TokenCounter
 
 _ALL_THAT_WAITS = "+inf"
 _FOR_ALL_TIME = 2**53
+_MESSAGES_AN_EXCHANGE = 2
+_RELATED_SHARE = 4
+_MUCH = 200
+"""Messages to index before a search that are worth a thread."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,6 @@ class HistoryParts:
     tokens: TokenCounter
     embedder: Embedder | None
     erased: asyncio.Event
-    floor: float
     ttl_s: int
     tail: int
 
@@ -83,8 +91,8 @@ class ChatHistory:
 
     @property
     def is_searchable(self) -> bool:
-        """Whether there is an embedding model to search with."""
-        return self._parts.embedder is not None
+        """Whether anything was said here; words are searched even where there are no vectors."""
+        return self._warm.log_length != 0
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the current sitting."""
@@ -92,25 +100,62 @@ class ChatHistory:
         return selector.select([m for m in self._warm.messages if m.seq > sitting])
 
     async def search(
-        self, text: str, k: int, *, exclude: Collection[int] = ()
+        self, text: str, k: int, *, exclude: Collection[int] = (), among: Among = EVERYTHING
     ) -> list[Recollection]:
-        """Return at most `k` exchanges of this conversation that `text` resembles, best first.
+        """Return at most `k` exchanges of this conversation that `text` is about, best first.
 
-        `exclude` names sequences that need not be found. Nothing below the floor is returned; with
-        no embedding model, or none that answers, nothing is. Raise `LeaseLost` as `fill` does.
+        Behind them come at most a quarter as many that resemble the best one (re-query). `exclude`
+        names sequences that need not be found, `among` narrows what is looked at. An unrelated text
+        finds nothing. Words serve alone where there are no vectors. Raise `LeaseLost` like `fill`.
         """
-        embedder = self._parts.embedder
-        if embedder is None or not text.strip() or k <= 0:
+        most = _MESSAGES_AN_EXCHANGE * k
+        hits = await self.find(text, most, exclude=exclude, among=among)
+        if not hits:
+            return []
+        found = self._recollections(hits, k, {})
+        allowed = self._allowed(exclude, among)
+        related = self._warm.indexed().related(hits, most, allowed)
+        found = self._recollections(related, len(found) + k // _RELATED_SHARE, found)
+        return list(found.values())
+
+    async def find(
+        self, text: str, k: int, *, exclude: Collection[int] = (), among: Among = EVERYTHING
+    ) -> list[Hit]:
+        """Return at most `k` single messages as `search` does; a hit's `row` counts `messages`."""
+        if not text.strip() or k <= 0:
             return []
         await self.fill()
-        if self._warm.vector_stamp != embedder.stamp or not len(self._warm.index):
+        if not self._warm.messages:
             return []
+        query = await self._query_vector(text)
+        work = self._warm.unindexed
+        return await _beside(work, self._find, text, query, k, self._allowed(exclude, among))
+
+    def _find(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
+        index = self._warm.indexed()
         try:
-            query = (await embedder.embed([text]))[0]
+            return index.search(text, query, k, allowed)
+        except ValueError:  # the model changed its width; until all is embedded anew, words serve
+            return index.search(text, None, k, allowed)
+
+    def _allowed(self, exclude: Collection[int], among: Among) -> Flags:
+        """Return which messages may be hit, `(len(messages),)`."""
+        allowed = among.mask(self._warm.messages)
+        for seq in exclude:
+            at = self._warm.position(seq)
+            if at is not None:
+                allowed[at] = False
+        return allowed
+
+    async def _query_vector(self, text: str) -> Vectors | None:
+        embedder = self._parts.embedder
+        if embedder is None or self._warm.vector_stamp != stamp_of(embedder):
+            return None
+        try:
+            vector: Vectors = (await embedder.embed([text]))[0]
         except EmbeddingsUnavailable:
-            return []
-        hits = self._warm.index.search(query, floor=self._parts.floor, exclude=exclude)
-        return self._recollections(hits, k)
+            return None
+        return vector
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -155,23 +200,28 @@ class ChatHistory:
         self._warm = warm
         self._parts.cache.keep(self.conversation, warm)
 
-    def _recollections(self, hits: Iterable[tuple[int, float]], k: int) -> list[Recollection]:
-        """Return the first `k` exchanges that are hit; of one hit twice the better hit counts."""
-        found: dict[int, Recollection] = {}
-        for seq, score in hits:
-            if len(found) == k:
+    def _recollections(
+        self, hits: Iterable[Hit], most: int, found: dict[int, Recollection]
+    ) -> dict[int, Recollection]:
+        """Add exchanges that are hit, up to `most`; of one hit twice the better hit counts."""
+        for hit in hits:
+            if len(found) >= most:
                 break
-            exchange = self._exchange_around(seq)
-            if exchange and exchange[0].exchange not in found:
-                found[exchange[0].exchange] = Recollection(exchange, score, seq)
-        return list(found.values())
+            exchange = self._exchange_around(hit.row)
+            if exchange[0].exchange not in found:
+                found[exchange[0].exchange] = Recollection(
+                    messages=exchange,
+                    score=hit.score,
+                    seq=self._warm.messages[hit.row].seq,
+                    lexical=hit.lexical,
+                    dense=hit.dense,
+                    is_lent=hit.lent,
+                )
+        return found
 
-    def _exchange_around(self, seq: int) -> tuple[Message, ...]:
-        """Return the messages of the exchange that a sequence belongs to; they stand together."""
+    def _exchange_around(self, at: int) -> tuple[Message, ...]:
+        """Return the messages of an exchange, of which one stands at `at`; they stand together."""
         messages = self._warm.messages
-        at = bisect_left(messages, seq, key=lambda message: message.seq)
-        if at == len(messages) or messages[at].seq != seq:
-            return ()
         number, first, end = messages[at].exchange, at, at + 1
         while first and messages[first - 1].exchange == number:
             first -= 1
@@ -214,6 +264,18 @@ async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
     warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
     warm.log_length, warm.vectors_length = len(log), len(vectors)
     return warm
+
+
+async def _beside(work: int, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call in a thread when there is much to do, so that other conversations go on."""
+    if work > _MUCH:
+        return await asyncio.to_thread(call, *args, **kwargs)
+    return call(*args, **kwargs)
+
+
+def stamp_of(embedder: Embedder) -> str:
+    """Name model, dimensions and text recipe; vectors of different stamps are never compared."""
+    return f"{embedder.stamp} | {RECIPE}"
 
 
 def version_of(answer: Sequence[Reply]) -> tuple[str, str]:

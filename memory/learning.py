@@ -4,17 +4,12 @@ Takes up where the stored vectors end, so a crash only delays it. Never on a tur
 """
 
 from memory.embeddings import Embedder
-from memory.history import HistoryParts, version_of
+from memory.history import HistoryParts, stamp_of, version_of
+from memory.indexed import indexed_text
 from memory.keys import Conversation
 from memory.log import message_of, packed, seq_of
-from memory.messages import Message
 
 _BATCH = 128
-
-
-def indexed_text(message: Message) -> str:
-    """Return the text that is embedded for a message: its speaker and its words."""
-    return f"{message.sender_name or message.role}: {message.text}"
 
 
 async def learn_vectors(parts: HistoryParts, embedder: Embedder, conversation: Conversation) -> int:
@@ -33,8 +28,8 @@ async def learn_vectors(parts: HistoryParts, embedder: Embedder, conversation: C
                 ("XREVRANGE", keys.vectors, "+", "-", "COUNT", 1),
             ]
         )
-        named = (*version_of(meta), embedder.stamp, parts.ttl_s)
-        if meta[2] != embedder.stamp.encode():
+        named = (*version_of(meta), stamp_of(embedder), parts.ttl_s)
+        if meta[2] != stamp_of(embedder).encode():
             await parts.scripts["learn_vectors"](keys.all, named)
             continue
         last = seq_of(newest[0][0]) if newest else 0

@@ -29,7 +29,6 @@ class MemoryOptions:
 
     ttl_s: int
     tail: int
-    floor: float
     cache_bytes: int
     times: TurnTimes
 
@@ -72,7 +71,6 @@ class Memory:
             tokens=tokens,
             embedder=embedder,
             erased=self.erased,
-            floor=options.floor,
             ttl_s=ttl_s,
             tail=options.tail,
         )

@@ -15,7 +15,7 @@ from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 
 NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
-OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, floor=0.3, cache_bytes=10**6, times=TurnTimes())
+OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=10**6, times=TurnTimes())
 
 
 class HashedWords:

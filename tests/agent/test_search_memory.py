@@ -1,11 +1,10 @@
 """The agent's own look back: dated, in the order of time, and honest about what it cannot do."""
 
+import re
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
+from typing import Any
 
-import pytest
-
-from bot.agent.tool import ToolError
 from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_tool
 from memory.context import AgentContext
 from memory.history import ChatHistory
@@ -24,8 +23,9 @@ async def remember(
     await memory.learn(context.conversation)
 
 
-async def found(context: AgentContext, query: str, k: int = 8) -> str:
-    return await search_memory_tool(UTC).run(SearchMemoryArguments(query=query, k=k), context)
+async def found(context: AgentContext, query: str, k: int = 8, **narrowed: Any) -> str:
+    arguments = SearchMemoryArguments.model_validate({"query": query, "k": k, **narrowed})
+    return await search_memory_tool(UTC).run(arguments, context)
 
 
 async def test_what_is_found_is_dated_and_in_the_order_of_time(
@@ -74,10 +74,27 @@ async def test_nothing_found_is_said(context: AgentContext) -> None:
     assert await found(context, "boat") == "Nothing was found about this in earlier messages."
 
 
-async def test_without_an_embedding_model_it_does_not_pretend_to_have_looked(
+async def test_without_an_embedding_model_words_are_searched(
     memory: Memory, context: AgentContext
 ) -> None:
+    await context.chat_history.append_user_message("My boat is called Aurora", NOON)
     parts = replace(memory.histories, embedder=None)
     blind = replace(context, chat_history=await ChatHistory.read(parts, context.conversation))
-    with pytest.raises(ToolError, match="cannot be searched"):
-        await found(blind, "boat")
+    assert "Aurora" in await found(blind, "boat")
+
+
+async def test_days_and_speakers_narrow_the_search(context: AgentContext) -> None:
+    history = context.chat_history
+    for day, name in ((1, "Ann"), (2, "Ben"), (3, "Ann")):
+        at = datetime(2026, 3, day, 12, tzinfo=UTC).timestamp()
+        await history.append_user_message(f"boat number {day}", at, sender_name=name)
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"since": "2026-03-02"}, "23"),
+        ({"until": "2026-03-02"}, "12"),
+        ({"since": "2026-03-02", "until": "2026-03-02"}, "2"),
+        ({"speaker": "ann"}, "13"),
+        ({"speaker": "assistant"}, ""),
+    )
+    for narrowed, numbers in cases:
+        answer = await found(context, "boat", **narrowed)
+        assert "".join(re.findall(r"boat number (\d)", answer)) == numbers

@@ -53,23 +53,23 @@ def test_what_was_loaded_joins_on_to_what_was_known() -> None:
     cache = warmed()
     assert cache.known(HERE) == Known(4, 4)
     warm = cache.merge(lease(), loaded(5, 6), TAIL)
-    assert (seqs(warm), len(warm.index), warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
+    assert (seqs(warm), warm.indexed().vectors, warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
 
 
 def test_what_is_loaded_twice_is_held_once() -> None:
     warm = warmed().merge(lease(), loaded(3, 6), TAIL)
-    assert (seqs(warm), len(warm.index), warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
+    assert (seqs(warm), warm.indexed().vectors, warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
 
 
 def test_nothing_from_before_an_erasure_is_kept() -> None:
     for erased in (lease(epoch=1), lease(erasure=1)):
         warm = warmed().merge(erased, loaded(5, 6), TAIL)
-        assert (seqs(warm), len(warm.index), warm.version) == ([5, 6], 2, erased.version)
+        assert (seqs(warm), warm.indexed().vectors, warm.version) == ([5, 6], 2, erased.version)
 
 
 def test_vectors_of_two_models_are_not_mixed() -> None:
     warm = warmed().merge(lease(), loaded(5, 6, stamp="another"), TAIL)
-    assert (len(warm.index), warm.is_whole) == (2, False)
+    assert (warm.indexed().vectors, warm.is_whole) == (2, False)
 
 
 def test_a_full_read_may_have_left_a_gap_so_what_was_before_it_goes() -> None:

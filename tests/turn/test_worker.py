@@ -20,7 +20,6 @@ LEASE_S = 0.6
 OPTIONS = MemoryOptions(
     ttl_s=86_400,
     tail=50,
-    floor=0.3,
     cache_bytes=1_000_000,
     times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, coalesce_most_ms=0),
 )

@@ -101,7 +101,6 @@ def test_addresses_lose_their_last_slash(load: Loader) -> None:
         ("OPENAI_BASE_URL", "https://me:pass@api.openai.com/v1"),
         ("OPENAI_EMBEDDING_DIMENSIONS", "0"),
         ("PORT", "65536"),
-        ("RECALL_FLOOR", "nan"),
         ("REDIS_MAX_CONNECTIONS", "1"),
         ("REDIS_TLS_VERIFY", "maybe"),
         ("REDIS_URL", "http://host"),

@@ -1,13 +1,14 @@
 """`search_memory`: the agent's own look into what was said earlier in this conversation."""
 
-from datetime import tzinfo
+from datetime import date, datetime, time, tzinfo
+from math import inf
 
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool, ToolError
+from bot.agent.tool import Arguments, Tool
 from bot.turn.sections import harmless, memory_line
 from memory.context import AgentContext
-from memory.recollection import Recollection
+from memory.recollection import Among, Recollection
 
 _EXCERPT_CHARS = 600
 
@@ -20,6 +21,13 @@ class SearchMemoryArguments(Arguments):
         min_length=1,
         max_length=500,
     )
+    since: date | None = Field(default=None, description="First day to look at, as 2026-03-31")
+    until: date | None = Field(default=None, description="Last day to look at, as 2026-04-30")
+    speaker: str = Field(
+        default="",
+        description="Only what this person said; `assistant` for you; empty for everybody",
+        max_length=64,
+    )
     k: int = Field(default=8, description="How many exchanges to return at most", ge=1, le=20)
 
 
@@ -27,9 +35,9 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
     """Return the tool; `zone` dates what is found."""
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
-        if not context.chat_history.is_searchable:
-            raise ToolError("earlier messages cannot be searched here")
-        found = await context.chat_history.search(arguments.query, arguments.k)
+        found = await context.chat_history.search(
+            arguments.query, arguments.k, among=_among(arguments, zone)
+        )
         if not found:
             return "Nothing was found about this in earlier messages."
         by_time = sorted(found, key=lambda recollection: recollection.seq)
@@ -37,10 +45,20 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
 
     return Tool(
         "search_memory",
-        "Search everything said earlier in this conversation, however long ago. Use it when the "
-        "person refers to something that is neither in the recent messages nor in <memory>.",
+        "Search everything said earlier in this conversation, however long ago, also by day and by "
+        "speaker. Use it when the person refers to something that is neither in the recent "
+        "messages nor in <memory>, or for a second look under another name.",
         SearchMemoryArguments,
         run,
+    )
+
+
+def _among(arguments: SearchMemoryArguments, zone: tzinfo) -> Among:
+    since, until = arguments.since, arguments.until
+    return Among(
+        since=datetime.combine(since, time.min, zone).timestamp() if since else -inf,
+        until=datetime.combine(until, time.max, zone).timestamp() if until else inf,
+        speaker=arguments.speaker,
     )
 
 

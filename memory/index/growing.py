@@ -1,0 +1,43 @@
+"""A one-dimensional numpy array that is appended to, as a list is."""
+
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class Growing(Generic[Scalar]):
+    """Values of one dtype in a buffer that doubles; `view` is the part in use, without a copy."""
+
+    __slots__ = ("_buffer", "_used")
+
+    def __init__(self, dtype: type[Scalar]) -> None:
+        self._buffer: npt.NDArray[Scalar] = np.empty(4, dtype)
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def view(self) -> npt.NDArray[Scalar]:
+        """The values so far; valid until the next change."""
+        return self._buffer[: self._used]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._buffer.nbytes
+
+    def append(self, value: float) -> None:
+        """Add one value at the end."""
+        if self._used == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+        self._buffer[self._used] = value
+        self._used += 1
+
+    def remove(self, at: int) -> None:
+        """Take one value out; those behind it move up."""
+        self._buffer[at : self._used - 1] = self._buffer[at + 1 : self._used]
+        self._used -= 1

@@ -1,0 +1,223 @@
+"""What was said is found: both legs of one conversation, blended into one ranking.
+
+    score = words x (lent + sitting x best own of the sitting) / best lent
+          + standardised cosine, with `shared` of each neighbour's
+          - assistant if the assistant said it - question if it ends as a question
+
+in standard deviations of the dense leg. A question that nothing in the conversation answers to
+finds nothing at all (the floor). Stores nothing and calls nobody.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.index.dense import DenseIndex, DenseScores, standardise
+from memory.index.growing import Growing
+from memory.index.lexical import LexicalIndex, LexicalScores
+from memory.index.sittings import Sittings
+from memory.index.weights import DEFAULTS, Weights
+
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+_QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is indexed of one record; date and speaker belong into `text`.
+
+    `vector` is a unit vector, `(dimensions,)` float32, or missing until it is put.
+    """
+
+    text: str
+    sitting: int
+    by_assistant: bool = False
+    vector: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One record found: its row, its score, and what each leg had to say.
+
+    `lent` is true when neighbours' words count more here than its own.
+    """
+
+    row: int
+    score: float
+    lexical: float
+    dense: float
+    lent: bool
+
+
+class HybridIndex:
+    """Both legs over the records of one conversation, in the order in which they were said.
+
+    A row is a record's number for good. Inside, records stand without gaps, so that a deleted one
+    leaves no trace in any score.
+    """
+
+    def __init__(self, dimensions: int | None = None, weights: Weights = DEFAULTS) -> None:
+        self._weights = weights
+        self._sittings = Sittings()
+        self._lexical = LexicalIndex(self._sittings, weights)
+        self._dense = DenseIndex(dimensions, weights.centring)
+        self._prior = Growing(np.float32)
+        self._rows = Growing(np.int64)
+        self._given = 0
+
+    def __len__(self) -> int:
+        """Count rows given out, deleted ones included."""
+        return self._given
+
+    @property
+    def vectors(self) -> int:
+        """How many records have a vector."""
+        return self._dense.vectors
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, roughly."""
+        parts = (self._lexical, self._dense, self._sittings, self._prior, self._rows)
+        return sum(part.nbytes for part in parts)
+
+    def append(self, record: Record) -> int:
+        """Index one record and return its row; records of one sitting come one after another.
+
+        Raises `ValueError` when its vector's width is not that of the others.
+        """
+        weights = self._weights
+        self._dense.append(record.vector)
+        self._lexical.append(record.text, weights.echo if record.by_assistant else 1.0)
+        self._sittings.append(record.sitting)
+        asks = record.text.rstrip().endswith(_QUESTION_MARKS)
+        self._prior.append(-weights.assistant * record.by_assistant - weights.question * asks)
+        self._rows.append(self._given)
+        self._given += 1
+        return self._given - 1
+
+    def put_vector(self, row: int, vector: Floats) -> None:
+        """Give a record its vector when it is embedded at last; a deleted one needs none.
+
+        Raises `ValueError` when its width is not that of the others.
+        """
+        at = self._position(row)
+        if at is not None:
+            self._dense.put(at, vector)
+
+    def delete(self, row: int) -> None:
+        """Forget one record, if that has not been done before; its row is not given out again."""
+        at = self._position(row)
+        if at is None:
+            return
+        for part in (self._lexical, self._dense, self._sittings, self._prior, self._rows):
+            part.remove(at)
+
+    def search(
+        self, question: str, vector: Floats | None, k: int, allowed: Flags | None = None
+    ) -> list[Hit]:
+        """Return up to `k` hits, best first; none when the question is not about this at all.
+
+        A record that neither leg has anything to say for is no hit, however few others there are.
+        `allowed` is `(rows,)`: rows outside are not returned, but still lend context and still say
+        what the conversation is about. Raises `ValueError` for a vector of another width.
+        """
+        if not len(self._rows) or k < 1:
+            return []
+        words = self._lexical.scores(question)
+        near = self._dense.scores(vector) if vector is not None and self.vectors else None
+        if not self._above_floor(words, near):
+            return []
+        lexical = self._lexical_share(words)
+        dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
+        scores = lexical + dense
+        scores += self._prior.view
+        says_nothing = lexical < self._weights.least_words
+        says_nothing &= dense < self._weights.least_dense
+        scores[says_nothing] = -np.inf
+        return [
+            Hit(
+                row=int(self._rows.view[at]),
+                score=float(scores[at]),
+                lexical=float(lexical[at]),
+                dense=float(dense[at]),
+                lent=bool(words.lent[at] > words.own[at]),
+            )
+            for at in self._best(scores, k, allowed)
+        ]
+
+    def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
+        """Search again with the first hit's own vector; return up to `k` hits not among `hits`.
+
+        They follow the direct hits and never displace one: as a bonus in the ranking the re-query
+        gained nothing (and costs a second pass over the vectors, so it is asked for apart).
+        """
+        first = self._position(hits[0].row) if hits and k > 0 else None
+        vector = None if first is None else self._dense.vector(first)
+        if vector is None:
+            return []
+        standard = self._dense.scores(vector).standard
+        scores = standard + self._prior.view
+        scores[standard < self._weights.outstanding] = -np.inf
+        scores[np.isin(self._rows.view, [hit.row for hit in hits])] = -np.inf
+        return [
+            Hit(
+                row=int(self._rows.view[at]),
+                score=float(scores[at]),
+                lexical=0.0,
+                dense=float(standard[at]),
+                lent=False,
+            )
+            for at in self._best(scores, k, allowed)
+        ]
+
+    def _position(self, row: int) -> int | None:
+        """Return where a row stands now, or nothing when it is deleted or was never given out."""
+        at = int(np.searchsorted(self._rows.view, row))
+        return at if at < len(self._rows) and int(self._rows.view[at]) == row else None
+
+    def _above_floor(self, words: LexicalScores, near: DenseScores | None) -> bool:
+        """Say whether the conversation knows anything about the question."""
+        if not words.asks:
+            return False
+        if len(self._rows) < self._weights.few:
+            return words.known > 0
+        said = words.known + words.covered
+        if near is None:
+            return said >= self._weights.floor_words
+        evidence = said + self._weights.close * near.closeness
+        return evidence >= self._weights.floor or near.closeness >= self._weights.close_alone
+
+    def _lexical_share(self, words: LexicalScores) -> Floats:
+        """Return what the words add to each score, `(records,)`."""
+        best = max(float(words.lent.max(initial=0.0)), 1e-6)
+        share = self._sittings.best(words.own)
+        share *= np.float32(self._weights.sitting)
+        share += words.lent
+        share *= np.float32(self._weights.words / best)
+        return share
+
+    def _dense_share(self, standard: Floats) -> Floats:
+        """Return what the vectors add to each score, `(records,)`: neighbours have their part."""
+        once = self._sittings.joined * np.float32(self._weights.shared)
+        twice = once[1:] * self._sittings.joined[:-1]
+        share = standard.copy()
+        for step, joined in enumerate((once, twice), start=1):
+            if step < len(share):
+                share[step:] += joined * standard[:-step]
+                share[:-step] += joined * standard[step:]
+        standardise(share, self._dense.present)
+        return share
+
+    def _best(self, scores: Floats, k: int, allowed: Flags | None) -> list[int]:
+        """Return where the `k` best finite scores stand, best first, older first among equals."""
+        if allowed is not None:
+            scores = np.where(allowed[self._rows.view], scores, np.float32(-np.inf))
+        places = np.arange(len(scores))
+        if k < len(scores):
+            places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+        ordered = places[np.lexsort((places, -scores[places]))][:k]
+        return [int(at) for at in ordered if np.isfinite(scores[at])]

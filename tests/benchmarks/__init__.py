@@ -1,0 +1,1 @@
+"""Benchmarks: measured through the product's own classes, printed as JSON lines."""
