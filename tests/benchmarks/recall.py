@@ -3,8 +3,8 @@
     python -m tests.benchmarks.recall DIR [DIR ...]
 
 Each DIR holds `conversations.json` and `embeddings.npz` (see `conversations`). Everything goes
-through a real Valkey, storage included. One JSON line a folder; recall@k is the mean over questions of the
-share of evidence messages among the first k found.
+through a real Valkey, storage included. One JSON line a folder; recall@k is the mean over questions
+of the share of evidence messages among the first k found.
 """
 
 import asyncio
