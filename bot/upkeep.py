@@ -77,6 +77,7 @@ class Upkeep:
         self._memory = memory
         self._learner = learner
         self._report = report
+        self._turn_bell = memory.doorbell()
         self._job_bell = memory.job_bell()
         self._swept_everything = False
 
@@ -107,6 +108,8 @@ class Upkeep:
         everything, self._swept_everything = not self._swept_everything, True
         rung = await self._memory.sweep.ring_waiting(everything=everything)
         await self._memory.sweep.prune()
+        for bell in (self._turn_bell, self._job_bell):
+            await bell.retire_consumers()
         if rung:
             log.info("rang again", conversations=rung)
 

@@ -19,7 +19,7 @@ from memory.redis_client import StoreError
 
 log = structlog.get_logger(__name__)
 
-_BLOCK_MS = 1_000
+_LONGEST_BLOCK_S = 1.0
 _PAUSE_S = 0.5
 _RENEWALS = 3
 """How often a lease and its bell are renewed within the time of one lease."""
@@ -47,6 +47,7 @@ class TurnWorker:
         self._runner = runner
         self._most = most
         self._lease_s = lease_s
+        self._block_ms = int(min(_LONGEST_BLOCK_S, lease_s / _RENEWALS) * 1000)
         self._doorbell: Doorbell = memory.doorbell()
         self._serving: set[asyncio.Task[None]] = set()
         self._last_reclaim = 0.0
@@ -77,7 +78,7 @@ class TurnWorker:
     async def _hear(self, most: int) -> list[Bell]:
         """Wait for bells, silent workers' first; none when nothing rings for a while."""
         try:
-            return await self._reclaim(most) or await self._doorbell.read(most, _BLOCK_MS)
+            return await self._reclaim(most) or await self._doorbell.read(most, self._block_ms)
         except StoreError as error:
             log.warning("store unavailable", reason=type(error).__name__)
         except Exception:  # the outer fence: a deaf bot is worse

@@ -31,13 +31,14 @@ class Moment:
     fault: Hang | SlowAnswer | None = None
     is_early: bool = False
 
-    async def come(self, rig: Rig) -> None:
-        """Wait for it from now on, but not for ever: too little may be going on."""
+    async def come(self, rig: Rig) -> bool:
+        """Wait for it from now on, but not for ever: false when too little is going on."""
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await self.wait(rig, self.times)
         except TimeoutError:
-            return
+            return False
+        return True
 
 
 def draw_moments(random: Random, number: int) -> list[Moment]:

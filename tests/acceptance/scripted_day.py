@@ -74,6 +74,7 @@ class Day:
         self._places = [([person], chat) for person, chat in people]
         self._places.append((pair, rig.telegram.group("The two", members=pair)))
         self._bot = rig.telegram.bot.username
+        self._updates = rig.telegram.updates
 
     @property
     def chats(self) -> list[Chat]:
@@ -93,6 +94,12 @@ class Day:
         """Have one more text said in every chat."""
         for people, chat in self._places:
             await self._say(people, chat, "short")
+
+    async def repeat_something(self) -> None:
+        """Have Telegram deliver a recent update again, as when its call broke off unanswered."""
+        recent = self._updates.history[-8:]
+        if recent:
+            await self._updates.redeliver(self._random.choice(recent))
 
     def said_in(self, chat: Chat) -> list[str]:
         """Return the markers of a chat in the order in which they were said."""

@@ -32,12 +32,15 @@ class Killer:
     """Kills the bot again and again and knows what each death leaves behind.
 
     `in_doubt` counts, by chat and text, the parts that may have been sent without being marked so:
-    only these may be seen again. Who was `interrupted` before the reply was stored is answered
-    before the next death: a turn begun three times would be apologised for, by another promise.
+    only these may be seen again. `in_time` counts the deaths at just their moment.
+
+    Who was interrupted before the reply was stored is answered before the next death: a turn begun
+    three times would be apologised for, by another promise.
     """
 
     def __init__(self, rig: Rig, day: Day, store: RedisClient) -> None:
         self.in_doubt: Counter[tuple[int, str]] = Counter()
+        self.in_time = 0
         self._rig = rig
         self._day = day
         self._store = store
@@ -52,11 +55,12 @@ class Killer:
             return
         await self._rig.bot.start()
         await self._until_resumed()
+        await self._day.repeat_something()
         if moment.fault:
             self._rig.telegram.faults.add(moment.fault, method="sendMessage")
         coming = asyncio.create_task(moment.come(self._rig))
         await self._day.talk(texts - texts // 2, wish=moment.wish)
-        await coming
+        self.in_time += await coming
         await self._kill()
 
     async def _start_and_kill_early(self, moment: Moment) -> None:
@@ -64,7 +68,7 @@ class Killer:
             self._rig.telegram.faults.add(moment.fault, method="getMe")
         coming = asyncio.create_task(moment.come(self._rig))
         await self._rig.bot.start(until="listening")
-        await coming
+        self.in_time += await coming
         await self._kill()
 
     async def _kill(self) -> None:
@@ -110,13 +114,12 @@ async def test_a_day_with_50_kills_loses_doubles_and_reorders_nothing(
     for number, moment in enumerate(draw_moments(random, KILLS)):
         await killer.live(moment, 4 if number < KILLS - 10 else 3)
     await _finish(rig, day)
-    seconds = monotonic() - began
 
     histories = [await _history(rig, store, chat) for chat in day.chats]
     told = [_markers_told(history) for history in histories]
     seen = Counter((chat.id, reply.text) for chat in day.chats for reply in chat.replies)
     resends = seen - Counter(dict.fromkeys(seen, 1))
-    _report(day, told, resends, seconds)
+    _report(killer, day, told, resends, seconds=monotonic() - began)
 
     assert len(day.lines) == TEXTS
     assert told == [day.said_in(chat) for chat in day.chats]
@@ -179,18 +182,25 @@ def _check_history(chat: Chat, history: list[Message]) -> None:
 
 
 def _report(
-    day: Day, told: list[list[str]], resends: "Counter[tuple[int, str]]", seconds: float
+    killer: Killer,
+    day: Day,
+    told: list[list[str]],
+    resends: "Counter[tuple[int, str]]",
+    *,
+    seconds: float,
 ) -> None:
     said = Counter(line.marker for line in day.lines)
     counts = Counter(marker for markers_told in told for marker in markers_told)
     columns = {
         "seed": SEED,
         "kills": KILLS,
-        "updates": len(day.lines),
+        "at their moment": killer.in_time,
+        "updates": said.total(),
         "answered once": sum(count == 1 for count in counts.values()),
         "lost": (said - counts).total(),
         "doubled": (counts - said).total(),
         "out of order": sum(markers_told != sorted(markers_told) for markers_told in told),
+        "parts in doubt": killer.in_doubt.total(),
         "resends": resends.total(),
         "seconds": round(seconds),
     }

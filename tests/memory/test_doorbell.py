@@ -1,5 +1,7 @@
 """A bell is heard by one worker, survives that worker, and is removed only by its holder."""
 
+import pytest
+
 from memory.memory import Memory
 from tests.memory.turns import HERE, close, put, take
 
@@ -60,3 +62,18 @@ async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
     assert [await memory.sweep.late_learning(5) for _ in range(2)] == [[HERE], []]
     await memory.learn(HERE)
     assert not await memory.client.call("EXISTS", memory.keys.learning)
+
+
+async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.protocol.doorbell._RETIRED_AFTER_MS", -1)
+    gone, holding = memory.doorbell(), memory.doorbell()
+    assert await gone.retire_consumers() == 0  # before there is a stream
+    await gone.read(1, 1)
+    await gone.reclaim(1, 1)
+    await put(memory, 1)
+    [bell] = await holding.read(1, 100)
+    assert await memory.doorbell().retire_consumers() == 1
+    await holding.acknowledge(bell)
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 0

@@ -12,7 +12,7 @@ from typing import Self
 import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -54,7 +54,7 @@ class ModelApiServer:
             Route("/v1/embeddings", self._embeddings, methods=["POST"]),
             Route("/v1/models", self._models, methods=["GET"]),
         ]
-        handlers = dict.fromkeys((ApiError, HTTPException), self._refused)
+        handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
         self._loopback = LoopbackServer(Starlette(routes=routes, exception_handlers=handlers), port)
 
     @property
@@ -144,6 +144,10 @@ class ModelApiServer:
                 raise error
         await self.log.add(Call(request.url.path, refusal=refusal))
         return refusal.response()
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    return Response()  # nobody is there to read it
 
 
 async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:

@@ -1,0 +1,107 @@
+"""Several processes on one Redis: they share the conversations and stand in for each other."""
+
+import asyncio
+from pathlib import Path
+from time import monotonic
+
+from bot.playground.model_api import Reply
+from tests.acceptance.rig import BotProcess, Rig, open_rig
+
+LEASE_S = 2
+TAKEN_OVER_S = 1.5 * LEASE_S + LEASE_S / 3
+"""A dead worker's bell is silent for one and a half leases, and looked for every third of one."""
+
+POLL_TAKEN_OVER_S = LEASE_S + 5
+"""A dead poller's lease expires, and who waits for it asks every five seconds."""
+
+MARGIN_S = 1
+
+
+async def test_a_slow_conversation_holds_up_one_process_and_nobody_elses(webhook_rig: Rig) -> None:
+    rig, thought = webhook_rig, asyncio.Event()
+    rig.script.on("slowly", Reply("There.", gate=thought))
+    busy = await rig.start(max_concurrent_turns=1)
+    free = rig.another_bot()
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    said = await anna.say(annas, "Think slowly")
+    await rig.wait_until_asked("slowly")
+    await free.start()
+    assert (await rig.ask(ben, bens, "Quick?")).text == "All right."
+    await free.wait_for_log("turn closed")
+    thought.set()
+    assert (await annas.wait_for_reply(after=said)).text == "There."
+    await busy.wait_for_log("turn closed")
+    assert (_closed(busy), _closed(free)) == ([1], [1])
+
+
+async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
+    webhook_rig: Rig,
+) -> None:
+    rig, thought = webhook_rig, asyncio.Event()
+    rig.script.on("one", Reply("First.", gate=thought))
+    rig.script.on("two", "Second.")
+    stopped = await rig.start()
+    heir = rig.another_bot()
+    anna, chat = rig.anna()
+    await anna.say(chat, "one")
+    await rig.wait_until_asked("one")
+    await anna.say(chat, "two")
+    await stopped.wait_until(lambda: _events(stopped, "update") == 2)
+    await heir.start()
+    stopping = asyncio.create_task(stopped.stop())
+    await stopped.wait_for_log("stopping")
+    thought.set()
+    began = monotonic()
+    await rig.telegram.wait_for(lambda: len(chat.replies) == 2)
+    assert monotonic() - began < LEASE_S
+    assert await stopping == 0
+    assert [reply.text for reply in chat.replies] == ["First.", "Second."]
+    await heir.wait_for_log("turn closed")
+    assert (_closed(stopped), _closed(heir), len(rig.requests)) == ([1], [1], 2)
+
+
+async def test_a_killed_process_is_stood_in_for_when_its_lease_is_over(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    rig.script.on("one", Reply("Never heard.", gate=asyncio.Event()), "First.")
+    killed = await rig.start()
+    heir = rig.another_bot()
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "one")
+    await rig.wait_until_asked("one")
+    await heir.start()
+    await killed.kill()
+    await chat.wait_for_reply(after=said, timeout_s=TAKEN_OVER_S + MARGIN_S)
+    await heir.wait_for_log("turn closed")
+    assert [reply.text for reply in chat.replies] == ["First."]
+    assert _closed(heir) == [2]
+
+
+async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
+    valkey: str, tmp_path: Path
+) -> None:
+    async with open_rig(valkey, tmp_path, "polling") as rig:
+        killed = await rig.start()
+        anna, chat = rig.anna()
+        await rig.ask(anna, chat, "Hello?")
+        heir = rig.another_bot()
+        await heir.start()
+        for text in ("Still there?", "And now?"):
+            await rig.ask(anna, chat, text)
+        assert (_events(killed, "update"), _events(heir, "update")) == (3, 0)
+        await killed.kill()
+        said = await anna.say(chat, "Anybody?")
+        await chat.wait_for_reply(after=said, timeout_s=POLL_TAKEN_OVER_S + MARGIN_S)
+        polls = rig.telegram.calls_to("getUpdates")
+        conflicts = [poll for poll in polls if poll.answer and poll.answer.status == 409]
+        # Only the poll that was under way when its process died is ended by another.
+        assert len(conflicts) <= 1
+        assert _events(heir, "telegram trouble") == 0
+
+
+def _events(bot: BotProcess, event: str) -> int:
+    return sum(line["event"] == event for line in bot.log)
+
+
+def _closed(bot: BotProcess) -> list[int]:
+    """Return of each turn that a process closed at which attempt that was."""
+    return [line["attempts"] for line in bot.log if line["event"] == "turn closed"]
