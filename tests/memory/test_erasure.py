@@ -173,6 +173,19 @@ async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memo
     assert await put(memory, 15) == Outcome.DROPPED
 
 
+async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_are_not(
+    memory: Memory,
+) -> None:
+    await put(memory, 1, GROUP)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    outcomes = [
+        await put(memory, update_id, GROUP, sender=sender)
+        for update_id, sender in ((8, ANN), (9, BOB), (11, ANN))
+    ]
+    assert outcomes == [Outcome.DROPPED, Outcome.TAKEN, Outcome.TAKEN]
+
+
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))

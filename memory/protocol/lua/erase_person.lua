@@ -22,4 +22,5 @@ end
 redis.call('DEL', LEASE)
 if own_turn then redis.call('DEL', TURN) else redis.call('HDEL', TURN, 'outbox', 'sending', 'sent') end
 redis.call('HINCRBY', META, 'erasure', 1)
+redis.call('HSET', META, 'cut:' .. ARGV[2], ARGV[3] .. '|' .. whole(now_ms()))
 return keep_receipt(ARGV[1], {erased, vectors, waiting, redis.call('ZCARD', MAILBOX)})

@@ -5,10 +5,14 @@ local now = now_ms()
 redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - ARGV[5]))
 local held = redis.call('EXISTS', LEASE)
 if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end
-local cut = redis.call('HMGET', META, 'cut_update', 'cut_at')
-if cut[1] and tonumber(ARGV[1]) <= tonumber(cut[1]) and now - cut[2] < tonumber(ARGV[5]) then
-  return {'dropped', held}
+-- What was sent before an erasure was confirmed, of all or of this person, is not taken in after it.
+local function cut_off(update, at)
+  return update and tonumber(ARGV[1]) <= tonumber(update) and now - at < tonumber(ARGV[5])
 end
+local _, sender = read_entry(ARGV[2])
+local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender)
+local persons_update, persons_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
+if cut_off(cut[1], cut[2]) or cut_off(persons_update, persons_at) then return {'dropped', held} end
 if redis.call('ZCARD', SEEN) >= tonumber(ARGV[4]) then return {'full', held} end
 redis.call('ZADD', SEEN, whole(now), ARGV[1])
 redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])
