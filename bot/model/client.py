@@ -14,6 +14,11 @@ def open_client(base_url: str, key: str | None, timeout_s: float) -> AsyncOpenAI
     return AsyncOpenAI(
         api_key=(key or "").strip() or _NO_KEY,
         base_url=base_url,
-        timeout=httpx2.Timeout(timeout_s, connect=_CONNECT_S),
+        timeout=patience(timeout_s),
         max_retries=_RETRIES,
     )
+
+
+def patience(silence_s: float) -> httpx2.Timeout:
+    """Return time limits that wait for so long while nothing comes, but not for a connection."""
+    return httpx2.Timeout(silence_s, connect=_CONNECT_S)

@@ -7,6 +7,7 @@ from openai import AsyncOpenAI
 
 from bot.model.chat import OpenAIChatModel
 from bot.model.client import open_client
+from bot.model.structured import StructuredModel
 from bot.playground.model_api import ModelApiServer, Scripted
 
 
@@ -30,3 +31,8 @@ async def client(server: ModelApiServer) -> AsyncIterator[AsyncOpenAI]:
 @pytest.fixture
 def model(client: AsyncOpenAI) -> OpenAIChatModel:
     return OpenAIChatModel(client, "gpt-test", timeout_s=10)
+
+
+@pytest.fixture
+def internal(client: AsyncOpenAI) -> StructuredModel:
+    return StructuredModel(client, "gpt-test", timeout_s=10)

@@ -18,7 +18,7 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.values import ModelReply, PromptMessage, ToolDefinition
+from bot.model.values import ModelReply, PromptMessage
 from bot.playground.model_api import (
     ApiError,
     ApiRequest,
@@ -33,6 +33,7 @@ from bot.playground.model_api import (
     tool_call,
 )
 from memory.steps import ToolCall
+from memory.tool import ToolDefinition
 
 TEXT = "One two three four five six seven eight."
 HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))

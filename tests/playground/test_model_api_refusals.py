@@ -411,3 +411,39 @@ def test_a_strict_schema_requires_every_property_and_no_other() -> None:
     assert schema_complaint(schema, strict=True) == ""
     schema["required"] = []
     assert "'required'" in schema_complaint(schema, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("inner", "complaint"),
+    [
+        ({"type": "string", "default": "x"}, "'default' is not permitted."),
+        ({"oneOf": [{"type": "string"}]}, "'oneOf' is not permitted."),
+        ({"enum": ["x"]}, "schema must have a 'type' key."),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, ""),
+        ({"type": ["string", "null"], "description": "A name", "enum": ["x", None]}, ""),
+    ],
+)
+def test_a_strict_schema_holds_no_other_keywords(inner: Json, complaint: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": inner},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    expected = f"In context=('properties', 'a'), {complaint}" if complaint else ""
+    assert schema_complaint(schema, strict=True) == expected
+
+
+@pytest.mark.parametrize("known", ["json_object", "json_schema"])
+async def test_a_dialect_may_lack_a_format(known: str) -> None:
+    dialect = Dialect(response_formats=frozenset({known}))
+    message = {"role": "user", "content": "Answer in JSON."}
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    named = {"name": "answer", "strict": True, "schema": closed}
+    formats: dict[str, Json] = {
+        "json_object": {"type": "json_object"},
+        "json_schema": {"type": "json_schema", "json_schema": named},
+    }
+    await accepted([message], dialect, response_format=formats.pop(known))
+    body = {"model": "m", "messages": [message], "response_format": formats.popitem()[1]}
+    assert_says(await refused(body, dialect), Refusal("This response_format type is unavailable"))

@@ -44,10 +44,14 @@ def completion_tokens(reply: Reply, count: Callable[[str], int]) -> int:
 
 def completion(chat: ChatRequest, reply: Reply, usage: Usage) -> Json:
     """Return the body of an answer that is not streamed."""
-    message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    message: Json = {
+        "role": "assistant",
+        "content": reply.text or None,
+        "refusal": reply.refusal or None,
+    }
     if reply.tool_calls:
         message["tool_calls"] = [_call(call, call.arguments) for call in reply.tool_calls]
-    elif not reply.text:
+    elif not reply.text and not reply.refusal:
         message["content"] = ""
     choice = {
         "index": 0,

@@ -9,11 +9,12 @@ from typing import Annotated, Literal, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
 from bot.playground.model_api.errors import ApiError, bad_request
 from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest
 from bot.playground.model_api.schemas import schema_complaint
 from memory.steps import ToolCall
+from memory.tool import ToolDefinition
 
 # Parameters that we let pass unread
 _PASSED = frozenset(

@@ -15,7 +15,7 @@ from memory.steps import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model.
+    """One answer of the model; a `refusal` stands where the text would be.
 
     An empty `finish_reason` means the usual one: `tool_calls` with calls, else `stop`. The answer
     begins `delay_s` after the request and not before `gate` is set; a streamed one lets
@@ -27,6 +27,7 @@ class Reply:
     finish_reason: str = ""
     delay_s: float = 0
     chunk_delay_s: float = 0
+    refusal: str = ""
     gate: asyncio.Event | None = None
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
+from memory.tool import ToolDefinition
 
 _MEMORY = re.compile(r"\s*<memory>(.*?)</memory>\s*", re.DOTALL)
 

@@ -28,15 +28,17 @@ def quarter_of_bytes(text: str) -> int:
 class Dialect:
     """What this server insists on and what it can do; 0 and empty mean that it does not care.
 
-    `models` are the names it serves, `unsupported` the parameters it refuses, `context_tokens` its
-    bound for a prompt and `embedding_tokens` for a single text, counted by `count_tokens`. With
-    `strict_templates` roles must alternate after one leading system message. `reads_arguments`:
-    the calls in a prompt must be valid JSON, as vLLM's templates want it.
+    `models` are the names it serves, `unsupported` the parameters it refuses, `response_formats`
+    what it can answer in beside text, `context_tokens` its bound for a prompt and
+    `embedding_tokens` for a single text, counted by `count_tokens`. With `strict_templates` roles
+    must alternate after one leading system message. `reads_arguments`: the calls in a prompt must
+    be valid JSON, as vLLM's templates want it.
     """
 
     api_key: str = ""
     models: frozenset[str] = frozenset()
     unsupported: frozenset[str] = frozenset()
+    response_formats: frozenset[str] = frozenset({"json_object", "json_schema"})
     strict_templates: bool = True
     reads_arguments: bool = False
     context_tokens: int = 0
@@ -74,6 +76,7 @@ def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
 
 def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
     _check_parameters(chat)
+    _check_format(chat, dialect)
     _check_tool_results(chat.messages)
     if dialect.strict_templates:
         _check_template(chat.messages)
@@ -104,6 +107,12 @@ def _check_parameters(chat: ChatRequest) -> None:
     if not chat.stream and chat.raw.get("stream_options") is not None:
         message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise bad_request(message, "stream_options")
+
+
+def _check_format(chat: ChatRequest, dialect: Dialect) -> None:
+    if chat.response_format not in {"text", *dialect.response_formats}:
+        # The words of DeepSeek, which knows JSON mode only
+        raise bad_request("This response_format type is unavailable now")
     if chat.response_format == "json_object" and not any(
         "json" in message.content.lower() for message in chat.messages
     ):

@@ -1,8 +1,30 @@
 """What api.openai.com demands of a JSON schema, for tools and for structured output."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+
+_NOT_STRICT = frozenset(
+    {
+        "allOf",
+        "contains",
+        "default",
+        "dependentRequired",
+        "dependentSchemas",
+        "else",
+        "if",
+        "not",
+        "oneOf",
+        "patternProperties",
+        "prefixItems",
+        "propertyNames",
+        "then",
+        "unevaluatedProperties",
+        "uniqueItems",
+    }
+)
+"""Keywords that strict mode does not know."""
 
 Path = tuple[str, ...]
 
@@ -32,8 +54,8 @@ def _complaints(schema: object, path: Path, *, strict: bool) -> Iterator[str]:
     if not isinstance(properties, Mapping):
         yield f"{where}'properties' must be an object."
         return
-    if strict and "object" in kinds:
-        yield from _strict_complaints(schema, properties, where)
+    if strict:
+        yield from _strict_complaints(schema, where)
     for name, inner in properties.items():
         yield from _complaints(inner, (*path, "properties", name), strict=strict)
     if "items" in schema:
@@ -44,13 +66,20 @@ def _complaints(schema: object, path: Path, *, strict: bool) -> Iterator[str]:
         yield from _complaints(inner, ("$defs", name), strict=strict)
 
 
-def _strict_complaints(
-    schema: Mapping[str, object], properties: Mapping[str, object], where: str
-) -> Iterator[str]:
+def _strict_complaints(schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    for name in sorted(_NOT_STRICT & schema.keys()):
+        yield f"{where}'{name}' is not permitted."
+    if schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
+        yield f"{where}schema must have a 'type' key."
+    if "object" in (schema.get("type") or ""):
+        yield from _open_complaints(schema, where)
+
+
+def _open_complaints(schema: Mapping[str, Any], where: str) -> Iterator[str]:
     if schema.get("additionalProperties") is not False:
         yield f"{where}'additionalProperties' is required to be supplied and to be false."
     required = schema.get("required")
-    if not isinstance(required, list) or set(required) != set(properties):
+    if not isinstance(required, list) or set(required) != schema.get("properties", {}).keys():
         yield (
             f"{where}'required' is required to be supplied and to be an array including every key "
             "in properties."
