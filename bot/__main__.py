@@ -3,11 +3,14 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
+from typing import TypeAlias
 
 import structlog
 from pydantic import SecretStr
 
 from bot.app import App, redis_address, until_told
+from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
 from bot.telegram.errors import BadToken
 from bot.turn.system_prompt import UnusableSystemPrompt
@@ -18,44 +21,81 @@ from memory.redis_client import StoreError
 
 log = structlog.get_logger(__name__)
 
-_REASONS = (BadToken, EmbeddedError, PortUnavailable, StoreError, UnusableSystemPrompt)
+Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
+_REASONS = (
+    BadToken,
+    EmbeddedError,
+    PortUnavailable,
+    StoreError,
+    UnusableBehavior,
+    UnusableSystemPrompt,
+)
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m bot", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=["demo"], help="open the playground")
-    wants_demo = parser.parse_args().command == "demo"
+    """Run a command to its end; return the exit status."""
+    options = _parser().parse_args()
     try:
         settings = load_settings()
     except SettingsError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     configure_logs(settings.log_level, settings.log_format, _secrets(settings))
-    token = settings.telegram_bot_token
-    if token is None and settings.platform:
-        log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
-        return 1
+    command: Command = options.command
     try:
-        if token is None or wants_demo:
-            # A bot in service needs nothing of it, and would load it for a quarter of a second.
-            from bot.playground.play import play  # noqa: PLC0415
-
-            play(settings)
-        else:
-            serve(settings, token.get_secret_value())
+        return command(settings, options)
     except _REASONS as error:
         log.critical("cannot start", reason=type(error).__name__, detail=str(error))
         return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser; each command names the function that runs it."""
+    parser = argparse.ArgumentParser(prog="python -m bot", description=__doc__)
+    parser.set_defaults(command=_everything)
+    commands = parser.add_subparsers(title="commands", metavar="command")
+    demo = commands.add_parser("demo", help="open the playground")
+    demo.set_defaults(command=_demo)
+    check = commands.add_parser("check", help="test settings and every outside service")
+    check.set_defaults(command=_check)
+    check.add_argument(
+        "--release", action="store_true", help="only what would make a start impossible"
+    )
+    return parser
+
+
+def _everything(settings: Settings, options: argparse.Namespace) -> int:
+    token = settings.telegram_bot_token
+    if token is not None:
+        return _serve(settings, token.get_secret_value())
+    if settings.platform:
+        log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
+        return 1
+    return _demo(settings, options)
+
+
+def _demo(settings: Settings, _: argparse.Namespace) -> int:
+    # A bot in service needs nothing of it, and would load it for a quarter of a second.
+    from bot.playground.play import play  # noqa: PLC0415
+
+    play(settings)
     return 0
 
 
-def serve(settings: Settings, token: str) -> None:
-    """Run the bot until it is told to stop."""
+def _check(settings: Settings, options: argparse.Namespace) -> int:
+    from bot.check.command import run_check  # noqa: PLC0415 - as above
+
+    # The table says what is to be said; what goes on beneath would only stand between its lines.
+    configure_logs("error", settings.log_format, _secrets(settings))
+    return run_check(settings, for_release=options.release)
+
+
+def _serve(settings: Settings, token: str) -> int:
     with redis_address(settings) as redis:
         is_embedded = settings.redis_url is None
         app = App(settings, token, redis, is_embedded=is_embedded, port=settings.port)
         asyncio.run(until_told(app.run))
+    return 0
 
 
 def _secrets(settings: Settings) -> list[str]:

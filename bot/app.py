@@ -7,10 +7,12 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 import structlog
 
-from bot.assistant import Assistant, open_assistant
+from bot.assistant import Assistant, open_models
+from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.admin import AdminCommands
 from bot.commands.buttons import Buttons
 from bot.commands.everyone import EveryonesCommands, Facts
@@ -28,9 +30,11 @@ from bot.telegram.setup import SetupPlan, Webhook, connect, set_up
 from bot.telegram.updates import UpdateReader
 from bot.telegram.values import BotIdentity
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
-from bot.turn.answer import AnswerOptions, TurnAnswerer
+from bot.turn.answer import AnswerOptions, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
+from bot.turn.hooks import TurnHooks
 from bot.turn.runner import TurnRunner
+from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
 from bot.upkeep import Learner, Upkeep
 from bot.web import WebServer, health_routes
@@ -50,17 +54,37 @@ _LEARNING_GRACE_S = 2
 _SECONDS_A_DAY = 86_400
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What serving is made of, once we know who we are."""
+
+    memory: Memory
+    tokens: TokenCounter
+    telegram: TelegramClient
+    assistant: Assistant
+    hooks: TurnHooks
+    me: BotIdentity
+
+
 class App:
     """One bot in one process: settings in, a running bot out."""
 
     def __init__(
-        self, settings: Settings, token: str, redis: str, *, is_embedded: bool, port: int
+        self,
+        settings: Settings,
+        token: str,
+        redis: str,
+        *,
+        is_embedded: bool,
+        port: int,
+        observer: Observer | None = None,
     ) -> None:
         self._settings = settings
         self._token = token
         self._redis = redis
         self._is_embedded = is_embedded
         self._port = port
+        self._observer = observer
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
         self._intake: Intake | None = None
@@ -69,20 +93,25 @@ class App:
         """Serve until `stopping` is set, then finish or hand over what runs.
 
         Raise what makes a start impossible: `StoreError`, `BadToken`, `PortUnavailable`,
-        `UnusableSystemPrompt`.
+        `UnusableSystemPrompt`, `UnusableBehavior`.
         """
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(_store(self._redis, self._settings))
             tokens = await TokenCounter.load()
-            assistant = await stack.enter_async_context(open_assistant(self._settings, tokens))
-            memory = Memory(store, self._bot_id, tokens, assistant.embedder, self._memory_options())
+            models = await stack.enter_async_context(open_models(self._settings))
+            memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
+            behaviors = behaviors_of(self._settings, memory, models.internal)
+            memory.teach(teaching_of(behaviors, models.internal))
+            assistant = Assistant(self._settings, tokens, models.chat, behaviors)
             telegram = TelegramClient(self._token, self._settings.telegram_api_url)
             stack.push_async_callback(telegram.close)
             await stack.enter_async_context(self._web(store))
             started = asyncio.create_task(connect(telegram, self._health))
             if not await _first(started, stopping):
                 return
-            async with self._serving(memory, tokens, telegram, assistant, started.result()):
+            hooks = TurnHooks(behaviors, memory.notebooks)
+            parts = _Parts(memory, tokens, telegram, assistant, hooks, started.result())
+            async with self._serving(parts):
                 await stopping.wait()
                 log.info("stopping")
 
@@ -93,15 +122,9 @@ class App:
         await self._intake.accept(raw)
 
     @asynccontextmanager
-    async def _serving(
-        self,
-        memory: Memory,
-        tokens: TokenCounter,
-        telegram: TelegramClient,
-        assistant: Assistant,
-        me: BotIdentity,
-    ) -> AsyncIterator[None]:
+    async def _serving(self, parts: "_Parts") -> AsyncIterator[None]:
         settings, sentences = self._settings, Sentences(self._catalogue)
+        memory, telegram, me = parts.memory, parts.telegram, parts.me
         facts = Facts(
             me, settings.admin_user_ids, settings.memory_ttl_days, settings.window_messages
         )
@@ -112,9 +135,10 @@ class App:
         reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
         learner = Learner(memory)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
-        answerer = TurnAnswerer(assistant.run, commands, sentences, telegram, options)
+        run_agent = self._run_agent(parts.assistant)
+        answerer = TurnAnswerer(run_agent, commands, sentences, telegram, parts.hooks, options)
         deliverer = Deliverer(telegram, timeout_s=min(10.0, settings.lease_s / 2))
-        runner = TurnRunner(memory, tokens, answerer, deliverer, learner.learn)
+        runner = TurnRunner(memory, parts.tokens, answerer, deliverer, parts.hooks, learner.learn)
         worker = TurnWorker(
             memory, runner, most=settings.max_concurrent_turns, lease_s=settings.lease_s
         )
@@ -128,6 +152,8 @@ class App:
             lease = PollingLease(memory, settings.lease_s)
             poller = Poller(telegram, self.accept, lease, self._health)
             intake_tasks.append(asyncio.create_task(poller.run()))
+        if self._observer is not None:
+            self._observer.serving(memory)
         log.info("serving", bot=me.username, polling=settings.webhook_url is None)
         try:
             yield
@@ -157,6 +183,11 @@ class App:
     @property
     def _bot_id(self) -> int:
         return int(self._token.partition(":")[0])
+
+    def _run_agent(self, assistant: Assistant) -> RunAgent:
+        if self._observer is None:
+            return assistant.run
+        return watched(assistant.run, assistant.prompt, self._observer)
 
     def _plan(self) -> SetupPlan:
         settings = self._settings

@@ -13,10 +13,13 @@ from bot.agent.tools.search_memory import search_memory_tool
 from bot.model.chat import OpenAIChatModel
 from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.values import PromptMessage
-from bot.turn.prompt import PromptAssembler, PromptBudget, PromptParts
+from bot.model.internal import InternalCalls
+from bot.model.structured import StructuredModel
+from bot.model.values import ChatModel, PromptMessage
+from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.turn.system_prompt import load_system_prompt
 from config.settings import Settings
+from memory.behaviors.manager import AIContextBehaviorManager
 from memory.context import AgentContext
 from memory.steps import FinishAction
 from memory.tokens import TokenCounter
@@ -28,21 +31,17 @@ _OUTPUT_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Assistant:
-    """What answers (`agent`, `toolbox`), and what finds (`embedder`)."""
+class Models:
+    """The models of a bot: `chat` answers, `internal` is never seen, `embedder` finds."""
 
-    agent: FunctionsBasedAgent
-    toolbox: Toolbox
+    chat: OpenAIChatModel
+    internal: InternalCalls
     embedder: OpenAIEmbedder | None
-
-    async def run(self, context: AgentContext) -> FinishAction:
-        """Answer what the context holds; raise `ModelError`."""
-        return await run_agent(self.agent, self.toolbox, context)
 
 
 @asynccontextmanager
-async def open_assistant(settings: Settings, tokens: TokenCounter) -> AsyncIterator[Assistant]:
-    """Give an assistant, connected while the block lasts; raise `UnusableSystemPrompt`."""
+async def open_models(settings: Settings) -> AsyncIterator[Models]:
+    """Give the models, connected while the block lasts."""
     key = settings.openai_api_key
     client = open_client(
         settings.openai_base_url,
@@ -57,27 +56,7 @@ async def open_assistant(settings: Settings, tokens: TokenCounter) -> AsyncItera
         _EMBEDDING_TIMEOUT_S,
     )
     async with client, embedding_client:
-        limits = ToolLimits(
-            settings.max_calls_per_tool,
-            settings.tool_timeout_s,
-            settings.prompt_tokens // _OUTPUT_SHARE,
-        )
-        zone = settings.timezone
-        tools = (current_time_tool(zone), CALCULATE, search_memory_tool(zone))
-        toolbox = Toolbox(tools, limits, tokens)
-        assembler = PromptAssembler(
-            tokens,
-            load_system_prompt(settings.system_prompt_file),
-            toolbox.definitions,
-            PromptBudget(settings.prompt_tokens, settings.reply_tokens),
-            zone,
-        )
-        model = OpenAIChatModel(client, settings.openai_model, settings.model_timeout_s)
-
-        def assemble(context: AgentContext) -> tuple[PromptMessage, ...]:
-            return assembler.assemble(_parts(context)).messages
-
-        agent = FunctionsBasedAgent(model, assemble, toolbox.definitions, settings.max_steps)
+        timeout_s = settings.model_timeout_s
         embedder = None
         if settings.openai_embedding_model is not None:
             embedder = OpenAIEmbedder(
@@ -86,7 +65,55 @@ async def open_assistant(settings: Settings, tokens: TokenCounter) -> AsyncItera
                 settings.openai_embedding_dimensions,
                 _EMBEDDING_TIMEOUT_S,
             )
-        yield Assistant(agent, toolbox, embedder)
+        yield Models(
+            OpenAIChatModel(client, settings.openai_model, timeout_s),
+            InternalCalls(StructuredModel(client, settings.openai_memory_model, timeout_s)),
+            embedder,
+        )
+
+
+class Assistant:
+    """What answers: model, prompt, tools and behaviors in one loop.
+
+    Raise `UnusableSystemPrompt`; `ToolNameClash` when a behavior's function has a tool's name.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        tokens: TokenCounter,
+        model: ChatModel,
+        behaviors: AIContextBehaviorManager,
+    ) -> None:
+        zone = settings.timezone
+        limits = ToolLimits(
+            settings.max_calls_per_tool,
+            settings.tool_timeout_s,
+            settings.prompt_tokens // _OUTPUT_SHARE,
+        )
+        own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone))
+        self._toolbox = Toolbox((*own, *behaviors.functions), limits, tokens)
+        system = (load_system_prompt(settings.system_prompt_file), behaviors.instructions)
+        self._assembler = PromptAssembler(
+            tokens,
+            "\n\n".join(filter(None, system)),
+            self._toolbox.definitions,
+            PromptBudget(settings.prompt_tokens, settings.reply_tokens),
+            zone,
+        )
+        definitions = self._toolbox.definitions
+        self._agent = FunctionsBasedAgent(model, self._messages, definitions, settings.max_steps)
+
+    async def run(self, context: AgentContext) -> FinishAction:
+        """Answer what the context holds; raise `ModelError`."""
+        return await run_agent(self._agent, self._toolbox, context)
+
+    def prompt(self, context: AgentContext) -> Prompt:
+        """Return what the model is sent for the context as it stands."""
+        return self._assembler.assemble(_parts(context))
+
+    def _messages(self, context: AgentContext) -> tuple[PromptMessage, ...]:
+        return self.prompt(context).messages
 
 
 def _parts(context: AgentContext) -> PromptParts:
@@ -95,6 +122,7 @@ def _parts(context: AgentContext) -> PromptParts:
         now=context.now,
         window=context.window,
         recalled=context.recalled,
+        told=context.told,
         steps=tuple(context.completed_steps),
         named=context.is_group,
     )

@@ -5,11 +5,13 @@ Every task has one owner here, and stopping waits for it.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 
 import structlog
 
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
+from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
 from memory.protocol.jobs import Finished, JobBusy
 from memory.redis_client import StoreError
@@ -54,11 +56,11 @@ class Learner:
             while True:
                 self._again.discard(conversation)
                 async with self._places:
-                    learned = await self._memory.learn(conversation)
-                log.info("learned", conversation=conversation.tag, messages=learned)
+                    progress = await self._memory.learn(conversation)
+                log.info("learned", conversation=conversation.tag, **asdict(progress))
                 if conversation not in self._again:
                     break
-        except (EmbeddingsUnavailable, StoreError) as error:
+        except (EmbeddingsUnavailable, InternalModelUnavailable, StoreError) as error:
             log.warning(
                 "learning postponed", conversation=conversation.tag, reason=type(error).__name__
             )

@@ -41,6 +41,11 @@ def _derived_webhook_secret(chosen: dict[str, Any]) -> SecretStr | None:
     return SecretStr(hmac.new(key, b"webhook secret", hashlib.sha256).hexdigest())
 
 
+def _memory_model(chosen: dict[str, Any]) -> str:
+    model: str = chosen["openai_model"]
+    return model
+
+
 def _embedding_base_url(chosen: dict[str, Any]) -> str:
     base_url: str = chosen["openai_base_url"]
     return base_url
@@ -98,6 +103,10 @@ class Settings(BaseSettings):
         default="https://api.openai.com/v1", description="Any server with OpenAI's chat completions"
     )
     openai_model: values.Text = Field(default="gpt-4.1-mini", description="Model that answers")
+    openai_memory_model: values.Text = Field(
+        default_factory=_memory_model,
+        description="Model of internal calls (learning, narrative); not set: `OPENAI_MODEL`",
+    )
     openai_embedding_model: values.EmbeddingModel = Field(
         default="text-embedding-3-small", description="Model of the vectors for recall; `off`: none"
     )
@@ -152,6 +161,35 @@ class Settings(BaseSettings):
     )
     timezone: values.Zone = Field(
         default=ZoneInfo("UTC"), description="Zone of the dates and times in prompts"
+    )
+
+    # What is learned
+    learn_every_turns: int = Field(
+        default=4, ge=1, le=100, description="Exchanges after which something is learned of them"
+    )
+    learn_after_s: float = Field(
+        default=30, ge=1, le=86_400, description="Quiet after which it is learned sooner"
+    )
+    recall_narrative: Annotated[Literal["off", "auto", "always"], values.AnyCase] = Field(
+        default="auto", description="Whether recalled sittings are woven into one dated narrative"
+    )
+    behaviors: values.ImportPaths = Field(
+        default=(), description="Your own memory behaviors, as `package.module:Class`"
+    )
+    knowledge_base_model: values.ImportPath | None = Field(
+        default=None, description="A pydantic model that the running state keeps beside its own"
+    )
+
+    # Documents
+    documents: Annotated[Literal["auto", "tool", "off"], values.AnyCase] = Field(
+        default="auto",
+        description="Documents: searched before each call, only by a tool, or neither taken nor read",
+    )
+    document_max_mb: float = Field(
+        default=5, ge=0.1, le=20, description="Size of a file, at most; Telegram gives no more"
+    )
+    document_namespaces: values.Namespaces = Field(
+        default=(), description="The operator's documents (`ingest`) that this bot may read"
     )
 
     # Limits of a turn

@@ -117,6 +117,23 @@ UserIds: TypeAlias = Annotated[
     _on_text(lambda ids: ids.replace(",", " ").split()),
     Allowed("user ids, separated by commas or spaces"),
 ]
+ImportPath: TypeAlias = Annotated[
+    str,
+    _matching(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
+    Allowed("a class: `package.module:Class`"),
+]
+ImportPaths: TypeAlias = Annotated[
+    tuple[ImportPath, ...],
+    NoDecode,
+    _on_text(lambda paths: paths.replace(",", " ").split()),
+    Allowed("classes as `package.module:Class`, separated by commas or spaces"),
+]
+Namespaces: TypeAlias = Annotated[
+    tuple[Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")], ...],
+    NoDecode,
+    _on_text(lambda names: names.replace(",", " ").split()),
+    Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),
+]
 Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
 ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of a file")]
 Folder: TypeAlias = Annotated[

@@ -17,6 +17,8 @@ from memory.messages import Message
 from memory.protocol.turns import Known, Lease, Loaded
 
 _MESSAGE_OVERHEAD_BYTES = 400
+_FRESH = 10
+"""Messages that may wait for their vectors after a few quick replies."""
 
 
 @dataclass(slots=True)
@@ -44,6 +46,12 @@ class Warm:
     def is_whole(self) -> bool:
         """Whether nothing of the stored log and vectors is missing here."""
         return len(self.messages) == self.log_length and self._vectors == self.vectors_length
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether all but the freshest messages, or a tenth, have vectors to be compared with."""
+        missing = len(self.messages) - self._vectors
+        return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
     def known(self) -> Known:

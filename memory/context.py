@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from memory.history import ChatHistory, HistoryParts
 from memory.keys import Conversation
 from memory.messages import NOTHING_SAID, Message
+from memory.notebook.writes import ToolWrite
+from memory.occasion import Occasion
 from memory.recollection import Recollection
 from memory.steps import CompletedStep
 
@@ -18,7 +20,8 @@ class AgentContext:
     """One run: the conversation's history, what was just said, what was recalled, the steps so far.
 
     `now` is in Unix seconds. `words` is the person's current message, not yet in the history.
-    `window` and `recalled` are what the prompt is made of besides.
+    `window`, `recalled` and `told` (what behaviors have to say) are what the prompt is made of
+    besides. `writes` is what tools want written once the reply is sent.
     """
 
     conversation: Conversation
@@ -28,7 +31,10 @@ class AgentContext:
     is_group: bool = False
     window: tuple[Message, ...] = ()
     recalled: tuple[Recollection, ...] = ()
+    told: str = ""
+    occasion: Occasion | None = None
     completed_steps: list[CompletedStep] = field(default_factory=list)
+    writes: list[ToolWrite] = field(default_factory=list)
 
     @classmethod
     async def get_or_create(

@@ -1,8 +1,10 @@
-"""The border to whoever turns texts into vectors.
+"""The border to whoever turns texts into vectors, and what questions of one moment share of it.
 
 The SDK behind it lives in `bot`; here are only shapes.
 """
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
+
+_KEPT = 64
 
 
 class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when, not that it is an error
@@ -27,3 +31,33 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` float32 unit rows; raise `EmbeddingsUnavailable`."""
         ...
+
+
+class QuestionVectors:
+    """Embeds questions, each once, however many searches of a turn ask for it side by side."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self.embedder = embedder
+        self._asked: OrderedDict[tuple[str, str], asyncio.Task[Vectors]] = OrderedDict()
+
+    async def of(self, text: str) -> Vectors | None:
+        """Return `(dimensions,)` float32, or nothing where there is none to be had."""
+        if self.embedder is None:
+            return None
+        key = (self.embedder.stamp, text)
+        task = self._asked.get(key)
+        if task is None:
+            task = asyncio.create_task(self._embed(self.embedder, text))
+            self._asked[key] = task
+            while len(self._asked) > _KEPT:
+                self._asked.popitem(last=False)
+        try:
+            return await asyncio.shield(task)
+        except EmbeddingsUnavailable:
+            self._asked.pop(key, None)
+            return None
+
+    @staticmethod
+    async def _embed(embedder: Embedder, text: str) -> Vectors:
+        row: Vectors = (await embedder.embed([text]))[0]
+        return row

@@ -5,6 +5,7 @@ degrades to nothing found when no vectors are to be had.
 """
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
@@ -12,16 +13,17 @@ from time import time
 from typing import ParamSpec, TypeVar
 
 from memory.cache import ConversationCache, Warm
-from memory.embeddings import Embedder, EmbeddingsUnavailable, Vectors
+from memory.embeddings import Embedder, QuestionVectors, Vectors
 from memory.index.hybrid import Hit
 from memory.indexed import RECIPE
-from memory.keys import Conversation, Keys
+from memory.keys import Conversation
 from memory.log import arguments_of, message_of, seq_of
 from memory.messages import Message, Role
-from memory.protocol.scripts import Scripts
+from memory.notebook.notebooks import Notebooks
+from memory.protocol.store import Store
 from memory.protocol.turns import LeaseLost, OpenTurn
 from memory.recollection import EVERYTHING, Among, Flags, Recollection
-from memory.redis_client import Command, RedisClient, Reply
+from memory.redis_client import Command, Reply
 from memory.selectors import MessageSelector
 from memory.tokens import TokenCounter
 
@@ -40,22 +42,26 @@ T = TypeVar("T")
 class HistoryParts:
     """What every history of a process shares."""
 
-    client: RedisClient
-    keys: Keys
-    scripts: Scripts
+    store: Store
     cache: ConversationCache
+    notebooks: Notebooks
     tokens: TokenCounter
-    embedder: Embedder | None
-    erased: asyncio.Event
-    ttl_s: int
+    questions: QuestionVectors
     tail: int
 
 
 class ChatHistory:
     """The messages of one conversation, oldest first."""
 
-    def __init__(self, parts: HistoryParts, conversation: Conversation, warm: Warm) -> None:
+    def __init__(
+        self,
+        parts: HistoryParts,
+        conversation: Conversation,
+        warm: Warm,
+        hidden: Collection[int] = (),
+    ) -> None:
         self._parts = parts
+        self._hidden = hidden
         self.conversation = conversation
         self._warm = warm
 
@@ -63,7 +69,8 @@ class ChatHistory:
     async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
         """Return the history that an open turn loaded; one more read when a long one is cold."""
         warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
-        history = cls(parts, turn.lease.conversation, warm)
+        notebook = await parts.notebooks.of_turn(turn.lease, turn.loaded.notes)
+        history = cls(parts, turn.lease.conversation, warm, notebook.hidden)
         if len(warm.messages) < min(parts.tail, warm.log_length):
             await history.fill()
         return history
@@ -71,13 +78,14 @@ class ChatHistory:
     @classmethod
     async def read(cls, parts: HistoryParts, conversation: Conversation) -> "ChatHistory":
         """Read a conversation whole, outside of any turn; of a moved group that of the old one."""
-        meta = parts.keys.conversation(conversation).meta
-        moved_from = await parts.client.call("HGET", meta, "moved_from")
+        meta = parts.store.keys.conversation(conversation).meta
+        moved_from = await parts.store.client.call("HGET", meta, "moved_from")
         if moved_from is not None:
             conversation = Conversation(moved_from.decode())
         warm = await _stored(parts, conversation)
         parts.cache.keep(conversation, warm)
-        return cls(parts, conversation, warm)
+        notebook = await parts.notebooks.read(conversation)
+        return cls(parts, conversation, warm, notebook.hidden)
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -95,9 +103,10 @@ class ChatHistory:
         return self._warm.log_length != 0
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
-        """Return what the selector takes of the current sitting."""
-        sitting = self._warm.sitting
-        return selector.select([m for m in self._warm.messages if m.seq > sitting])
+        """Return what the selector takes of the current sitting, of which it sees the tail."""
+        messages = self._warm.messages
+        first = bisect_right(messages, self._warm.sitting, key=lambda message: message.seq)
+        return selector.select(messages[max(first, len(messages) - self._parts.tail) :])
 
     async def search(
         self, text: str, k: int, *, exclude: Collection[int] = (), among: Among = EVERYTHING
@@ -109,11 +118,10 @@ class ChatHistory:
         finds nothing. Words serve alone where there are no vectors. Raise `LeaseLost` like `fill`.
         """
         most = _MESSAGES_AN_EXCHANGE * k
-        hits = await self.find(text, most, exclude=exclude, among=among)
+        hits, allowed = await self._hits(text, most, exclude, among)
         if not hits:
             return []
         found = self._recollections(hits, k, {})
-        allowed = self._allowed(exclude, among)
         related = self._warm.indexed().related(hits, most, allowed)
         found = self._recollections(related, len(found) + k // _RELATED_SHARE, found)
         return list(found.values())
@@ -122,14 +130,21 @@ class ChatHistory:
         self, text: str, k: int, *, exclude: Collection[int] = (), among: Among = EVERYTHING
     ) -> list[Hit]:
         """Return at most `k` single messages as `search` does; a hit's `row` counts `messages`."""
+        hits, _ = await self._hits(text, k, exclude, among)
+        return hits
+
+    async def _hits(
+        self, text: str, k: int, exclude: Collection[int], among: Among
+    ) -> tuple[list[Hit], Flags | None]:
+        """Return the hits, and which messages might have been hit."""
         if not text.strip() or k <= 0:
-            return []
+            return [], None
         await self.fill()
         if not self._warm.messages:
-            return []
+            return [], None
         query = await self._query_vector(text)
-        work = self._warm.unindexed
-        return await _beside(work, self._find, text, query, k, self._allowed(exclude, among))
+        work, allowed = self._warm.unindexed, self._allowed(exclude, among)
+        return await _beside(work, self._find, text, query, k, allowed), allowed
 
     def _find(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
         index = self._warm.indexed()
@@ -141,21 +156,20 @@ class ChatHistory:
     def _allowed(self, exclude: Collection[int], among: Among) -> Flags:
         """Return which messages may be hit, `(len(messages),)`."""
         allowed = among.mask(self._warm.messages)
-        for seq in exclude:
+        for seq in (*exclude, *self._hidden):
             at = self._warm.position(seq)
             if at is not None:
                 allowed[at] = False
         return allowed
 
     async def _query_vector(self, text: str) -> Vectors | None:
-        embedder = self._parts.embedder
+        questions = self._parts.questions
+        embedder = questions.embedder
         if embedder is None or self._warm.vector_stamp != stamp_of(embedder):
             return None
-        try:
-            vector: Vectors = (await embedder.embed([text]))[0]
-        except EmbeddingsUnavailable:
+        if not self._warm.is_embedded:  # what has no vector would look far from every question
             return None
-        return vector
+        return await questions.of(text)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -181,10 +195,11 @@ class ChatHistory:
 
     async def clear(self) -> None:
         """Erase the conversation and what waits in it at once, whoever holds its lease."""
-        keys = self._parts.keys.conversation(self.conversation).all
-        arguments = (token_hex(8), _ALL_THAT_WAITS, self._parts.ttl_s, _FOR_ALL_TIME)
-        await self._parts.scripts["wipe"](keys, arguments)
-        self._parts.erased.set()
+        store = self._parts.store
+        keys = store.keys.conversation(self.conversation).all
+        arguments = (token_hex(8), _ALL_THAT_WAITS, store.ttl_s, _FOR_ALL_TIME)
+        await store.scripts["wipe"](keys, arguments)
+        store.erased.set()
         self._hold(await _stored(self._parts, self.conversation))
 
     async def fill(self) -> None:
@@ -233,11 +248,11 @@ class ChatHistory:
         return Message(0, 0, role, text, sent_at, tokens=self._parts.tokens.count(text))
 
     async def _append(self, message: Message, exchange: int | str) -> Message:
-        parts = self._parts
-        arguments = (*self._warm.version, parts.ttl_s, exchange, 1, *arguments_of(message))
-        keys = parts.keys.conversation(self.conversation).all
-        append = parts.scripts["append"].command(keys, arguments)
-        *_, answer = await parts.client.pipeline([*self._indexed(message.sender_id), append])
+        store = self._parts.store
+        arguments = (*self._warm.version, store.ttl_s, exchange, 1, *arguments_of(message))
+        keys = store.keys.conversation(self.conversation).all
+        append = store.scripts["append"].command(keys, arguments)
+        *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)
         self.committed([message], int(answer[1]), int(answer[2]))
@@ -245,7 +260,7 @@ class ChatHistory:
 
     def _indexed(self, sender_id: int) -> list[Command]:
         """Name the conversation where erasures look for it, before anything is stored in it."""
-        keys, tag = self._parts.keys, self.conversation.tag
+        keys, tag = self._parts.store.keys, self.conversation.tag
         by_activity = ("ZADD", keys.conversations_of(self.conversation), int(time()), tag)
         by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
         return [by_activity, by_person] if sender_id else [by_activity]
@@ -253,10 +268,12 @@ class ChatHistory:
 
 async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
     """Read all that is stored, under one version of the conversation."""
-    keys = parts.keys.conversation(conversation)
+    keys = parts.store.keys.conversation(conversation)
     version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
     everything = [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
-    before, log, vectors, after = await parts.client.pipeline([version, *everything, version])
+    before, log, vectors, after = await parts.store.client.pipeline(
+        [version, *everything, version]
+    )
     if before != after:  # something was erased or begun anew meanwhile
         return await _stored(parts, conversation)
     warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))

@@ -6,7 +6,7 @@ same hash tag, so that one script covers them and a cluster shards by conversati
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from zlib import crc32
 
 SHARDS = 16
@@ -15,7 +15,11 @@ SHARDS = 16
 
 @dataclass(frozen=True, slots=True, order=True)
 class Conversation:
-    """A chat and topic as the store knows it; `tag` is its hash tag, `c:<chat>:<topic>`."""
+    """A scope as the store knows it; `tag` is its hash tag.
+
+    `c:<chat>:<topic>` is a conversation, `u:<user>` what was learned of a person in private,
+    `d:<namespace>` the operator's documents. All have the same keys; only conversations have mail.
+    """
 
     tag: str
 
@@ -23,6 +27,16 @@ class Conversation:
     def of_chat(cls, chat_id: int, topic_id: int = 0) -> "Conversation":
         """Name the conversation of a Telegram chat; `topic_id` is 0 outside topics."""
         return cls(f"c:{chat_id}:{topic_id}")
+
+    @classmethod
+    def of_person(cls, user_id: int) -> "Conversation":
+        """Name the scope of one person, across the topics of their private chat."""
+        return cls(f"u:{user_id}")
+
+    @classmethod
+    def of_namespace(cls, namespace: str) -> "Conversation":
+        """Name a scope of documents that the operator gives to everybody."""
+        return cls(f"d:{quote(namespace)}")
 
     @classmethod
     def of_keys(cls, context_keys: Mapping[str, object]) -> "Conversation":
@@ -67,6 +81,9 @@ class ConversationKeys:
     log: str
     vectors: str
     confirm: str
+    learned: str
+    records: str
+    record_vectors: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -80,6 +97,9 @@ class ConversationKeys:
             self.log,
             self.vectors,
             self.confirm,
+            self.learned,
+            self.records,
+            self.record_vectors,
         )
 
 
@@ -106,7 +126,14 @@ class Keys:
             log=base + "log",
             vectors=base + "vec",
             confirm=base + "confirm",
+            learned=base + "learned",
+            records=base + "records",
+            record_vectors=base + "rvec",
         )
+
+    def learner(self, conversation: Conversation) -> str:
+        """Name the lease of whoever learns from a conversation."""
+        return f"{self._prefix}{{{conversation.tag}}}:learner"
 
     def conversations(self, shard: int) -> str:
         """Name one shard of the index of conversations by last activity."""

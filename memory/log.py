@@ -13,11 +13,14 @@ from memory.messages import Message
 
 ARGUMENTS_A_MESSAGE = 7
 
+_FOREIGN = "foreign"
+"""How the role of a person is written whose message holds others' words."""
+
 
 def arguments_of(message: Message) -> list[str | int]:
     """Return the seven script arguments of a message; the script gives it sequence and exchange."""
     return [
-        message.role,
+        message.role if message.is_own else _FOREIGN,
         message.text,
         f"{message.sent_at:.3f}",
         message.sender_id,
@@ -44,6 +47,7 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         sender_name=fields[b"n"].decode(),
         message_ids=tuple(int(part) for part in fields[b"m"].split(b",") if part),
         tokens=int(fields[b"k"]),
+        is_own=fields[b"r"] != _FOREIGN.encode(),
     )
 
 

@@ -7,20 +7,26 @@ import asyncio
 from dataclasses import dataclass
 
 from memory.cache import ConversationCache
-from memory.embeddings import Embedder
+from memory.embeddings import Embedder, QuestionVectors
 from memory.history import HistoryParts
 from memory.keys import Conversation, Keys
-from memory.learning import learn_vectors
+from memory.learning.learner import ConversationLearner, Progress, Teaching
+from memory.learning.vectors import VectorLearner
+from memory.notebook.notebooks import Notebooks
 from memory.protocol.doorbell import Doorbell
 from memory.protocol.erasure import Erasure
 from memory.protocol.jobs import Jobs
 from memory.protocol.leases import NamedLease
 from memory.protocol.mailbox import Mailbox
 from memory.protocol.scripts import Scripts
+from memory.protocol.store import Store
 from memory.protocol.sweep import Sweep
-from memory.protocol.turns import TurnStore, TurnTimes
+from memory.protocol.turns import Known, TurnStore, TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
+
+_NOTEBOOKS_SHARE = 4
+"""Notebooks get a quarter of the cache, conversations the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class MemoryOptions:
 
 
 class Memory:
-    """Everything a bot remembers with: mailbox, turns, erasure, jobs, histories.
+    """Everything a bot remembers with: mailbox, turns, erasure, jobs, histories, notebooks.
 
     `erased` is set whenever this process has erased something, for whoever cleans up behind it.
     """
@@ -50,29 +56,33 @@ class Memory:
         self.client = client
         self.keys = Keys(bot_id)
         self.scripts = Scripts(client)
-        self.cache = ConversationCache(options.cache_bytes)
         self.erased = asyncio.Event()
-        ttl_s = options.ttl_s
-        self.mailbox = Mailbox(client, self.keys, self.scripts, ttl_s)
-        self.turns = TurnStore(
-            client, self.keys, self.scripts, options.times, ttl_s=ttl_s, tail=options.tail
-        )
-        self.erasure = Erasure(
-            client, self.keys, self.scripts, self.mailbox, self.erased, ttl_s=ttl_s
-        )
-        self.jobs = Jobs(client, self.keys, self.scripts, self.mailbox, self.erased, ttl_s=ttl_s)
-        self.sweep = Sweep(client, self.keys, self.scripts, self.mailbox, ttl_s=ttl_s)
-        self._embedder = embedder
+        self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
+        self.tokens = tokens
+        self.mailbox = Mailbox(self.store)
+        self.turns = TurnStore(self.store, options.times, options.tail)
+        self.erasure = Erasure(self.store, self.mailbox)
+        self.jobs = Jobs(self.store, self.mailbox)
+        self.sweep = Sweep(self.store, self.mailbox)
+        notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
+        self.cache = ConversationCache(options.cache_bytes - notebooks_bytes)
+        questions = QuestionVectors(embedder)
+        self.notebooks = Notebooks(self.store, questions, most_bytes=notebooks_bytes)
         self.histories = HistoryParts(
-            client=client,
-            keys=self.keys,
-            scripts=self.scripts,
+            store=self.store,
             cache=self.cache,
+            notebooks=self.notebooks,
             tokens=tokens,
-            embedder=embedder,
-            erased=self.erased,
-            ttl_s=ttl_s,
+            questions=questions,
             tail=options.tail,
+        )
+        self._vectors = VectorLearner(self.store, embedder) if embedder else None
+        self.teach(Teaching())
+
+    def teach(self, teaching: Teaching) -> None:
+        """Let behaviors learn from now on; before this only vectors are learned."""
+        self._learner = ConversationLearner(
+            self.store, self.notebooks, self.tokens, self._vectors, teaching
         )
 
     def doorbell(self) -> Doorbell:
@@ -87,16 +97,11 @@ class Memory:
         """Return this process's claim on being the one that polls Telegram."""
         return NamedLease(self.scripts, self.keys.poller, ttl_ms)
 
-    async def learn(self, conversation: Conversation) -> int:
-        """Embed what has no vector yet; return how many messages. Raise `EmbeddingsUnavailable`.
+    def known(self, conversation: Conversation) -> Known:
+        """Return what a turn of a conversation need not read again."""
+        said, learned = self.cache.known(conversation), self.notebooks.known(conversation)
+        return Known(said.seq, said.vector_seq, learned.record, learned.record_vector)
 
-        The note that this was to be done goes when all is done and nothing came meanwhile.
-        """
-        noted = await self.client.call("ZSCORE", self.keys.learning, conversation.tag)
-        learned = 0
-        if self._embedder is not None:
-            learned = await learn_vectors(self.histories, self._embedder, conversation)
-        if noted is not None:
-            arguments = (conversation.tag, f"{noted:.0f}")
-            await self.scripts["take_due"]([self.keys.learning], arguments)
-        return learned
+    async def learn(self, conversation: Conversation) -> Progress:
+        """Learn what is due; raise `EmbeddingsUnavailable` or `InternalModelUnavailable`."""
+        return await self._learner.learn(conversation)

@@ -16,7 +16,8 @@ class Message:
     `seq` counts from 1 within the conversation and is never used again. `exchange` numbers the turn
     that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
     seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
-    the text was joined from (or sent as). `tokens` counts `text` alone.
+    the text was joined from (or sent as). `tokens` counts `text` alone. `is_own` is false where any
+    of it is not the sender's own: forwarded, quoted or read from a document.
     """
 
     seq: int
@@ -28,6 +29,7 @@ class Message:
     sender_name: str = ""
     message_ids: tuple[int, ...] = ()
     tokens: int = 0
+    is_own: bool = True
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)

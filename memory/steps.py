@@ -3,7 +3,12 @@
 Steps live in one run's `completed_steps` and never enter the history.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+_CALL_CHARS = 200
+_RESULT_CHARS = 300
+_DIGEST_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,13 @@ class CompletedStep:
 
     action: Action
     results: tuple[ToolResult, ...]
+
+
+def digest(steps: Sequence[CompletedStep]) -> str:
+    """Tell in a few lines what the tools of a run were asked and answered, for learning."""
+    lines = [
+        f"{call.name}({call.arguments[:_CALL_CHARS]}) -> {result.text[:_RESULT_CHARS]}"
+        for step in steps
+        for call, result in zip(step.action.calls, step.results, strict=True)
+    ]
+    return "\n".join(lines)[:_DIGEST_CHARS]

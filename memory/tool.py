@@ -1,12 +1,11 @@
 """What a tool is: a name, what the model is told of it, typed arguments, and what it does."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from bot.model.values import ToolDefinition
 from memory.context import AgentContext
 
 
@@ -17,6 +16,15 @@ class Arguments(BaseModel):
 
 
 A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What the model is told of a tool; `parameters` is a JSON schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
 
 
 class ToolError(Exception):

@@ -6,9 +6,10 @@ It decides only; running tools and ending the loop are `run`'s business.
 from collections.abc import Sequence
 from typing import Protocol
 
-from bot.model.values import ChatModel, PromptMessage, ToolDefinition
+from bot.model.values import ChatModel, PromptMessage
 from memory.context import AgentContext
 from memory.steps import Action, FinishAction
+from memory.tool import ToolDefinition
 
 
 class Assembler(Protocol):

@@ -13,13 +13,12 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from bot.agent.tool import Arguments, Tool, ToolError
-from bot.model.values import ToolDefinition
 from memory.context import AgentContext
 from memory.protocol.turns import LeaseLost
 from memory.redis_client import StoreError
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.tokens import TokenCounter
+from memory.tool import Arguments, Tool, ToolDefinition, ToolError
 
 log = structlog.get_logger(__name__)
 

@@ -4,9 +4,8 @@ The outer fence of a turn: trouble becomes a sentence with a reference, details 
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 
 import structlog
@@ -17,16 +16,18 @@ from bot.model.errors import ModelError
 from bot.reply.render import render
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound
+from bot.turn.hooks import TurnHooks, occasion_of
 from bot.turn.outbox import Outbox
 from bot.turn.typing import TypingSender, typing
 from memory.context import AgentContext
 from memory.history import ChatHistory
 from memory.messages import Message
+from memory.notebook.writes import to_json
 from memory.protocol.turns import LeaseLost
 from memory.recollection import Recollection
 from memory.redis_client import StoreError
 from memory.selectors import MessageSelector
-from memory.steps import FinishAction
+from memory.steps import FinishAction, digest
 
 log = structlog.get_logger(__name__)
 
@@ -51,12 +52,14 @@ class TurnAnswerer:
         commands: Mapping[str, Handler],
         sentences: Sentences,
         telegram: TypingSender,
+        hooks: TurnHooks,
         options: AnswerOptions,
     ) -> None:
         self._run_agent = run_agent
         self._commands = commands
         self._sentences = sentences
         self._telegram = telegram
+        self._hooks = hooks
         self._options = options
 
     async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
@@ -85,22 +88,34 @@ class TurnAnswerer:
 
     async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
+        occasion = occasion_of(last, history.conversation)
         async with asyncio.timeout(self._options.timeout_s):
+            recalled, told = await asyncio.gather(
+                self._recall(words, window, history),
+                self._hooks.begin(occasion, history, words),
+            )
             context = AgentContext(
                 conversation=history.conversation,
                 chat_history=history,
-                now=time.time(),
+                now=occasion.now,
                 words=words,
                 is_group=last.is_group,
                 window=window,
-                recalled=await self._recall(words, window, history),
+                recalled=recalled,
+                told=told,
+                occasion=occasion,
             )
             finish = await self._run_agent(context)
         parts = render(finish.text)
         if not parts:
             log.warning("empty answer")
             return self._notice(last, "error.empty_answer")
-        return self._outbox(last, Answer(parts), said=finish.text)
+        outbox = self._outbox(last, Answer(parts), said=finish.text)
+        return replace(
+            outbox,
+            digest=digest(context.completed_steps),
+            writes=to_json(context.writes).decode(),
+        )
 
     async def _recall(
         self, words: Message, window: Sequence[Message], history: ChatHistory

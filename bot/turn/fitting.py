@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
 from bot.turn.sections import harmless, harmless_json
 from memory.steps import CompletedStep, ToolCall
 from memory.tokens import MESSAGE_OVERHEAD, TokenCounter
+from memory.tool import ToolDefinition
 
 # A result is not shortened below this: enough to see what it was.
 _RESULT_FLOOR = 48

@@ -15,7 +15,7 @@ class Outbox:
     """A reply and what closing its turn writes.
 
     `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
-    0 outside groups.
+    0 outside groups. `digest` tells what the tools did and `writes` what they want written.
     """
 
     chat_id: int
@@ -24,11 +24,14 @@ class Outbox:
     parts: tuple[Part, ...]
     said: str = ""
     ends_sitting: bool = False
+    digest: str = ""
+    writes: str = ""
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         place = (self.chat_id, self.topic_id, self.reply_to)
-        return orjson.dumps([*place, to_json(self.parts), self.said, self.ends_sitting])
+        rest = (self.said, self.ends_sitting, self.digest, self.writes)
+        return orjson.dumps([*place, to_json(self.parts), *rest])
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":

@@ -10,21 +10,26 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
 from bot.turn.fitting import messages_tokens, step_messages, tools_tokens
 from bot.turn.sections import alternating, harmless, memory_line, memory_section, spoken
 from bot.turn.system_prompt import UnusableSystemPrompt
+from memory.excerpt import relevant_excerpt
 from memory.messages import Message
 from memory.recollection import Recollection
 from memory.selectors import BlockWindowMessageSelector
 from memory.steps import CompletedStep
 from memory.tokens import MESSAGE_OVERHEAD, TokenCounter
+from memory.tool import ToolDefinition
 
 # Shares of what system message and tools leave. Memory gets no more than its share; words and steps
 # get theirs, and more as far as the window does not need it; the window gets the rest.
 _WORDS_SHARE = 0.4
 _MEMORY_SHARE = 0.2
 _STEPS_SHARE = 0.25
+
+# Of the memory section, what behaviors tell; recalled messages get what that leaves.
+_TOLD_SHARE = 0.6
 
 # Less room than this is no conversation.
 _LEAST_ROOM = 200
@@ -52,6 +57,7 @@ class PromptParts:
     """What a turn puts into its prompt.
 
     `words` is the message to answer; `window` and `recalled` were said before it and may overlap.
+    `told` is what behaviors have to say.
     `named` puts senders' names before their words, for groups. `now` is in Unix seconds.
     """
 
@@ -59,6 +65,7 @@ class PromptParts:
     now: float
     window: tuple[Message, ...] = ()
     recalled: tuple[Recollection, ...] = ()
+    told: str = ""
     steps: tuple[CompletedStep, ...] = ()
     named: bool = False
 
@@ -166,26 +173,33 @@ class PromptAssembler:
         )
 
     def _memory(self, parts: PromptParts, window: Sequence[Message], limit: int) -> str:
-        """Return the section of what was recalled and is not shown anyway, or nothing.
+        """Return the section of what is known and what was recalled, or nothing.
 
-        The best recollections take the room first, each hit before its question or answer; they are
-        told in the order in which they were said.
+        What is known stands first and takes at most its part of the room. What is shown anyway is
+        not recalled. The best recollections take the room first, each hit before its question or
+        answer; they are told in the order in which they were said. Of a long one the passage is
+        told that the words are about.
         """
         excerpt_tokens = min(_EXCERPT_TOKENS, limit // 2)
         left = limit - self._counter.count(memory_section([]))
+        told = self._counter.shorten(harmless(parts.told), int(left * _TOLD_SHARE))
+        left -= self._counter.count(f"{told}\n") if told else 0
         seen = {parts.words.seq, *(message.seq for message in window)}
         lines: dict[int, str] = {}
         for message in _best_first(parts.recalled):
             if message.seq in seen or not message.text.strip():
                 continue
             seen.add(message.seq)
-            excerpt = self._counter.shorten(harmless(message.text), excerpt_tokens)
+            excerpt = relevant_excerpt(
+                harmless(message.text), parts.words.text, excerpt_tokens, self._counter.count
+            )
             line = memory_line(message, excerpt, parts.now, self._zone)
             cost = self._counter.count(f"{line}\n")
             if cost <= left:
                 left -= cost
                 lines[message.seq] = line
-        return memory_section([lines[seq] for seq in sorted(lines)]) if lines else ""
+        recalled = [lines[seq] for seq in sorted(lines)]
+        return memory_section([told, *recalled] if told else recalled) if told or lines else ""
 
 
 def _cost(messages: Sequence[Message]) -> int:

@@ -5,6 +5,7 @@ Takes over the outbox of a dead holder; then nothing is answered anew.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -12,12 +13,13 @@ import structlog
 from bot.telegram.inbound import Inbound
 from bot.telegram.packing import from_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.hooks import TurnHooks, occasion_of
 from bot.turn.outbox import Outbox
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.messages import Message
-from memory.protocol.turns import Committed, Known, OpenTurn
+from memory.protocol.turns import Closing, Committed, OpenTurn
 from memory.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -46,12 +48,14 @@ class TurnRunner:
         tokens: TokenCounter,
         answerer: Answerer,
         deliverer: Deliverer,
+        hooks: TurnHooks,
         learn: Callable[[Conversation], None],
     ) -> None:
         self._memory = memory
         self._tokens = tokens
         self._answerer = answerer
         self._deliverer = deliverer
+        self._hooks = hooks
         self._learn = learn
 
     async def run(self, turn: OpenTurn) -> Committed:
@@ -67,6 +71,9 @@ class TurnRunner:
         if messages:
             history.committed(messages, committed.exchange, committed.first_seq)
             self._learn(turn.lease.conversation)
+        if messages or outbox.ends_sitting:
+            occasion = occasion_of(mail[-1], turn.lease.conversation)
+            await self._hooks.end(occasion, messages, ends_sitting=outbox.ends_sitting)
         log.info(
             "turn closed",
             outcome=delivery.outcome,
@@ -104,13 +111,9 @@ class TurnRunner:
     async def _commit(
         self, turn: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
     ) -> Committed:
-        known = self._memory.cache.known(turn.lease.conversation)
-        commit = self._memory.turns.commit(
-            turn,
-            messages,
-            Known(vector_seq=known.vector_seq),
-            ends_sitting=outbox.ends_sitting,
-        )
+        known = self._memory.known(turn.lease.conversation)
+        closing = Closing(outbox.ends_sitting, outbox.digest, outbox.writes.encode())
+        commit = self._memory.turns.commit(turn, messages, replace(known, seq=0), closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
     def _words(self, mail: Sequence[Inbound]) -> Message:

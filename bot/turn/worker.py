@@ -120,7 +120,7 @@ class TurnWorker:
                 return result.why
 
     async def _acquire(self, conversation: Conversation, token: str = "") -> Next:
-        known = self._memory.cache.known(conversation)
+        known = self._memory.known(conversation)
         return await self._memory.turns.acquire(conversation, known, token)
 
     async def _advance(

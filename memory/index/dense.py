@@ -58,6 +58,7 @@ class DenseIndex:
         self._centre: Floats = np.zeros(dimensions or 0, np.float32)
         self._centred_on = 0
         self._centred_to = 0
+        self._measured = 0
         self._background = (0.0, 1.0)
 
     def __len__(self) -> int:
@@ -106,13 +107,14 @@ class DenseIndex:
         self._matrix[at] = vector
         self._count += not self._present[at]
         self._present[at] = True
-        self._measure(slice(at, at + 1))
+        self._measured = min(self._measured, at)
         self._touched(at)
 
     def remove(self, at: int) -> None:
         """Take a record out; those behind it move up."""
         self._touched(at)
         self._count -= bool(self._present[at])
+        self._measured -= at < self._measured
         last = self._used - 1
         for array in (self._matrix, self._present, self._along, self._scale):
             array[at:last] = array[at + 1 : self._used]
@@ -132,6 +134,8 @@ class DenseIndex:
             return DenseScores(np.zeros(self._used, np.float32), 0.0)
         self._check(question)
         self._recentre()
+        if self._measured < self._used:
+            self._measure()
         cosines = self._matrix[: self._used] @ question
         usual, deviation = self._background
         everyone = self._count == self._used
@@ -167,17 +171,19 @@ class DenseIndex:
         # Rows without a vector are zero, so that the product with ones is the sum of the others.
         ones = np.ones(self._centred_to, np.float32)
         self._centre = ones @ self._matrix[: self._centred_to] * (self._centring / settled)
-        self._measure(slice(0, self._used))
+        self._measured = 0
         self._background = self._far_apart(rows)
 
-    def _measure(self, rows: slice) -> None:
-        """Store, for rows, the part along the centre and the inverse length of the rest."""
+    def _measure(self) -> None:
+        """Store, for rows that are new, the part along the centre and the inverse of the rest."""
+        rows = slice(self._measured, self._used)
         along = self._matrix[rows] @ self._centre
         # |e - m|^2 of a unit vector e; a row that is the mean itself has no direction of its own.
         rest = 1.0 - 2.0 * along + np.float32(self._centre @ self._centre)
         scale = np.where(rest > _FLAT, 1.0 / np.sqrt(np.maximum(rest, _FLAT)), 0.0)
         self._along[rows] = along
         self._scale[rows] = np.where(self._present[rows], scale, 0.0)
+        self._measured = self._used
 
     def _far_apart(self, rows: npt.NDArray[np.intp]) -> tuple[float, float]:
         """Return mean and deviation of the cosines of records half the conversation apart."""
@@ -201,9 +207,9 @@ class DenseIndex:
 
 def standardise(scores: Floats, present: Flags) -> None:
     """Bring scores, in place, to mean 0 and deviation 1 over those present; flat ones to 0."""
-    seen = scores if present.all() else scores[present]
-    mean = float(seen.mean()) if len(seen) else 0.0
-    scores -= np.float32(mean)
-    seen = scores if len(seen) == len(scores) else scores[present]
-    deviation = float(np.sqrt(seen @ seen / max(len(seen), 1)))
+    everyone = present.all()
+    count = max(len(scores) if everyone else np.count_nonzero(present), 1)
+    scores -= np.float32(np.add.reduce(scores if everyone else scores[present]) / count)
+    seen = scores if everyone else scores[present]
+    deviation = math.sqrt(seen @ seen / count)
     scores *= np.float32(1.0 / deviation if deviation > _FLAT else 0.0)

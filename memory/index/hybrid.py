@@ -22,6 +22,7 @@ from memory.index.weights import DEFAULTS, Weights
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
 
 _QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
@@ -133,21 +134,17 @@ class HybridIndex:
             return []
         lexical = self._lexical_share(words)
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
-        scores = lexical + dense
-        scores += self._prior.view
-        says_nothing = lexical < self._weights.least_words
-        says_nothing &= dense < self._weights.least_dense
-        scores[says_nothing] = -np.inf
-        return [
-            Hit(
-                row=int(self._rows.view[at]),
-                score=float(scores[at]),
-                lexical=float(lexical[at]),
-                dense=float(dense[at]),
-                lent=bool(words.lent[at] > words.own[at]),
-            )
-            for at in self._best(scores, k, allowed)
-        ]
+        speaks = lexical >= self._weights.least_words
+        speaks |= dense >= self._weights.least_dense
+        places = self._allowed(np.flatnonzero(speaks), allowed)
+        scores = lexical[places] + dense[places] + self._prior.view[places]
+        best = _best(scores, k)
+        places = places[best]
+        columns = (
+            *(self._rows.view[places], scores[best], lexical[places], dense[places]),
+            words.lent[places] > words.own[places],
+        )
+        return [Hit(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
     def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
         """Search again with the first hit's own vector; return up to `k` hits not among `hits`.
@@ -160,18 +157,19 @@ class HybridIndex:
         if vector is None:
             return []
         standard = self._dense.scores(vector).standard
-        scores = standard + self._prior.view
-        scores[standard < self._weights.outstanding] = -np.inf
-        scores[np.isin(self._rows.view, [hit.row for hit in hits])] = -np.inf
+        places = np.flatnonzero(standard >= self._weights.outstanding)
+        places = self._allowed(places, allowed)
+        places = places[~np.isin(self._rows.view[places], [hit.row for hit in hits])]
+        scores = standard[places] + self._prior.view[places]
         return [
             Hit(
-                row=int(self._rows.view[at]),
+                row=int(self._rows.view[places[at]]),
                 score=float(scores[at]),
                 lexical=0.0,
-                dense=float(standard[at]),
+                dense=float(standard[places[at]]),
                 lent=False,
             )
-            for at in self._best(scores, k, allowed)
+            for at in _best(scores, k)
         ]
 
     def _position(self, row: int) -> int | None:
@@ -202,22 +200,25 @@ class HybridIndex:
 
     def _dense_share(self, standard: Floats) -> Floats:
         """Return what the vectors add to each score, `(records,)`: neighbours have their part."""
-        once = self._sittings.joined * np.float32(self._weights.shared)
-        twice = once[1:] * self._sittings.joined[:-1]
+        joined = self._sittings.joined
+        once = joined * np.float32(self._weights.shared)
         share = standard.copy()
-        for step, joined in enumerate((once, twice), start=1):
-            if step < len(share):
-                share[step:] += joined * standard[:-step]
-                share[:-step] += joined * standard[step:]
+        onward, backward = standard[:-1] * once, standard[1:] * once
+        share[1:] += onward
+        share[:-1] += backward
+        share[2:] += onward[:-1] * joined[1:]
+        share[:-2] += backward[1:] * joined[:-1]
         standardise(share, self._dense.present)
         return share
 
-    def _best(self, scores: Floats, k: int, allowed: Flags | None) -> list[int]:
-        """Return where the `k` best finite scores stand, best first, older first among equals."""
-        if allowed is not None:
-            scores = np.where(allowed[self._rows.view], scores, np.float32(-np.inf))
-        places = np.arange(len(scores))
-        if k < len(scores):
-            places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-        ordered = places[np.lexsort((places, -scores[places]))][:k]
-        return [int(at) for at in ordered if np.isfinite(scores[at])]
+    def _allowed(self, places: Places, allowed: Flags | None) -> Places:
+        """Keep of these places the rows that are allowed."""
+        return places if allowed is None else places[allowed[self._rows.view[places]]]
+
+
+def _best(scores: Floats, k: int) -> Places:
+    """Return where the `k` best scores stand, best first, the earlier first among equals."""
+    places = np.arange(len(scores))
+    if k < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return places[np.argsort(-scores[places], kind="stable")][:k]

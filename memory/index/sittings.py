@@ -54,5 +54,7 @@ class Sittings:
     def best(self, scores: Floats) -> Floats:
         """Return, for each record, the best score in its sitting, `(records,)` float32."""
         starts = self._starts.view
-        best = np.maximum.reduceat(scores, starts)
-        return np.repeat(best, np.diff(starts, append=len(self)))
+        lengths = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1:] = len(self) - starts[-1:]
+        return np.repeat(np.maximum.reduceat(scores, starts), lengths)

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import snowballstemmer
 
@@ -25,7 +26,7 @@ _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff"
 )
-_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_WORD = re.compile(rf"(?:[^\W_]+|[{_MARKS}]+)+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
@@ -64,6 +65,8 @@ def _folded_stop_words() -> dict[str, frozenset[str]]:
 
 def _fold(text: str) -> str:
     """Case-fold and unify spellings that people mix: width, Arabic letter forms, ё."""
+    if text.isascii():
+        return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("ё", "е")
     return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
 
@@ -92,7 +95,7 @@ def script_of(word: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the folded words of a text in order; runs of unspaced scripts stay whole."""
-    return [match.group() for match in _WORD.finditer(_fold(text))]
+    return _WORD.findall(_fold(text))
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
@@ -102,7 +105,8 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
     the conversation spoke so far, then to a script's only language, then to `UNKNOWN`.
     """
     found: dict[str, str] = {}
-    for script in sorted({script_of(word) for word in words}):
+    claims = Counter(chain.from_iterable(_CLAIMED_BY.get(word, ()) for word in words))
+    for script in sorted(set(map(script_of, words))):
         candidates = _LANGUAGES_OF_SCRIPT.get(script, ())
         if len(candidates) == 1:
             found[script] = candidates[0]
@@ -110,11 +114,10 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
         if script == "cyrillic" and any(_ALWAYS_UKRAINIAN & set(word) for word in words):
             found[script] = "uk"
             continue
-        claims = (code for word in words for code in _CLAIMED_BY.get(word, ()))
-        votes = Counter(code for code in claims if code in candidates)
-        best = votes.most_common(2)
-        clear = bool(best) and best[0][1] > (best[1][1] if len(best) > 1 else 0)
-        found[script] = best[0][0] if clear else default.get(script, UNKNOWN)
+        votes = [claims[code] for code in candidates]
+        most = max(votes, default=0)
+        clear = most > 0 and votes.count(most) == 1
+        found[script] = candidates[votes.index(most)] if clear else default.get(script, UNKNOWN)
     return found
 
 
@@ -155,16 +158,19 @@ def _grams(run: str) -> Iterator[str]:
             yield gram
 
 
-def _pieces(word: str) -> Iterator[tuple[str, bool]]:
+def _pieces(word: str) -> Sequence[tuple[str, bool]]:
     """Cut a word where its script changes between spaced and unspaced; say which a piece is."""
-    start = 0
+    if word.isascii() or not _UNSPACED.search(word):
+        return ((word, False),)
+    pieces, start = [], 0
     for match in _UNSPACED.finditer(word):
         if match.start() > start:
-            yield word[start : match.start()], False
-        yield match.group(), True
+            pieces.append((word[start : match.start()], False))
+        pieces.append((match.group(), True))
         start = match.end()
     if start < len(word):
-        yield word[start:], False
+        pieces.append((word[start:], False))
+    return pieces
 
 
 def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
@@ -200,7 +206,7 @@ def asked_terms(
             heard = spoken.get(script, frozenset())
             guess = guessed.get(script, UNKNOWN)
             judges = {guess} if guess else heard
-            if not function_words and any(code in _CLAIMED_BY.get(piece, ()) for code in judges):
+            if not function_words and not judges.isdisjoint(_CLAIMED_BY.get(piece, ())):
                 continue
             forms = dict.fromkeys(stem(piece, code) for code in sorted(heard | {guess}))
             asked[tuple(forms)] = None

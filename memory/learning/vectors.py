@@ -1,45 +1,112 @@
-"""Learning after the reply: vectors for messages that have none yet.
+"""Vectors for what has none yet: messages, and the records of notebooks.
 
 Takes up where the stored vectors end, so a crash only delays it. Never on a turn's path.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from memory.embeddings import Embedder
-from memory.history import HistoryParts, stamp_of, version_of
+from memory.history import stamp_of, version_of
 from memory.indexed import indexed_text
-from memory.keys import Conversation
+from memory.keys import Conversation, ConversationKeys
 from memory.log import message_of, packed, seq_of
+from memory.notebook import notebook
+from memory.notebook.codec import read
+from memory.notebook.records import Chunk, Fact, Synopsis
+from memory.protocol.store import Store
 
 _BATCH = 128
 
 
-async def learn_vectors(parts: HistoryParts, embedder: Embedder, conversation: Conversation) -> int:
-    """Embed and store what has no vector yet; return how many. Safe to repeat and to race.
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """Where texts stand, where their vectors go, and what of an entry is embedded ("": nothing)."""
 
-    Vectors of another stamp are replaced from the beginning. Stops when something is erased or
-    another model's vectors come in between; the next call takes it up. Raise
-    `EmbeddingsUnavailable`; what was stored until then stays.
-    """
-    keys = parts.keys.conversation(conversation)
-    learned = 0
-    while True:
-        meta, newest = await parts.client.pipeline(
-            [
-                ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp"),
-                ("XREVRANGE", keys.vectors, "+", "-", "COUNT", 1),
-            ]
+    name: str
+    stamp: str
+    stamp_field: str
+    texts: Callable[[ConversationKeys], str]
+    vectors: Callable[[ConversationKeys], str]
+    text_of: Callable[[bytes, Mapping[bytes, bytes]], str]
+
+
+class VectorLearner:
+    """Embeds what was said and what was learned, for one model."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._ttl_s = store.ttl_s
+        self._embedder = embedder
+
+    async def learn_messages(self, conversation: Conversation) -> int:
+        """Embed and store what was said and has no vector yet; return how many.
+
+        Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Stops
+        when something is erased or another model's vectors come in between; the next call takes it
+        up. Raise `EmbeddingsUnavailable`; what was stored until then stays.
+        """
+        shelf = _Shelf(
+            "said",
+            stamp_of(self._embedder),
+            "vec_stamp",
+            lambda keys: keys.log,
+            lambda keys: keys.vectors,
+            lambda entry, fields: indexed_text(message_of(entry, fields)),
         )
-        named = (*version_of(meta), stamp_of(embedder), parts.ttl_s)
-        if meta[2] != stamp_of(embedder).encode():
-            await parts.scripts["learn_vectors"](keys.all, named)
-            continue
-        last = seq_of(newest[0][0]) if newest else 0
-        log = await parts.client.call("XRANGE", keys.log, f"({last}-0", "+", "COUNT", _BATCH)
-        if not log:
-            return learned
-        messages = [message_of(entry, fields) for entry, fields in log]
-        rows = await embedder.embed([indexed_text(message) for message in messages])
-        vectors = zip(messages, map(packed, rows), strict=True)
-        pairs = [argument for message, row in vectors for argument in (message.seq, row)]
-        if await parts.scripts["learn_vectors"](keys.all, (*named, last, *pairs)) != b"ok":
-            return learned
-        learned += len(messages)
+        return await self._learn(conversation, shelf)
+
+    async def learn_records(self, scope: Conversation) -> int:
+        """Do the same for the records of a notebook."""
+        shelf = _Shelf(
+            "records",
+            f"{self._embedder.stamp} | {notebook.RECIPE}",
+            "rvec_stamp",
+            lambda keys: keys.records,
+            lambda keys: keys.record_vectors,
+            _record_text,
+        )
+        return await self._learn(scope, shelf)
+
+    async def _learn(self, scope: Conversation, shelf: _Shelf) -> int:
+        keys, script = self._keys.conversation(scope), self._scripts["learn_vectors"]
+        learned = 0
+        while True:
+            meta, newest = await self._client.pipeline(
+                [
+                    ("HMGET", keys.meta, "epoch", "erasure", shelf.stamp_field),
+                    ("XREVRANGE", shelf.vectors(keys), "+", "-", "COUNT", 1),
+                ]
+            )
+            named = (shelf.name, *version_of(meta), shelf.stamp, self._ttl_s)
+            is_other = meta[2] != shelf.stamp.encode()
+            last = seq_of(newest[0][0]) if newest and not is_other else 0
+            batch = await self._batch(shelf.texts(keys), last, shelf)
+            if not batch:
+                return learned
+            if is_other:
+                await script(keys.all, named)
+                continue
+            rows = await self._embedder.embed([text for _, text in batch])
+            vectors = zip(batch, map(packed, rows), strict=True)
+            pairs = [argument for (seq, _), row in vectors for argument in (seq, row)]
+            if await script(keys.all, (*named, last, *pairs)) != b"ok":
+                return learned
+            learned += len(batch)
+
+    async def _batch(self, stream: str, last: int, shelf: _Shelf) -> list[tuple[int, str]]:
+        """Return sequence and text of the next entries that are embedded."""
+        while True:
+            entries = await self._client.call("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH)
+            texts = ((seq_of(entry), shelf.text_of(entry, fields)) for entry, fields in entries)
+            batch = [(seq, text) for seq, text in texts if text]
+            if batch or not entries:
+                return batch
+            last = seq_of(entries[-1][0])
+
+
+def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
+    record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
+    return notebook.indexed_text(record) if isinstance(record, Fact | Synopsis | Chunk) else ""

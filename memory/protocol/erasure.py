@@ -3,15 +3,13 @@
 What was in flight for the old epoch is refused by every later step of its turn.
 """
 
-import asyncio
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Literal
 
-from memory.keys import Conversation, Keys
+from memory.keys import Conversation
 from memory.protocol.mailbox import Mailbox
-from memory.protocol.scripts import Scripts
-from memory.redis_client import RedisClient
+from memory.protocol.store import Store
 
 _CONFIRM_S = 3600
 
@@ -30,6 +28,7 @@ class Receipt:
     vectors: int = 0
     waiting: int = 0
     left: int = 0
+    records: int = 0
 
     @classmethod
     def of(cls, written: bytes) -> "Receipt":
@@ -39,7 +38,7 @@ class Receipt:
     @property
     def written(self) -> str:
         """Return the form in which scripts keep it."""
-        return f"{self.messages},{self.vectors},{self.waiting},{self.left}"
+        return f"{self.messages},{self.vectors},{self.waiting},{self.left},{self.records}"
 
     def __add__(self, other: "Receipt") -> "Receipt":
         """Return the sum of two receipts."""
@@ -48,28 +47,20 @@ class Receipt:
             self.vectors + other.vectors,
             self.waiting + other.waiting,
             self.left + other.left,
+            self.records + other.records,
         )
 
 
 class Erasure:
     """Asks for a confirmation and carries out what was confirmed."""
 
-    def __init__(
-        self,
-        client: RedisClient,
-        keys: Keys,
-        scripts: Scripts,
-        mailbox: Mailbox,
-        erased: asyncio.Event,
-        *,
-        ttl_s: int,
-    ) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
+    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._erased = store.erased
+        self._ttl_s = store.ttl_s
         self._mailbox = mailbox
-        self._erased = erased
-        self._ttl_s = ttl_s
 
     async def ask(self, conversation: Conversation, question: Question, asker: int) -> str:
         """Return a nonce that lets `asker` confirm once within an hour."""

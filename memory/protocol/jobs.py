@@ -4,18 +4,17 @@ A job has its own record and lease, resumes after a crash, and never erases its 
 step keeps a receipt where it happened, so that repeating it counts the same.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Literal
 
-from memory.keys import SHARDS, Conversation, Keys
+from memory.keys import SHARDS, Conversation
 from memory.log import seq_of
 from memory.protocol.erasure import Receipt
 from memory.protocol.mailbox import Mailbox
-from memory.protocol.scripts import Scripts
-from memory.redis_client import Arg, RedisClient
+from memory.protocol.store import Store
+from memory.redis_client import Arg
 
 _RECORD_S = 7 * 86400
 _LEASE_MS = 30_000
@@ -56,22 +55,13 @@ class JobBusy(Exception):  # noqa: N818 - says when
 class Jobs:
     """Starts jobs and runs them to their end."""
 
-    def __init__(
-        self,
-        client: RedisClient,
-        keys: Keys,
-        scripts: Scripts,
-        mailbox: Mailbox,
-        erased: asyncio.Event,
-        *,
-        ttl_s: int,
-    ) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
+    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._erased = store.erased
+        self._ttl_s = store.ttl_s
         self._mailbox = mailbox
-        self._erased = erased
-        self._ttl_s = ttl_s
 
     async def start(self, job: Job) -> bool:
         """Store a job and ring for it; false when this confirmation started it before."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
-from memory.keys import Conversation, Keys
-from memory.protocol.scripts import Scripts
-from memory.redis_client import RedisClient
+from memory.keys import Conversation
+from memory.protocol.store import Store
 
 SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
@@ -54,11 +53,11 @@ class Entry:
 class Mailbox:
     """Puts updates where a turn will find them."""
 
-    def __init__(self, client: RedisClient, keys: Keys, scripts: Scripts, ttl_s: int) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
-        self._ttl_s = ttl_s
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._ttl_s = store.ttl_s
         self._moved: dict[Conversation, Conversation] = {}
 
     async def put(self, conversation: Conversation, entry: Entry) -> Outcome:

@@ -10,18 +10,23 @@ from memory.redis_client import RedisClient, Script
 
 _LUA = files("memory.protocol") / "lua"
 _WITH_BEGIN = ("acquire", "commit")
+_WITH_NOTES = (*_WITH_BEGIN, "read_notes")
 _OF_CONVERSATION = (
     *_WITH_BEGIN,
     "append",
     "clear",
+    "cut",
+    "erase_parts",
     "erase_person",
     "forwarded",
     "hand_over",
     "intake",
+    "learn",
     "learn_vectors",
     "move",
     "outbox",
     "park",
+    "read_notes",
     "renew",
     "sending",
     "wipe",
@@ -42,6 +47,7 @@ _OF_ONE_KEY = (
 def source(name: str) -> str:
     """Return the whole text of a script, the shared parts in front."""
     parts = ["prelude"] if name in _OF_CONVERSATION else []
+    parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
 

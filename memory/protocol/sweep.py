@@ -6,10 +6,9 @@ Bells can vanish with a Redis restart or failover; mail cannot be left behind fo
 from collections.abc import AsyncIterator
 from time import time
 
-from memory.keys import SHARDS, Conversation, Keys
+from memory.keys import SHARDS, Conversation
 from memory.protocol.mailbox import Mailbox
-from memory.protocol.scripts import Scripts
-from memory.redis_client import RedisClient
+from memory.protocol.store import Store
 
 _RECENT_S = 48 * 3600
 _PAGE = 500
@@ -19,14 +18,12 @@ _LEARN_AGAIN_S = 300
 class Sweep:
     """Walks the indexes; safe to run in every process at once."""
 
-    def __init__(
-        self, client: RedisClient, keys: Keys, scripts: Scripts, mailbox: Mailbox, *, ttl_s: int
-    ) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
+    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._ttl_s = store.ttl_s
         self._mailbox = mailbox
-        self._ttl_s = ttl_s
 
     async def ring_waiting(self, *, everything: bool) -> int:
         """Ring for every conversation with mail that nobody holds; return how many.

@@ -4,17 +4,17 @@ Every step names the lease and the versions it was loaded under; a refused holde
 and never acknowledges it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from time import time
 
-from memory.keys import Conversation, Keys
+from memory.keys import Conversation
 from memory.log import arguments_of, message_of, paired, seq_of
 from memory.messages import Message
 from memory.protocol.mailbox import Entry
-from memory.protocol.scripts import Scripts
-from memory.redis_client import Arg, Command, RedisClient, Reply
+from memory.protocol.store import Store
+from memory.redis_client import Arg, Command, Reply
 
 
 class LeaseLost(Exception):  # noqa: N818 - says when
@@ -37,6 +37,38 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Notes:
+    """What was learned of a scope, as far as the caller did not know it.
+
+    `fields` holds state, watermarks and what waits to be learned. `entries` are (id, kind, JSON),
+    ascending; `length` and `vectors_length` count all that is stored.
+    """
+
+    fields: Mapping[str, str]
+    entries: tuple[tuple[int, str, bytes], ...]
+    length: int
+    vector_stamp: str
+    vectors: tuple[tuple[int, bytes], ...]
+    vectors_length: int
+
+    @classmethod
+    def of(cls, answer: Sequence[Reply]) -> "Notes":
+        """Read a script's answer."""
+        fields, entries, length, stamp, vectors, vectors_length = answer
+        return cls(
+            fields={name.decode(): value.decode() for name, value in paired(fields).items()},
+            entries=tuple(
+                (seq_of(entry), columns[b"k"].decode(), columns[b"j"])
+                for entry, columns in ((entry, paired(flat)) for entry, flat in entries)
+            ),
+            length=int(length),
+            vector_stamp=stamp.decode(),
+            vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
+            vectors_length=int(vectors_length),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """What was read along with a turn: what is newer than the caller knew.
 
@@ -51,6 +83,7 @@ class Loaded:
     vectors: tuple[tuple[int, bytes], ...]
     vectors_length: int
     sitting: int
+    notes: Notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +143,23 @@ class Known:
 
     seq: int = 0
     vector_seq: int = 0
+    record: int = 0
+    record_vector: int = 0
 
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What a commit writes beside the messages.
+
+    `digest` tells what the tools did, for learning; `writes` what they want written, as JSON.
+    """
+
+    ends_sitting: bool = False
+    digest: str = ""
+    writes: bytes = b""
+
+
+PLAINLY = Closing()
 
 _MOST_ENTRIES = 32
 
@@ -121,21 +170,12 @@ LEARN_LATE_S = 60
 class TurnStore:
     """The steps of a turn; the only way in which a turn writes."""
 
-    def __init__(
-        self,
-        client: RedisClient,
-        keys: Keys,
-        scripts: Scripts,
-        times: TurnTimes,
-        *,
-        ttl_s: int,
-        tail: int,
-    ) -> None:
-        self._client = client
-        self._keys = keys
-        self._scripts = scripts
+    def __init__(self, store: Store, times: TurnTimes, tail: int) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._ttl_s = store.ttl_s
         self._times = times
-        self._ttl_s = ttl_s
         self._tail = tail
 
     async def acquire(
@@ -177,15 +217,16 @@ class TurnStore:
         messages: Sequence[Message],
         known: Known,
         *,
-        ends_sitting: bool = False,
+        closing: Closing = PLAINLY,
     ) -> Committed:
         """Close the turn, append its messages and begin the next one; raise `LeaseLost`."""
         lease = turn.lease
         keys = self._keys.conversation(lease.conversation).all
         flat = [argument for message in messages for argument in arguments_of(message)]
-        sitting = "1" if ends_sitting else ""
+        sitting = "1" if closing.ends_sitting else ""
         arguments: tuple[Arg, ...] = (lease.token, lease.epoch, lease.erasure, turn.id)
-        arguments += (self._ttl_s, sitting, len(messages), *self._how(known), *flat)
+        arguments += (self._ttl_s, sitting, closing.digest, closing.writes)
+        arguments += (len(messages), *self._how(known), *flat)
         commit = self._scripts["commit"].command(keys, arguments)
         *_, answer = await self._client.pipeline([*self._notes(lease, messages), commit])
         if answer[0] == b"refused":
@@ -204,7 +245,7 @@ class TurnStore:
         times = self._times
         return (
             *(times.lease_ms, times.coalesce_ms, times.coalesce_most_ms, _MOST_ENTRIES),
-            *(known.seq, known.vector_seq, self._tail),
+            *(known.seq, known.vector_seq, known.record, known.record_vector, self._tail),
         )
 
     async def _step(self, name: str, lease: Lease, *arguments: int | str | bytes) -> None:
@@ -234,7 +275,7 @@ def _begun(conversation: Conversation, answer: Reply) -> OpenTurn | Wait | Nothi
 
 
 def _loaded(answer: Sequence[Reply]) -> Loaded:
-    log_length, log, stamp, vectors_length, vectors, sitting = answer
+    log_length, log, stamp, vectors_length, vectors, sitting, notes = answer
     return Loaded(
         messages=tuple(message_of(entry, paired(fields)) for entry, fields in reversed(log)),
         log_length=int(log_length),
@@ -242,4 +283,5 @@ def _loaded(answer: Sequence[Reply]) -> Loaded:
         vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
         vectors_length=int(vectors_length),
         sitting=int(sitting),
+        notes=Notes.of(notes),
     )

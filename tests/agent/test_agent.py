@@ -11,10 +11,11 @@ from bot.agent.agent import CUT_OFF, FunctionsBasedAgent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.errors import ModelUnavailable
-from bot.model.values import ModelReply, PromptMessage, ToolDefinition
+from bot.model.values import ModelReply, PromptMessage
 from memory.context import AgentContext
 from memory.steps import Action, FinishAction, ToolCall
 from memory.tokens import TokenCounter
+from memory.tool import ToolDefinition
 from tests.agent.tools import box, echo, tool
 
 CALL = ToolCall("id-1", "echo", '{"text": "a"}')

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bot.agent.tool import ToolError
 from bot.agent.tools.calculate import CalculateArguments, evaluate
+from memory.tool import ToolError
 
 MOST_S = 0.5
 NO_SUM = "not an expression"

@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.agent.tool import ToolError
 from bot.agent.tools.current_time import CurrentTimeArguments, current_time_tool
 from memory.context import AgentContext
+from memory.tool import ToolError
 
 
 async def told(context: AgentContext, timezone: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_tool
 from memory.context import AgentContext
+from memory.embeddings import QuestionVectors
 from memory.history import ChatHistory
 from memory.memory import Memory
 from tests.agent.conftest import NOON
@@ -62,6 +63,18 @@ async def test_a_long_message_is_an_excerpt_with_a_mark(
     assert len(first) < 700
 
 
+async def test_of_a_long_message_the_passage_is_shown_that_was_looked_for(
+    memory: Memory, context: AgentContext
+) -> None:
+    rain = "It rained. " * 200
+    await remember(memory, context, f"{rain}My boats sank. {rain}", "I see.", days_ago=3)
+    fresh = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=NOON)
+    first = (await found(fresh, "boat")).splitlines()[0]
+    assert "Anna: […] It rained. " in first
+    assert " It rained. My boats sank. It rained. " in first
+    assert first.endswith(" It rained. […]")
+
+
 async def test_nobody_fakes_a_memory_section_through_a_memory(
     memory: Memory, context: AgentContext
 ) -> None:
@@ -78,7 +91,7 @@ async def test_without_an_embedding_model_words_are_searched(
     memory: Memory, context: AgentContext
 ) -> None:
     await context.chat_history.append_user_message("My boat is called Aurora", NOON)
-    parts = replace(memory.histories, embedder=None)
+    parts = replace(memory.histories, questions=QuestionVectors(None))
     blind = replace(context, chat_history=await ChatHistory.read(parts, context.conversation))
     assert "Aurora" in await found(blind, "boat")
 

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable
 
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool
 from bot.agent.toolbox import Toolbox, ToolLimits
 from memory.context import AgentContext
 from memory.steps import Action, ToolCall
 from memory.tokens import TokenCounter
+from memory.tool import Arguments, Tool
 
 LIMITS = ToolLimits(calls_per_tool=3, timeout_s=5, output_tokens=50)
 

@@ -6,7 +6,7 @@ from memory.cache import ConversationCache, Warm
 from memory.keys import Conversation
 from memory.log import packed
 from memory.messages import Message
-from memory.protocol.turns import Known, Lease, Loaded
+from memory.protocol.turns import Known, Lease, Loaded, Notes
 
 HERE = Conversation.of_chat(7)
 TAIL = 10
@@ -32,6 +32,7 @@ def loaded(first: int, last: int, stamp: str = "words", text: str = "hello") -> 
         vectors=tuple((seq, ROW) for seq in seqs),
         vectors_length=last,
         sitting=0,
+        notes=Notes({}, (), 0, "", (), 0),
     )
 
 

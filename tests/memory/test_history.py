@@ -14,7 +14,7 @@ from memory.memory import Memory
 from memory.messages import Message
 from memory.protocol.jobs import Job, Kind
 from memory.protocol.mailbox import Outcome
-from memory.protocol.turns import LeaseLost, OpenTurn
+from memory.protocol.turns import Closing, LeaseLost, OpenTurn
 from memory.redis_client import RedisClient
 from memory.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.tokens import TokenCounter
@@ -63,7 +63,7 @@ async def remembering(memory: Memory, *exchanges: tuple[str, str]) -> ChatHistor
 
 async def turn_of(memory: Memory) -> OpenTurn:
     """Begin a turn as a worker does: what this process knows is not read again."""
-    turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+    turn = await memory.turns.acquire(HERE, memory.known(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -146,7 +146,7 @@ async def test_a_selector_sees_the_current_sitting_only(memory: Memory) -> None:
     await close(memory, await take(memory))
     await put(memory, 2)
     ending = await take(memory)
-    await memory.turns.commit(ending, [], memory.cache.known(HERE), ends_sitting=True)
+    await memory.turns.commit(ending, [], memory.known(HERE), closing=Closing(ends_sitting=True))
     history = await history_of(memory)
     assert history.select_messages(MessageWindowMessageSelector(9)) == ()
     await talk(history, ("Two?", "2"))

@@ -4,7 +4,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.protocol.mailbox import Entry, Outcome
-from memory.protocol.turns import Known, LeaseLost, Nothing, OpenTurn, TurnTimes, Wait
+from memory.protocol.turns import Closing, Known, LeaseLost, Nothing, OpenTurn, TurnTimes, Wait
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 
@@ -171,7 +171,7 @@ async def test_a_new_sitting_begins_after_what_was_said(memory: Memory) -> None:
     await close(memory, await take(memory))
     await put(memory, 2)
     turn = await take(memory)
-    await memory.turns.commit(turn, [], Known(), ends_sitting=True)
+    await memory.turns.commit(turn, [], Known(), closing=Closing(ends_sitting=True))
     await put(memory, 3)
     assert (await take(memory)).loaded.sitting == 2
 

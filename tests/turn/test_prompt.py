@@ -10,13 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
 from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.turn.system_prompt import UnusableSystemPrompt, load_system_prompt
+from memory.excerpt import LEFT_OUT
 from memory.messages import Message, Role
 from memory.recollection import Recollection
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.tokens import SHORTENED, TokenCounter
+from memory.tool import ToolDefinition
 
 NOW = 1_762_956_300.0  # 12 November 2025, 14:05 UTC
 MARCH = 1_741_773_600.0  # 12 March 2025, 10:00 UTC
@@ -304,9 +306,25 @@ def test_a_long_memory_is_an_excerpt_and_leaves_room_for_others(
         )
     )
     content = last_user(prompt)
-    assert SHORTENED in content
+    assert LEFT_OUT in content
     assert "its answer" in content
     assert "another" in content
+
+
+def test_of_long_memories_the_passage_is_told_that_the_words_are_about(
+    assembler: PromptAssembler,
+) -> None:
+    rain = "It rained. " * 2000
+    question = said(1, f"{rain}My boats are Aurora and Vega. {rain}")
+    answer = said(2, f"{rain}A boat's name brings luck. {rain}", "assistant")
+    prompt = assembler.assemble(
+        PromptParts(words("What is the boat called?"), NOW, recalled=(recalled(question, answer),))
+    )
+    _, told, answered, *_ = last_user(prompt).splitlines()
+    assert f"Anna: {LEFT_OUT} It rained. " in told
+    assert " It rained. My boats are Aurora and Vega. It rained. " in told
+    assert " It rained. A boat's name brings luck. It rained. " in answered
+    assert answered.endswith(f" It rained. {LEFT_OUT}")
 
 
 def test_the_best_memories_take_the_room_first(assembler: PromptAssembler) -> None:
@@ -479,6 +497,7 @@ def test_no_prompt_exceeds_its_budget_or_breaks_its_form(
     assembler = PromptAssembler(counter, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
     assert recount(counter, prompt.messages) <= prompt.tokens.total <= room
+    assert prompt.tokens.memory <= 0.2 * room
 
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
     before_steps = talk[: talk.count("user") * 2 - 1]

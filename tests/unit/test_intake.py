@@ -12,6 +12,7 @@ from bot.telegram.packing import from_bytes
 from memory.keys import Conversation, Keys
 from memory.protocol.mailbox import Entry, Mailbox
 from memory.protocol.scripts import Scripts
+from memory.protocol.store import Store
 from memory.redis_client import RedisClient, StoreFull, StoreUnavailable
 from tests.telegram_edge import raw
 from tests.valkey import ValkeyServer
@@ -42,7 +43,7 @@ class HangingButtons(Buttons):
 
 
 def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
-    mailbox = Mailbox(store, KEYS, Scripts(store), ttl_s=3600)
+    mailbox = Mailbox(Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600))
     return Intake(raw.reader(*allowed), mailbox, buttons or Buttons())
 
 

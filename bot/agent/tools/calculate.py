@@ -11,8 +11,8 @@ from collections.abc import Callable
 import simpleeval
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool, ToolError
 from memory.context import AgentContext
+from memory.tool import Arguments, Tool, ToolError
 
 _MOST_CHARS = 300
 _MOST_DIGITS = 60

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool, ToolError
 from memory.context import AgentContext
+from memory.tool import Arguments, Tool, ToolError
 
 
 class CurrentTimeArguments(Arguments):

@@ -5,10 +5,12 @@ from math import inf
 
 from pydantic import Field
 
-from bot.agent.tool import Arguments, Tool
 from bot.turn.sections import harmless, memory_line
 from memory.context import AgentContext
-from memory.recollection import Among, Recollection
+from memory.excerpt import relevant_excerpt
+from memory.messages import Message
+from memory.recollection import Among
+from memory.tool import Arguments, Tool
 
 _EXCERPT_CHARS = 600
 
@@ -41,7 +43,11 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
         if not found:
             return "Nothing was found about this in earlier messages."
         by_time = sorted(found, key=lambda recollection: recollection.seq)
-        return "\n".join(_shown(recollection, context.now, zone) for recollection in by_time)
+        return "\n".join(
+            memory_line(message, _excerpt(message, arguments.query), context.now, zone)
+            for recollection in by_time
+            for message in recollection.messages
+        )
 
     return Tool(
         "search_memory",
@@ -62,12 +68,5 @@ def _among(arguments: SearchMemoryArguments, zone: tzinfo) -> Among:
     )
 
 
-def _shown(recollection: Recollection, now: float, zone: tzinfo) -> str:
-    return "\n".join(
-        memory_line(message, harmless(_excerpt(message.text)), now, zone)
-        for message in recollection.messages
-    )
-
-
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]} […]"
+def _excerpt(message: Message, query: str) -> str:
+    return relevant_excerpt(harmless(message.text), query, _EXCERPT_CHARS)

@@ -1,10 +1,12 @@
--- Begins the next turn of a held conversation, or says why there is none. Follows prelude.lua.
--- how = {lease_ms, coalesce_ms, coalesce_max_ms, most_entries, known_seq, known_vec, tail}
+-- Begins the next turn of a held conversation, or says why there is none. Follows prelude and notes.
+-- how = {lease_ms, coalesce_ms, coalesce_max_ms, most_entries, known_seq, known_vec, known_record,
+-- known_record_vec, tail}
 local function load(how)
   local log = redis.call('XREVRANGE', LOG, '+', '(' .. how.known_seq .. '-0', 'COUNT', how.tail)
   local vec = redis.call('XRANGE', VEC, '(' .. how.known_vec .. '-0', '+', 'COUNT', how.tail)
   return redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vec_stamp') or '',
-    redis.call('XLEN', VEC), vec, redis.call('HGET', META, 'sitting') or '0'
+    redis.call('XLEN', VEC), vec, redis.call('HGET', META, 'sitting') or '0',
+    {load_notes(how.known_record, how.known_record_vec, how.tail)}
 end
 
 local function taken_entries()
@@ -78,5 +80,6 @@ end
 local function how_from(first)
   return {lease_ms = tonumber(ARGV[first]), coalesce_ms = tonumber(ARGV[first + 1]),
     coalesce_max_ms = tonumber(ARGV[first + 2]), most_entries = tonumber(ARGV[first + 3]),
-    known_seq = ARGV[first + 4], known_vec = ARGV[first + 5], tail = ARGV[first + 6]}
+    known_seq = ARGV[first + 4], known_vec = ARGV[first + 5], known_record = ARGV[first + 6],
+    known_record_vec = ARGV[first + 7], tail = ARGV[first + 8]}
 end

@@ -1,6 +1,7 @@
--- ARGV: token, epoch, erasure, turn, ttl s, sitting, message count, `how` (7), then seven arguments
--- a message. A repeat of a call whose answer was lost changes nothing and answers the same.
-local how = how_from(8)
+-- ARGV: token, epoch, erasure, turn, ttl s, sitting, digest of the steps, what tools are to write,
+-- message count, `how` (9), then seven arguments a message. A repeat of a call whose answer was lost
+-- changes nothing and answers the same.
+local how = how_from(10)
 local this = ARGV[4] .. '|' .. ARGV[1]
 local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first')
 if last[1] == this then
@@ -13,13 +14,17 @@ for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end
 redis.call('DEL', TURN)
-local count, exchange, first = tonumber(ARGV[7]), 0, 0
+local count, exchange, first = tonumber(ARGV[9]), 0, 0
 if count > 0 then
   exchange = redis.call('HINCRBY', META, 'exchanges', 1)
-  first = append(15, count, exchange)
+  first = append(19, count, exchange)
 end
 redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first)
 if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', META, 'next_seq') or 0) end
+-- What learning needs of this turn beside its words; it goes when it is learned.
+if ARGV[7] ~= '' and count > 1 then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end
+if ARGV[8] ~= '' then redis.call('HSET', LEARNED, 't:' .. ARGV[4], first .. '|' .. ARGV[8]) end
+forget_beyond_window(how.tail)
 touch(ARGV[5])
 how.known_seq = redis.call('HGET', META, 'next_seq') or '0'
 return {'committed', exchange, first, begin(ARGV[1], how)}

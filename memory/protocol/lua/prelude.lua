@@ -1,5 +1,5 @@
 -- Shared by every script of one conversation. KEYS stand in this order in all of them.
-local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM = unpack(KEYS)
+local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC = unpack(KEYS)
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -23,7 +23,7 @@ end
 
 -- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
 local function touch(ttl_s)
-  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC}) do
+  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC}) do
     redis.call('EXPIRE', key, ttl_s)
   end
 end
@@ -83,6 +83,9 @@ local function wipe(cut_update, kept)
     redis.call('UNLINK', LOG, VEC)
     redis.call('HDEL', META, 'vec_stamp', 'sitting')
   end
+  counts[5] = redis.call('XLEN', RECORDS)
+  redis.call('UNLINK', LEARNED, RECORDS, RVEC)
+  redis.call('HDEL', META, 'rvec_stamp')
   redis.call('DEL', LEASE, TURN)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update)
   redis.call('HINCRBY', META, 'epoch', 1)

@@ -5,7 +5,7 @@ if receipt then return receipt end
 local kept
 for _, entry in ipairs(redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 1000)) do
   local _, _, _, role, _, _, _, sent_at = unpack(entry[2])
-  if role == 'user' then
+  if role ~= 'assistant' then
     if tonumber(sent_at) <= tonumber(ARGV[4]) then break end
     kept = entry[1]
   end

@@ -1,0 +1,29 @@
+"""The model of internal calls as `memory` knows it: its trouble is that there is no answer now."""
+
+from collections.abc import Mapping
+
+from bot.model.errors import ModelError
+from bot.model.structured import StructuredModel
+from memory.learning.model import InternalModelUnavailable
+from memory.shape import Shape
+
+
+class InternalCalls:
+    """Answers internal calls by a structured model."""
+
+    def __init__(self, model: StructuredModel) -> None:
+        self._model = model
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+        """Return the raw parts of an answer; raise `InternalModelUnavailable`."""
+        try:
+            return await self._model.fill(instructions, material, shape)
+        except ModelError as error:
+            raise InternalModelUnavailable(type(error).__name__) from error
+
+    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+        """Return prose; raise `InternalModelUnavailable`."""
+        try:
+            return await self._model.write(instructions, material, max_tokens)
+        except ModelError as error:
+            raise InternalModelUnavailable(type(error).__name__) from error

@@ -1,0 +1,1 @@
+"""Memory behaviors: what is remembered beside the dialogue, each kind a component of its own."""

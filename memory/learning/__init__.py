@@ -1,0 +1,1 @@
+"""Learning after the reply: vectors, running state, facts, synopses. Never on a turn's path."""

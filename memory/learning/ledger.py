@@ -1,0 +1,92 @@
+"""Where each behavior stands in one conversation: watermark, failures, what is still to be learned.
+
+A value read from the notebooks; it says what to write and writes nothing itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memory.keys import Conversation
+from memory.learning.lesson import Learned, LearningBehavior
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Writing
+
+_FIRST_PAUSE_S = 30
+_LONGEST_PAUSE_S = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A conversation while it is learned from.
+
+    `here` is its own notebook and `facts` that of the person in private chats, else the same one.
+    `epoch` is the conversation's. Messages up to `sitting` belong to sittings ended by `/new`.
+    """
+
+    conversation: Conversation
+    here: Notebook
+    facts: Notebook
+    epoch: str
+    sitting: int
+    now: float
+
+    def target(self, behavior: LearningBehavior) -> Notebook:
+        """Return the notebook that a behavior writes to."""
+        return self.facts if behavior.is_personal else self.here
+
+    def watermark(self, behavior: LearningBehavior) -> int:
+        """Return the sequence up to which a behavior has learned."""
+        return int(self._stored("w", behavior) or 0)
+
+    def failures(self, behavior: LearningBehavior) -> tuple[int, float]:
+        """Return how often its part was bad in a row, and when it may be asked for again."""
+        count, _, again_at = self._stored("f", behavior).partition("|")
+        return int(count or 0), float(again_at or 0)
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """What tools did in turns that are not learned yet, by the assistant's message."""
+        return {
+            int(name.removeprefix("d:")): digest
+            for name, digest in self.here.fields.items()
+            if name.startswith("d:")
+        }
+
+    def after(self, behavior: LearningBehavior, learned: Learned, reach: int, done: int) -> Writing:
+        """Return what to write when a behavior has learned up to `reach`, and all up to `done`."""
+        fields = {
+            self._field("w", behavior): (self._stored("w", behavior), str(reach)),
+            self._field("f", behavior): (self._stored("f", behavior), ""),
+        }
+        target = self.target(behavior)
+        if learned.state is not None:
+            fields["state"] = (target.state, learned.state)
+        if target is self.here:
+            gone = {seq: digest for seq, digest in self.digests.items() if seq <= done}
+            fields |= {f"d:{seq}": (digest, "") for seq, digest in gone.items()}
+        return self._from_here(Writing(learned.entries, fields), target)
+
+    def after_failure(self, behavior: LearningBehavior) -> Writing:
+        """Return what to write when its part was bad: it waits longer each time."""
+        count = self.failures(behavior)[0] + 1
+        again_at = self.now + min(_FIRST_PAUSE_S * 2**count, _LONGEST_PAUSE_S)
+        name, was = self._field("f", behavior), self._stored("f", behavior)
+        writing = Writing((), {name: (was, f"{count}|{again_at:.0f}")})
+        return self._from_here(writing, self.target(behavior))
+
+    def learned_by_all(self, behaviors: Sequence[LearningBehavior], reach: int) -> int:
+        """Return up to where `behaviors` and one that has reached `reach` have learned."""
+        return min([reach, *map(self.watermark, behaviors)])
+
+    def _field(self, kind: str, behavior: LearningBehavior) -> str:
+        """Name a field of a behavior; in another scope's notebook it names the conversation too."""
+        is_elsewhere = self.target(behavior).scope != self.conversation
+        return f"{kind}:{behavior.name}" + (f"@{self.conversation.tag}" if is_elsewhere else "")
+
+    def _stored(self, kind: str, behavior: LearningBehavior) -> str:
+        return self.target(behavior).fields.get(self._field(kind, behavior), "")
+
+    def _from_here(self, writing: Writing, target: Notebook) -> Writing:
+        if target.scope == self.conversation:
+            return writing
+        return replace(writing, learned_from=(self.conversation.tag, self.epoch))

@@ -1,0 +1,105 @@
+"""What a behavior learns from and what comes of it, and the protocol of behaviors that learn.
+
+Deciding when, asking the model and storing are the learner's business.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from memory.keys import Conversation
+from memory.messages import Message
+from memory.notebook.notebook import Notebook
+from memory.notebook.records import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Unlearned:
+    """What a behavior has not learned yet: messages, oldest first, never empty.
+
+    `quiet_s` is the time since the newest of them. `first_sitting` counts those, from the first on,
+    that form a sitting which has ended (by a pause or by `/new`); 0 while the first one goes on.
+    """
+
+    messages: Sequence[Message]
+    quiet_s: float
+    first_sitting: int
+
+    @property
+    def exchanges(self) -> int:
+        """How many turns they are of."""
+        return len({message.exchange for message in self.messages})
+
+    @property
+    def tokens(self) -> int:
+        """What their words cost."""
+        return sum(message.tokens for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one behavior learns from now.
+
+    `messages` are those since its watermark, oldest first, never empty. `digests` tell by the
+    sequence of an assistant's message what its tools did. `here` is the conversation's notebook,
+    `facts` that of `Occasion.facts_scope` (the same one in groups).
+    """
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    digests: Mapping[int, str]
+    here: Notebook
+    facts: Notebook
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is to be written: records and their amendments, and the new state (None: as it is).
+
+    Entries go to the notebook that the behavior writes to (`LearningBehavior.is_personal`).
+    `reach` is the sequence up to which it has learned; 0 means all of the lesson's messages.
+    """
+
+    entries: Sequence[Entry] = ()
+    state: str | None = None
+    reach: int = 0
+
+
+class PartRejected(Exception):  # noqa: N818 - says when
+    """Raised by `learn` for an answer that would do harm; the old state and watermark stay."""
+
+
+@runtime_checkable
+class LearningBehavior(Protocol):
+    """A behavior that learns in the background, by its part of a structured internal call."""
+
+    name: str
+    part: type[BaseModel]
+    """Shape of its part of the answer."""
+    task: str
+    """What the model is to do for it; constant."""
+    is_personal: bool
+    """Whether it writes to `Lesson.facts` (the person's, in private) instead of `Lesson.here`."""
+
+    def is_due(self, unlearned: Unlearned) -> bool:
+        """Say whether it is time."""
+        ...
+
+    def due_in(self, unlearned: Unlearned) -> float:
+        """Return after how many seconds of further quiet it will be due; infinity for never."""
+        ...
+
+    def covers(self, unlearned: Unlearned) -> Sequence[Message]:
+        """Return the messages, from the first on, that it wants to learn from now."""
+        ...
+
+    def material(self, lesson: Lesson) -> str:
+        """Return what it knows already, for the model to bring up to date."""
+        ...
+
+    def learn(self, lesson: Lesson, answer: BaseModel) -> Learned:
+        """Return what is to be written; raise `PartRejected`. Calls nobody."""
+        ...

@@ -1,0 +1,1 @@
+"""What was learned of a scope: facts, synopses and document chunks, found like what was said."""

@@ -1,0 +1,164 @@
+"""The notebooks of all scopes: read as far as they are new, written under fences, erased in parts.
+
+Redis remains the truth; what a process holds is valid for the version that it was read under.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import time
+
+from memory.embeddings import QuestionVectors
+from memory.keys import Conversation
+from memory.lru import ByteBoundCache
+from memory.notebook.codec import written
+from memory.notebook.notebook import RECIPE, Found, Notebook, R
+from memory.notebook.records import Entry
+from memory.protocol.store import Store
+from memory.protocol.turns import Known, Lease, Notes
+from memory.redis_client import Arg
+
+_PAGE = 1_000
+
+
+class NotWritten(Exception):  # noqa: N818 - says when
+    """Raised when a write was refused: something was erased, or a field had changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What one step of learning writes at once.
+
+    `fields` maps a field to what it must hold and what it shall hold ("" for nothing).
+    `learned_from` names the conversation, and its epoch, that it rests on when the notebook is
+    another scope's.
+    """
+
+    entries: Sequence[Entry] = ()
+    fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    learned_from: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How much an erasure of parts took."""
+
+    messages: int
+    vectors: int
+    records: int
+
+
+class Notebooks:
+    """All notebooks of one bot, the most recently used ones warm."""
+
+    def __init__(
+        self,
+        store: Store,
+        questions: QuestionVectors,
+        *,
+        most_bytes: int,
+    ) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._erased = store.erased
+        self._ttl_s = store.ttl_s
+        self._questions = questions
+        self._warm: ByteBoundCache[Conversation, Notebook] = ByteBoundCache(most_bytes)
+
+    def known(self, scope: Conversation) -> Known:
+        """Return what of a scope need not be read again."""
+        held = self._warm.get(scope)
+        return Known(record=held.newest, record_vector=held.newest_vector) if held else Known()
+
+    async def of_turn(self, lease: Lease, notes: Notes) -> Notebook:
+        """Return a conversation's notebook as a turn loaded it; reads on where that was not all."""
+        notebook = self._merged(lease.conversation, lease.version, notes)
+        return notebook if notebook.is_whole else await self.read(lease.conversation)
+
+    async def read(self, scope: Conversation) -> Notebook:
+        """Return a notebook as it stands in the store."""
+        while True:
+            held = self._warm.get(scope) or Notebook(scope, ("", ""))
+            arguments = (held.newest, held.newest_vector, _PAGE, *held.version)
+            answer = await self._scripts["read_notes"](
+                self._keys.conversation(scope).all, arguments
+            )
+            epoch, erasure, *notes = answer
+            before = held.newest, held.newest_vector, held.version
+            notebook = self._merged(scope, (epoch.decode(), erasure.decode()), Notes.of(notes))
+            after = notebook.newest, notebook.newest_vector, notebook.version
+            if notebook.is_whole:
+                return notebook
+            if after == before:  # entries were trimmed behind our back: read all anew
+                self._warm.drop(scope)
+
+    async def current(self, scope: Conversation) -> Notebook:
+        """Return a notebook as it was read at the beginning of this turn."""
+        return self._warm.get(scope) or await self.read(scope)
+
+    async def search(self, kind: type[R], notebook: Notebook, text: str, k: int) -> list[Found[R]]:
+        """Search a notebook by words and, where it has vectors of our model, by meaning."""
+        vector = None
+        if notebook.vector_stamp == self.vector_stamp:
+            vector = await self._questions.of(text)
+        return notebook.search(kind, text, vector, k)
+
+    @property
+    def vector_stamp(self) -> str:
+        """Name model, dimensions and text recipe; vectors of another stamp are never compared."""
+        embedder = self._questions.embedder
+        return f"{embedder.stamp} | {RECIPE}" if embedder else ""
+
+    async def write(self, notebook: Notebook, writing: Writing) -> int:
+        """Append entries and set fields at once; return the first entry's id, 0 without entries.
+
+        Raise `NotWritten` when the scope is not as `notebook` has it any more.
+        """
+        scope, (tag, epoch) = notebook.scope, writing.learned_from
+        arguments: list[Arg] = [*notebook.version, self._ttl_s, tag, epoch, len(writing.fields)]
+        for name, (expected, wanted) in writing.fields.items():
+            arguments += (name, expected, wanted)
+        for entry in writing.entries:
+            arguments += written(entry)
+        await self._index(scope)
+        answer = await self._scripts["learn"](self._keys.conversation(scope).all, arguments)
+        if isinstance(answer, bytes):
+            raise NotWritten(answer.decode())
+        return int(answer)
+
+    async def erase(
+        self,
+        scope: Conversation,
+        *,
+        records: Sequence[int] = (),
+        messages: Sequence[int] = (),
+        fields: Sequence[str] = (),
+    ) -> Erased:
+        """Erase records, messages (with their vectors) and fields of a scope for good."""
+        arguments: list[Arg] = [self._ttl_s, len(fields), *fields, len(messages), *messages]
+        arguments += records
+        keys = self._keys.conversation(scope).all
+        counts = await self._scripts["erase_parts"](keys, arguments)
+        self._warm.drop(scope)
+        self._erased.set()
+        return Erased(*map(int, counts))
+
+    async def cut(self, scope: Conversation, conversation: Conversation) -> None:
+        """Let nothing more be written here that rests on a conversation as it is now."""
+        meta = self._keys.conversation(conversation).meta
+        epoch = int(await self._client.call("HGET", meta, "epoch") or 0)
+        arguments = (conversation.tag, epoch + 1, self._ttl_s)
+        await self._scripts["cut"](self._keys.conversation(scope).all, arguments)
+
+    def _merged(self, scope: Conversation, version: tuple[str, str], notes: Notes) -> Notebook:
+        held = self._warm.get(scope)
+        if held is None or held.version != version or held.vector_stamp != notes.vector_stamp:
+            held = Notebook(scope, version)
+            held.vector_stamp = notes.vector_stamp
+        held.add(notes)
+        self._warm.keep(scope, held)
+        return held
+
+    async def _index(self, scope: Conversation) -> None:
+        """Name the scope where erasures look for it, before anything is stored in it."""
+        await self._client.call("ZADD", self._keys.conversations_of(scope), int(time()), scope.tag)

@@ -1,0 +1,36 @@
+"""Whom a turn is about: plain values that hooks and tools get with every call."""
+
+from dataclasses import dataclass
+
+from memory.keys import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who is being talked with, as Telegram knows them; `id` 0 is nobody in particular."""
+
+    id: int = 0
+    first_name: str = ""
+    last_name: str = ""
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Whom a call is about: the conversation, who speaks, and when (Unix seconds)."""
+
+    conversation: Conversation
+    speaker: Person
+    now: float
+
+    @property
+    def facts_scope(self) -> Conversation:
+        """Where facts belong."""
+        return facts_scope(self.conversation)
+
+
+def facts_scope(conversation: Conversation) -> Conversation:
+    """Return where facts of a conversation belong: the person in private chats, else the group."""
+    if conversation.is_private:
+        return Conversation.of_person(conversation.chat_id)
+    return conversation
