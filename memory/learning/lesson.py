@@ -76,13 +76,25 @@ class PartRejected(Exception):  # noqa: N818 - says when
 class LearningBehavior(Protocol):
     """A behavior that learns in the background, by its part of a structured internal call."""
 
-    name: str
-    part: type[BaseModel]
-    """Shape of its part of the answer."""
-    task: str
-    """What the model is to do for it; constant."""
-    is_personal: bool
-    """Whether it writes to `Lesson.facts` (the person's, in private) instead of `Lesson.here`."""
+    @property
+    def name(self) -> str:
+        """Name it in fields and logs; never changes."""
+        ...
+
+    @property
+    def part(self) -> type[BaseModel]:
+        """Return the shape of its part of the answer."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """Say what the model is to do for it; constant."""
+        ...
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether it writes to `Lesson.facts` (the person's, in private), not to `Lesson.here`."""
+        ...
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Say whether it is time."""

@@ -1,0 +1,27 @@
+"""A memory with embeddings on a real, empty Valkey, and what the tests of learning script."""
+
+import pytest
+
+from memory.memory import Memory
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.learning.scripted import ScriptedModel
+from tests.memory.conftest import OPTIONS, tokens
+from tests.memory.words_embedder import WordsEmbedder
+
+__all__ = ["tokens"]
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel()
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(store, 42, tokens, embedder, OPTIONS)

@@ -1,0 +1,239 @@
+"""Learning from watermarks: when, once, in which notebook, and what happens when it goes wrong."""
+
+import time
+from functools import partial
+from math import inf
+
+import pytest
+
+from memory.history import ChatHistory
+from memory.learning.learner import Teaching
+from memory.learning.model import InternalModelUnavailable
+from memory.memory import Memory
+from memory.notebook.records import Fact
+from memory.notebook.writes import ForgetRecord, Remember, to_json
+from memory.protocol.turns import Closing
+from tests.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.turns import GROUP, HERE
+from tests.memory.words_embedder import WordsEmbedder
+
+ANNS = HERE.of_person(7)
+
+
+async def noted(memory: Memory) -> float | None:
+    """Return in how many seconds somebody is to look again, nothing for never."""
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    return None if due is None else due - time.time()
+
+
+async def test_nothing_is_asked_before_it_is_due(memory: Memory, model: ScriptedModel) -> None:
+    notes = Notes(every=2)
+    memory.teach(Teaching([notes], model))
+    await talk(memory, "one")
+    progress = await memory.learn(HERE)
+    assert (progress.calls, model.asked) == (0, [])
+    await talk(memory, "two")
+    model.parts = {"notes": {"text": "Ann counts"}}
+    progress = await memory.learn(HERE)
+    assert (progress.calls, progress.entries, notes.lessons) == (1, 1, [[1, 2, 3, 4]])
+
+
+async def test_what_was_learned_is_never_learned_again(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    memory.teach(Teaching([notes], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    await talk(memory, "two")
+    await memory.learn(HERE)
+    assert notes.lessons == [[1, 2], [3, 4]]
+
+
+async def test_records_and_state_are_written_with_the_watermark(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    notebook = await memory.notebooks.read(HERE)
+    assert [fact.text for fact in notebook.facts] == ["Ann counts"]
+    assert (notebook.state, notebook.watermark("notes")) == ('{"n":2}', 2)
+    found = await memory.notebooks.search(Fact, notebook, "counts", 3)
+    assert [hit.record.text for hit in found] == ["Ann counts"]
+
+
+async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in_groups(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    for conversation, text in ((HERE, "private"), (GROUP, "group")):
+        model.parts = {"notes": {"text": text}}
+        await talk(memory, "one", conversation=conversation)
+        await memory.learn(conversation)
+    scopes = {scope: await memory.notebooks.read(scope) for scope in (HERE, ANNS, GROUP)}
+    assert {scope: [fact.text for fact in book.facts] for scope, book in scopes.items()} == {
+        HERE: [],
+        ANNS: ["private"],
+        GROUP: ["group"],
+    }
+
+
+async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
+    first, second = Notes("first", every=1), Notes("second", every=1, is_personal=True)
+    memory.teach(Teaching([first, second], model))
+    model.parts = {"first": {"text": "a"}, "second": {"text": "b"}}
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 1
+    assert first.lessons == second.lessons == [[1, 2]]
+
+
+async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    good, bad = Notes("good", every=1), Notes("bad", every=1)
+    memory.teach(Teaching([good, bad], model))
+    model.parts = {"good": {"text": "a"}, "bad": {"words": 7}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    notebook = await memory.notebooks.read(HERE)
+    assert (notebook.watermark("good"), notebook.watermark("bad")) == (2, 0)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert 30 < again_in < 90
+
+
+async def test_after_two_failures_a_part_is_asked_for_alone(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    good, bad = Notes("good", every=1), Notes("bad", every=1)
+    memory.teach(Teaching([good, bad], model))
+    model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
+    learned = memory.keys.conversation(HERE).learned
+    await memory.client.call("HSET", learned, "f:bad", "2|0")
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 2
+    instructions = [instruction for instruction, _ in model.asked]
+    assert ["## good" in text for text in instructions] == [False, True]
+    assert (good.lessons, bad.lessons) == ([[1, 2]], [[1, 2]])
+
+
+async def test_a_rejected_part_waits_before_it_is_asked_for_again(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    notes.rejects = True
+    memory.teach(Teaching([notes], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    await talk(memory, "two")
+    assert (await memory.learn(HERE)).calls == 0
+
+
+async def test_without_an_answer_everything_stays_to_be_learned(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    memory.teach(Teaching([notes], model))
+    model.fails = True
+    await talk(memory, "one")
+    with pytest.raises(InternalModelUnavailable):
+        await memory.learn(HERE)
+    assert await noted(memory) is not None
+    model.fails, model.parts = False, {"notes": {"text": "a"}}
+    await memory.learn(HERE)
+    assert notes.lessons == [[1, 2]]
+
+
+async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: ScriptedModel) -> None:
+    memory.teach(Teaching([Notes(every=9, after_s=10_000_000_000)], model))
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert again_in > 1_000_000
+
+
+async def test_nothing_is_noted_when_nothing_will_be_due(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=9, after_s=inf)], model))
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    assert await noted(memory) is None
+
+
+async def test_what_was_cleared_while_the_model_thought_is_not_written(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True), Notes("here", every=1)], model))
+    model.parts = {"notes": {"text": "a secret"}, "here": {"text": "a secret"}}
+    await talk(memory, "one")
+
+    async def clear() -> None:
+        await memory.notebooks.cut(ANNS, HERE)
+        await (await ChatHistory.read(memory.histories, HERE)).clear()
+
+    model.meanwhile = clear
+    await memory.learn(HERE)
+    books = [await memory.notebooks.read(scope) for scope in (HERE, ANNS)]
+    assert [book.facts for book in books] == [[], []]
+
+
+async def test_only_one_process_learns_from_a_conversation_at_once(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+    model.meanwhile = partial(memory.learn, HERE)
+    await memory.learn(HERE)
+    assert len(model.asked) == 1
+
+
+async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Memory) -> None:
+    wanted = to_json([Remember("Ann sails", sender_id=7)])
+    await talk(memory, "one", closing=Closing(writes=wanted))
+    learned = memory.keys.conversation(HERE).learned
+    waiting = await memory.client.call("HGETALL", learned)
+    await memory.learn(HERE)
+    # The process died after the person's notebook was written and before the note was taken away.
+    await memory.client.call("HSET", learned, *(part for pair in waiting.items() for part in pair))
+    await memory.learn(HERE)
+    facts = (await memory.notebooks.read(ANNS)).facts
+    assert [(fact.text, fact.sources[0].seq) for fact in facts] == [("Ann sails", 1)]
+    assert await memory.client.call("HLEN", learned) == 0
+
+
+async def test_a_replaced_fact_ends_and_a_forgotten_one_is_gone(memory: Memory) -> None:
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    await memory.learn(HERE)
+    await talk(memory, "two", closing=Closing(writes=to_json([Remember("Ann rows", replaces=1)])))
+    await memory.learn(HERE)
+    facts = (await memory.notebooks.read(ANNS)).facts
+    assert [(fact.text, fact.is_current) for fact in facts] == [
+        ("Ann sails", False),
+        ("Ann rows", True),
+    ]
+    await talk(memory, "three", closing=Closing(writes=to_json([ForgetRecord(2)])))
+    await memory.learn(HERE)
+    facts = (await memory.notebooks.read(ANNS)).facts
+    assert [fact.text for fact in facts] == ["Ann sails"]
+
+
+async def test_another_embedding_model_embeds_records_anew(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    await memory.learn(HERE)
+    embedder.stamp, embedder.dimensions = "larger", 256
+    await memory.learn(HERE)
+    notebook = await memory.notebooks.read(ANNS)
+    assert notebook.vector_stamp == memory.notebooks.vector_stamp
+    assert [
+        hit.record.text for hit in await memory.notebooks.search(Fact, notebook, "sails", 3)
+    ] == ["Ann sails"]
