@@ -6,7 +6,7 @@ Plain values. Reading Telegram's own types is `updates`' business.
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "command", "unsupported", "stranger"]
+Kind = Literal["text", "command", "document", "unsupported", "stranger"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,27 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file as Telegram describes it, not fetched yet; `nbytes` is 0 where it does not say.
+
+    `name` is one line for people; `file_id` is what `TelegramClient.download` takes.
+    """
+
+    file_id: str
+    name: str
+    mime_type: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """One message addressed to us.
 
     `topic_id` is 0 outside topics. `sent_at` is in Unix seconds. For a command `text` holds its
     arguments and `command` its name without slash and bot name. `unsupported` messages (voice,
     sticker, ...) carry their kind in `text`; a `stranger` is somebody the operator does not serve.
+    A `document` has its `file`, and in `text` what was said about it. `is_own` is false where the
+    words are somebody else's: forwarded, or sent by way of another bot.
     """
 
     update_id: int
@@ -40,6 +55,8 @@ class Inbound:
     kind: Kind
     text: str
     command: str = ""
+    file: SentFile | None = None
+    is_own: bool = True
 
 
 @dataclass(frozen=True, slots=True)

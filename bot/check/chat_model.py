@@ -1,0 +1,130 @@
+"""The chat model: does it stream, call tools, and answer in a shape.
+
+A check costs about `PROMPT_TOKENS` tokens of the model. The first row decides: a model that does
+not answer at all is not asked for more.
+"""
+
+import time
+from collections.abc import Sequence
+
+import orjson
+from pydantic import BaseModel
+
+from bot.check.model_trouble import trouble
+from bot.check.prompt_front import whole_prompt
+from bot.check.rows import Row, Rows
+from bot.model.chat import OpenAIChatModel
+from bot.model.client import open_client
+from bot.model.errors import ModelError
+from bot.model.structured import StructuredModel
+from bot.model.values import ChatModel, PromptMessage
+from config.settings import Settings
+from memory.shape import PartInvalid, Shape
+from memory.steps import ToolCall
+from memory.tokens import TokenCounter
+from memory.tool import ToolDefinition
+
+_PATIENCE_S = 60.0
+_ASSISTANT = "You are being tested. Do exactly what is asked, and say nothing else."
+_EXTRACT = "Extract what the person says of themselves."
+_NOTE_COLOR = ToolDefinition(
+    "note_color",
+    "Notes a color.",
+    {
+        "type": "object",
+        "properties": {"color": {"type": "string", "description": "The color's name"}},
+        "required": ["color"],
+        "additionalProperties": False,
+    },
+)
+_MODES = {
+    "json_schema": "takes a strict schema",
+    "json_object": "has JSON mode and no strict schema, which will do",
+    "prompt": "has neither JSON schema nor JSON mode; asked in words it answers so",
+}
+
+
+class _Favorite(BaseModel):
+    """What the person likes best."""
+
+    color: str | None
+
+
+_FAVORITE = Shape.of({"favorite": _Favorite})
+
+
+async def check_chat(settings: Settings) -> Rows:
+    """Yield a row for each thing that turns ask of the model."""
+    key = settings.openai_api_key
+    timeout_s = min(_PATIENCE_S, settings.model_timeout_s)
+    secret = key.get_secret_value() if key else None
+    async with open_client(settings.openai_base_url, secret, timeout_s) as client:
+        model = OpenAIChatModel(client, settings.openai_model, timeout_s)
+        answered = await stream(model, settings.openai_model)
+        yield answered
+        if answered.verdict == "fail":
+            return
+        yield await tool_call(model)
+        structured = StructuredModel(client, settings.openai_memory_model, timeout_s)
+        yield await structured_answer(structured, settings.openai_memory_model)
+        tokens = await TokenCounter.load()
+        yield await whole_prompt(model, tokens, settings.prompt_tokens - settings.reply_tokens)
+
+
+async def stream(model: ChatModel, name: str) -> Row:
+    """Ask for one word: every call of the bot is streamed."""
+    what, began = "Model stream", time.perf_counter()
+    try:
+        reply = await model.complete(_asked("Reply with the word: ready"), ())
+    except ModelError as error:
+        return trouble(what, error)
+    seconds = time.perf_counter() - began
+    if not reply.text.strip():
+        return Row(what, "warn", f"{name} answered nothing", "try another OPENAI_MODEL")
+    return Row(what, "ok", f"{name} answered in {seconds:.1f} s")
+
+
+async def tool_call(model: ChatModel) -> Row:
+    """Ask for a call of the one tool on offer."""
+    what = "Model tool call"
+    question = "Note the color blue: call the tool note_color."
+    try:
+        reply = await model.complete(_asked(question), (_NOTE_COLOR,))
+    except ModelError as error:
+        return trouble(what, error)
+    if any(_notes_blue(call) for call in reply.tool_calls):
+        return Row(what, "ok", "called as asked")
+    advice = "without tools it cannot search its memory: try another OPENAI_MODEL or server option"
+    seen = "called with other arguments" if reply.tool_calls else "not called"
+    return Row(what, "warn", seen, advice)
+
+
+async def structured_answer(model: StructuredModel, name: str) -> Row:
+    """Ask for JSON of one shape, as learning does, and say which way of asking the server takes."""
+    what = "Model JSON"
+    try:
+        parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)
+        part = _FAVORITE.validate("favorite", parts["favorite"])
+    except ModelError as error:
+        return trouble(what, error, "OPENAI_MEMORY_MODEL")
+    except PartInvalid:
+        seen, advice = f"{name} answers in another shape", "try another OPENAI_MEMORY_MODEL"
+        return Row(what, "fail", seen, advice)
+    if not isinstance(part, _Favorite) or "blue" not in (part.color or "").casefold():
+        seen, advice = f"{name} left it empty", "try another OPENAI_MEMORY_MODEL"
+        return Row(what, "warn", seen, advice)
+    return Row(what, "ok", f"{name} {_MODES[model.mode]}")
+
+
+def _asked(question: str) -> Sequence[PromptMessage]:
+    return (PromptMessage("system", _ASSISTANT), PromptMessage("user", question))
+
+
+def _notes_blue(call: ToolCall) -> bool:
+    try:
+        arguments = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        return False
+    if not isinstance(arguments, dict):
+        return False
+    return call.name == _NOTE_COLOR.name and "blue" in str(arguments.get("color")).casefold()

@@ -1,0 +1,87 @@
+"""Runs the checks side by side, each group within its time, and prints the table.
+
+Nothing is changed anywhere, and nothing is written to Redis.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, aclosing, contextmanager
+
+import structlog
+
+from bot.app import redis_address
+from bot.check.chat_model import check_chat
+from bot.check.embeddings import check_embeddings
+from bot.check.preferences import check_settings, lacks_embedding_key, lacks_model_key
+from bot.check.rows import Row, Rows, is_passed, table
+from bot.check.store import check_store
+from bot.check.telegram import check_telegram, check_token
+from config.settings import Settings
+from memory.embedded import EmbeddedError
+
+log = structlog.get_logger(__name__)
+
+_GROUP_LIMIT_S = 300.0
+
+
+def run_check(settings: Settings, *, for_release: bool) -> int:
+    """Print the table; return 0, or 1 where something failed.
+
+    For a release only what would make the start impossible is asked: settings, Redis, and a token
+    that Telegram refuses. Trouble on the way to Telegram must not stop a release.
+    """
+    with _store_address(settings) as address:
+        rows = asyncio.run(_all(settings, address, for_release=for_release))
+    sys.stdout.write(f"{table(rows)}\n")
+    return 0 if is_passed(rows) else 1
+
+
+async def bounded(name: str, rows: Rows, limit_s: float = _GROUP_LIMIT_S) -> list[Row]:
+    """Return the rows of a group, as many as there are within its time."""
+    found: list[Row] = []
+    try:
+        async with asyncio.timeout(limit_s), aclosing(rows):
+            async for row in rows:
+                found.append(row)  # noqa: PERF401 - what is found before the time is up counts
+    except TimeoutError:
+        found.append(Row(name, "fail", f"not done within {limit_s:g} s", "try again"))
+    except Exception:  # the outer fence: one group's trouble leaves the others their rows
+        log.exception("check failed", group=name)
+        found.append(Row(name, "fail", "the check itself broke; its log line says where"))
+    return found
+
+
+async def _all(settings: Settings, address: str | None, *, for_release: bool) -> list[Row]:
+    groups = _groups(settings, address, for_release=for_release)
+    found = await asyncio.gather(*(bounded(name, rows) for name, rows in groups))
+    return [row for rows in found for row in rows]
+
+
+def _groups(
+    settings: Settings, address: str | None, *, for_release: bool
+) -> Iterator[tuple[str, Rows]]:
+    """Yield what is to be asked; what lacks its key or token is told by the settings' rows."""
+    yield "Settings", check_settings(settings)
+    yield "Redis", check_store(address, settings)
+    token = settings.telegram_bot_token
+    if token is not None:
+        check = check_token if for_release else check_telegram
+        yield "Telegram", check(settings, token.get_secret_value())
+    if for_release:
+        return
+    if not lacks_model_key(settings):
+        yield "Model", check_chat(settings)
+    if not lacks_embedding_key(settings):
+        yield "Embeddings", check_embeddings(settings)
+
+
+@contextmanager
+def _store_address(settings: Settings) -> Iterator[str | None]:
+    """Give Redis's address, or None where the embedded server cannot be started."""
+    with ExitStack() as stack:
+        try:
+            address = stack.enter_context(redis_address(settings))
+        except EmbeddedError:
+            address = None
+        yield address

@@ -1,0 +1,58 @@
+"""What the settings alone tell, before anybody is asked."""
+
+from urllib.parse import urlsplit
+
+from bot.check.rows import Row, Rows
+from config.settings import Settings
+
+_OPENAI = "api.openai.com"
+
+
+async def check_settings(settings: Settings) -> Rows:
+    """Yield a row that they were read, and one for each thing that is missing."""
+    place = f"on {settings.platform}" if settings.platform else "on no platform that we know"
+    intake = "by webhook" if settings.webhook_url else "by polling"
+    yield Row("Settings", "ok", f"read, {place}, updates {intake}")
+    if settings.telegram_bot_token is None:
+        yield _missing_token(settings)
+    if lacks_model_key(settings):
+        yield Row("Model key", "fail", "not set", "set OPENAI_API_KEY")
+    elif lacks_embedding_key(settings):
+        yield Row(
+            "Embedding key",
+            "fail",
+            "not set",
+            "set OPENAI_EMBEDDING_API_KEY, or OPENAI_EMBEDDING_MODEL=off",
+        )
+    if settings.redis_url is None and settings.platform:
+        yield Row(
+            "Data",
+            "warn",
+            "no REDIS_URL: an embedded Valkey keeps its data on this machine's disk",
+            "set REDIS_URL, unless DATA_DIR is on a disk that outlives a deploy",
+        )
+
+
+def lacks_model_key(settings: Settings) -> bool:
+    """Whether there is no key for a server that wants one; one's own servers mostly do not."""
+    return settings.openai_api_key is None and _is_openai(settings.openai_base_url)
+
+
+def lacks_embedding_key(settings: Settings) -> bool:
+    """Whether vectors come from a server that wants a key, and there is none."""
+    return (
+        settings.openai_embedding_model is not None
+        and settings.openai_embedding_api_key is None
+        and _is_openai(settings.openai_embedding_base_url)
+    )
+
+
+def _missing_token(settings: Settings) -> Row:
+    advice = "talk to @BotFather: /newbot; set TELEGRAM_BOT_TOKEN"
+    if settings.platform:
+        return Row("Bot token", "fail", "not set", advice)
+    return Row("Bot token", "warn", "not set: `python -m bot` opens the playground", advice)
+
+
+def _is_openai(address: str) -> bool:
+    return urlsplit(address).hostname == _OPENAI

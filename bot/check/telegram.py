@@ -1,0 +1,120 @@
+"""Telegram: does it know the token, where do updates go, what do groups show us, who else polls."""
+
+import time
+from urllib.parse import urlsplit
+
+from bot.check.rows import Row, Rows
+from bot.telegram.client import TelegramClient
+from bot.telegram.errors import BadToken, Conflict, FloodWait, TelegramError, Unreachable
+from bot.telegram.values import BotIdentity, WebhookState
+from bot.telegram.webhook import WEBHOOK_PATH
+from config.settings import Settings
+
+_LISTEN_S = 3
+"""Another poller calls again within this time, and Telegram then ends our poll."""
+_LATELY_S = 3600
+
+
+async def check_token(settings: Settings, token: str) -> Rows:
+    """Yield one row, for a release: only a refused token fails, for the network may come back."""
+    client = TelegramClient(token, settings.telegram_api_url)
+    try:
+        yield known(await client.identify())
+    except BadToken:
+        yield _refused_token()
+    except TelegramError as error:
+        yield Row("Telegram", "warn", _trouble(error), "no reason to stop: the bot goes on trying")
+    finally:
+        await client.close()
+
+
+async def check_telegram(settings: Settings, token: str) -> Rows:
+    """Yield rows on all that concerns Telegram; nothing there is changed."""
+    client = TelegramClient(token, settings.telegram_api_url)
+    try:
+        me = await client.identify()
+        yield known(me)
+        yield privacy(me)
+        state = await client.webhook_info()
+        yield webhook(state, settings.webhook_url, time.time())
+        if not state.url and settings.webhook_url is None:
+            yield await _pollers(client)
+    except BadToken:
+        yield _refused_token()
+    except TelegramError as error:
+        advice = "look at TELEGRAM_API_URL and this machine's network, and try again"
+        yield Row("Telegram", "fail", _trouble(error), advice)
+    finally:
+        await client.close()
+
+
+def known(me: BotIdentity) -> Row:
+    """Say whose token it is."""
+    return Row("Telegram", "ok", f"the token is @{me.username}'s")
+
+
+def privacy(me: BotIdentity) -> Row:
+    """Say what groups show us; either way is in order."""
+    if me.can_read_all_group_messages:
+        return Row("Telegram groups", "ok", "privacy mode is off: mentions reach the bot")
+    return Row(
+        "Telegram groups",
+        "ok",
+        "privacy mode is on: commands and replies reach the bot, plain mentions may not",
+        "if they shall: @BotFather, /setprivacy, Disable; then add the bot to its groups again",
+    )
+
+
+def webhook(state: WebhookState, public_address: str | None, now: float) -> Row:
+    """Judge where updates go; of another's webhook only the host is shown, for paths may be secret.
+
+    `now` is in Unix seconds.
+    """
+    what, host = "Telegram webhook", urlsplit(state.url).hostname or ""
+    waiting = f"{state.pending_updates} waiting"
+    if public_address is None and not state.url:
+        return Row(what, "ok", f"none, as polling wants it; {waiting}")
+    if public_address is None:
+        advice = f"the next start removes it; if another bot serves {host}, it needs its own token"
+        return Row(what, "warn", f"set to {host}, but WEBHOOK_URL is not; {waiting}", advice)
+    if not state.url:
+        return Row(what, "ok", f"none yet, the next start sets it; {waiting}")
+    if state.url != public_address.rstrip("/") + WEBHOOK_PATH:
+        advice = f"the next start changes it; if another bot serves {host}, it needs its own token"
+        return Row(what, "warn", f"set to another address, on {host}; {waiting}", advice)
+    if state.last_error_at and now - state.last_error_at < _LATELY_S:
+        minutes = int(now - state.last_error_at) // 60
+        seen = f"set; {waiting}; a delivery failed {minutes} min ago: {state.last_error}"
+        return Row(what, "warn", seen, "does WEBHOOK_URL lead to a running bot from outside?")
+    return Row(what, "ok", f"set; {waiting}")
+
+
+async def _pollers(client: TelegramClient) -> Row:
+    """Listen for a moment; updates that come stay where they are, for none is confirmed.
+
+    A running bot whose poll this ends tries again by itself.
+    """
+    what = "Telegram polling"
+    try:
+        waiting = await client.get_updates(None, _LISTEN_S)
+    except Conflict:
+        advice = "fine if it is this bot, running; else stop it, or get a token of your own"
+        return Row(what, "warn", "another process polls with this token", advice)
+    if waiting:
+        return Row(what, "unknown", "updates wait, so there was no time to hear others")
+    return Row(what, "ok", "nobody else was heard")
+
+
+def _refused_token() -> Row:
+    advice = "copy it again from @BotFather: /mybots, API Token"
+    return Row("Telegram", "fail", "the token is not accepted", advice)
+
+
+def _trouble(error: TelegramError) -> str:
+    match error:
+        case Unreachable():
+            return "not reached"
+        case FloodWait():
+            return "too many calls just now"
+        case _:
+            return "no readable answer"

@@ -1,0 +1,37 @@
+"""A model that does as a check asks, and whose server may cut the front of a prompt."""
+
+import json
+
+from bot.playground.model_api import ChatRequest, Reply, tool_call
+
+TEST_WORDS = ("marzipan", "gyroscope")
+
+
+class FrontReader:
+    """Answers what it is asked from what it is shown.
+
+    `shown` is how many messages at the end of a prompt it is shown, None is all; `keeps` is how
+    many at the front survive the cut. `calls_tools` may be turned off; `extracts` it says in JSON.
+    """
+
+    def __init__(self) -> None:
+        self.shown: int | None = None
+        self.keeps = 0
+        self.calls_tools = True
+        self.extracts: object = {"favorite": {"color": "blue"}}
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        if request.usable_tools and self.calls_tools:
+            return Reply(tool_calls=(tool_call("note_color", color="Blue"),))
+        if "test words" in request.last_user_message:
+            text = self._shown_text(request)
+            return Reply(" and ".join(word for word in TEST_WORDS if word in text) or "I forgot.")
+        if "favorite color" in request.last_user_message:
+            return Reply(json.dumps(self.extracts))
+        return Reply("ready")
+
+    def _shown_text(self, request: ChatRequest) -> str:
+        messages = request.messages
+        if self.shown is not None:
+            messages = (*messages[: self.keeps], *messages[-self.shown :])
+        return "\n".join(message.content for message in messages)
