@@ -4,12 +4,13 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeAlias
 
 import structlog
 from pydantic import SecretStr
 
-from bot.app import App, redis_address, until_told
+from bot.app import EVERYTHING, WEB, WORKER, App, Duty, redis_address, until_told
 from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
 from bot.telegram.errors import BadToken
@@ -56,22 +57,44 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="command")
     demo = commands.add_parser("demo", help="open the playground")
     demo.set_defaults(command=_demo)
+    web = commands.add_parser("web", help="take updates in and serve pages, without turn work")
+    web.set_defaults(command=_one_of_many, duty=WEB)
+    worker = commands.add_parser(
+        "worker", help="work on turns and learn, without taking updates in"
+    )
+    worker.set_defaults(command=_one_of_many, duty=WORKER)
     check = commands.add_parser("check", help="test settings and every outside service")
     check.set_defaults(command=_check)
     check.add_argument(
         "--release", action="store_true", help="only what would make a start impossible"
     )
+    ingest = commands.add_parser("ingest", help="put documents into a namespace")
+    ingest.set_defaults(command=_ingest)
+    ingest.add_argument("path", type=Path, help="a text, Markdown or PDF file, or a folder of them")
+    ingest.add_argument("--namespace", required=True, help="where the documents are put")
+    ingest.add_argument("--link", default="", help="where people find the document")
+    ingest.add_argument("--remove", action="store_true", help="take the documents out again")
     return parser
 
 
 def _everything(settings: Settings, options: argparse.Namespace) -> int:
     token = settings.telegram_bot_token
     if token is not None:
-        return _serve(settings, token.get_secret_value())
+        return _serve(settings, token.get_secret_value(), EVERYTHING)
     if settings.platform:
         log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
         return 1
     return _demo(settings, options)
+
+
+def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
+    """Run one process of several, which share a Redis."""
+    token = settings.telegram_bot_token
+    if token is None or settings.redis_url is None:
+        missing = "TELEGRAM_BOT_TOKEN" if token is None else "REDIS_URL"
+        log.critical("cannot start", reason=f"{missing} is not set")
+        return 1
+    return _serve(settings, token.get_secret_value(), options.duty)
 
 
 def _demo(settings: Settings, _: argparse.Namespace) -> int:
@@ -90,10 +113,15 @@ def _check(settings: Settings, options: argparse.Namespace) -> int:
     return run_check(settings, for_release=options.release)
 
 
-def _serve(settings: Settings, token: str) -> int:
+def _ingest(settings: Settings, options: argparse.Namespace) -> int:
+    from bot.ingest import run_ingest  # noqa: PLC0415 - as above
+
+    return run_ingest(settings, options)
+
+
+def _serve(settings: Settings, token: str, duty: Duty) -> int:
     with redis_address(settings) as redis:
-        is_embedded = settings.redis_url is None
-        app = App(settings, token, redis, is_embedded=is_embedded, port=settings.port)
+        app = App(settings, token, redis, duty=duty)
         asyncio.run(until_told(app.run))
     return 0
 

@@ -18,19 +18,23 @@ from bot.commands.buttons import Buttons
 from bot.commands.everyone import EveryonesCommands, Facts
 from bot.commands.menus import menus
 from bot.commands.sentences import Sentences
+from bot.documents.room import document_room
 from bot.intake import Intake
 from bot.language.catalogue import Catalogue
+from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
+from bot.metering.metrics import Metrics
+from bot.metering.page import metrics_route
 from bot.polling_lease import PollingLease
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
 from bot.telegram.errors import NotTaken
 from bot.telegram.health import TelegramHealth
 from bot.telegram.polling import Poller
-from bot.telegram.setup import SetupPlan, Webhook, connect, set_up
+from bot.telegram.setup import SetupPlan, Webhook, connect, set_up, watch_webhook
 from bot.telegram.updates import UpdateReader
 from bot.telegram.values import BotIdentity
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
-from bot.turn.answer import AnswerOptions, RunAgent, TurnAnswerer
+from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
 from bot.turn.runner import TurnRunner
@@ -55,6 +59,19 @@ _SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
+class Duty:
+    """What a process does: take updates in and serve pages, work on turns and learning, or both."""
+
+    takes_in: bool = True
+    works: bool = True
+
+
+EVERYTHING = Duty()
+WEB = Duty(works=False)
+WORKER = Duty(takes_in=False)
+
+
+@dataclass(frozen=True, slots=True)
 class _Parts:
     """What serving is made of, once we know who we are."""
 
@@ -75,16 +92,15 @@ class App:
         token: str,
         redis: str,
         *,
-        is_embedded: bool,
-        port: int,
+        duty: Duty = EVERYTHING,
         observer: Observer | None = None,
     ) -> None:
         self._settings = settings
         self._token = token
         self._redis = redis
-        self._is_embedded = is_embedded
-        self._port = port
+        self._duty = duty
         self._observer = observer
+        self._metrics = Metrics()
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
         self._intake: Intake | None = None
@@ -98,14 +114,14 @@ class App:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(_store(self._redis, self._settings))
             tokens = await TokenCounter.load()
-            models = await stack.enter_async_context(open_models(self._settings))
+            models = await stack.enter_async_context(open_models(self._settings, self._metrics))
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
             behaviors = behaviors_of(self._settings, memory, models.internal)
             memory.teach(teaching_of(behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors)
             telegram = TelegramClient(self._token, self._settings.telegram_api_url)
             stack.push_async_callback(telegram.close)
-            await stack.enter_async_context(self._web(store))
+            await stack.enter_async_context(self._web(memory))
             started = asyncio.create_task(connect(telegram, self._health))
             if not await _first(started, stopping):
                 return
@@ -117,9 +133,14 @@ class App:
 
     async def accept(self, raw: RawUpdate) -> None:
         """Take an update in; before we know who we are, Telegram has to keep it."""
-        if self._intake is None:
-            raise NotTaken
-        await self._intake.accept(raw)
+        outcome = "not_taken"
+        try:
+            if self._intake is None:
+                raise NotTaken
+            await self._intake.accept(raw)
+            outcome = "taken"
+        finally:
+            self._metrics.updates.labels(outcome).inc()
 
     @asynccontextmanager
     async def _serving(self, parts: "_Parts") -> AsyncIterator[None]:
@@ -130,31 +151,46 @@ class App:
         )
         everyones = EveryonesCommands(memory, sentences, telegram, facts)
         admins = AdminCommands(memory, sentences, settings.admin_user_ids)
-        commands = {**everyones.handlers, **admins.handlers}
-        buttons = Buttons(memory, sentences, telegram, settings.admin_user_ids)
-        reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
         learner = Learner(memory)
+        files = document_room(settings, memory, telegram, sentences, learner.learn)
+        commands = {**everyones.handlers, **files.commands, **admins.handlers}
+        buttons = Buttons(memory, sentences, telegram, settings.admin_user_ids, files.buttons)
+        reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
         run_agent = self._run_agent(parts.assistant)
-        answerer = TurnAnswerer(run_agent, commands, sentences, telegram, parts.hooks, options)
-        deliverer = Deliverer(telegram, timeout_s=min(10.0, settings.lease_s / 2))
-        runner = TurnRunner(memory, parts.tokens, answerer, deliverer, parts.hooks, learner.learn)
-        worker = TurnWorker(
-            memory, runner, most=settings.max_concurrent_turns, lease_s=settings.lease_s
+        answerer = TurnAnswerer(
+            run_agent, Desks(commands, files.receive), sentences, telegram, parts.hooks, options
         )
-        upkeep = Upkeep(memory, learner, buttons.report)
-        self._intake = Intake(reader, memory.mailbox, buttons)
-        tasks = [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
-        if self._is_embedded:
+        deliverer = Deliverer(
+            MeteredSender(telegram, self._metrics), timeout_s=min(10.0, settings.lease_s / 2)
+        )
+        runner = TurnRunner(
+            memory,
+            parts.tokens,
+            MeteredAnswerer(answerer, self._metrics),
+            deliverer,
+            parts.hooks,
+            learner.learn,
+        )
+        worker = TurnWorker(
+            memory,
+            MeteredRunner(runner, self._metrics),
+            most=settings.max_concurrent_turns,
+            lease_s=settings.lease_s,
+        )
+        tasks: list[asyncio.Task[None]] = []
+        if self._duty.works:
+            upkeep = Upkeep(memory, learner, buttons.report)
+            tasks += [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
+        if self._settings.redis_url is None:
             tasks.append(asyncio.create_task(keep_clean(memory.client, memory.erased)))
-        intake_tasks = [asyncio.create_task(set_up(telegram, self._plan(), self._health))]
-        if settings.webhook_url is None:
-            lease = PollingLease(memory, settings.lease_s)
-            poller = Poller(telegram, self.accept, lease, self._health)
-            intake_tasks.append(asyncio.create_task(poller.run()))
+        intake_tasks: list[asyncio.Task[None]] = []
+        if self._duty.takes_in:
+            self._intake = Intake(reader, memory.mailbox, buttons)
+            intake_tasks = self._taking_in(memory, telegram)
         if self._observer is not None:
             self._observer.serving(memory)
-        log.info("serving", bot=me.username, polling=settings.webhook_url is None)
+        log.info("serving", bot=me.username, polling=self._polls, works=self._duty.works)
         try:
             yield
         finally:
@@ -164,14 +200,28 @@ class App:
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
 
+    def _taking_in(self, memory: Memory, telegram: TelegramClient) -> "list[asyncio.Task[None]]":
+        """Start what brings updates here."""
+        tasks = [asyncio.create_task(set_up(telegram, self._plan(), self._health))]
+        if self._polls:
+            lease = PollingLease(memory, self._settings.lease_s)
+            poller = Poller(telegram, self.accept, lease, self._health)
+            tasks.append(asyncio.create_task(poller.run()))
+        else:
+            tasks.append(asyncio.create_task(watch_webhook(telegram, self._health)))
+        return tasks
+
     @asynccontextmanager
-    async def _web(self, store: RedisClient) -> AsyncIterator[None]:
-        secret = self._settings.webhook_secret
-        is_polling = self._settings.webhook_url is None
-        routes = health_routes(store, self._health, is_polling=is_polling)
-        if not is_polling and secret is not None:
+    async def _web(self, memory: Memory) -> AsyncIterator[None]:
+        settings, secret = self._settings, self._settings.webhook_secret
+        token = settings.metrics_token
+        routes = [
+            *health_routes(memory.client, self._health, is_polling=self._polls),
+            metrics_route(self._metrics, memory, token.get_secret_value() if token else None),
+        ]
+        if self._duty.takes_in and not self._polls and secret is not None:
             routes += webhook_routes(secret.get_secret_value(), self.accept, self._health)
-        server = WebServer(routes, self._port)
+        server = WebServer(routes, settings.port)
         task = asyncio.create_task(server.run())
         log.info("listening", port=server.port)
         try:
@@ -179,6 +229,10 @@ class App:
         finally:
             server.stop()
             await task
+
+    @property
+    def _polls(self) -> bool:
+        return self._duty.takes_in and self._settings.webhook_url is None
 
     @property
     def _bot_id(self) -> int:

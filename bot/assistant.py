@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.run import run_agent
@@ -10,6 +11,8 @@ from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
+from bot.metering.metrics import Metrics
 from bot.model.chat import OpenAIChatModel
 from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
@@ -21,6 +24,8 @@ from bot.turn.system_prompt import load_system_prompt
 from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.context import AgentContext
+from memory.embeddings import Embedder
+from memory.learning.model import InternalModel
 from memory.steps import FinishAction
 from memory.tokens import TokenCounter
 
@@ -34,13 +39,13 @@ _OUTPUT_SHARE = 4
 class Models:
     """The models of a bot: `chat` answers, `internal` is never seen, `embedder` finds."""
 
-    chat: OpenAIChatModel
-    internal: InternalCalls
-    embedder: OpenAIEmbedder | None
+    chat: ChatModel
+    internal: InternalModel
+    embedder: Embedder | None
 
 
 @asynccontextmanager
-async def open_models(settings: Settings) -> AsyncIterator[Models]:
+async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Models]:
     """Give the models, connected while the block lasts."""
     key = settings.openai_api_key
     client = open_client(
@@ -65,10 +70,13 @@ async def open_models(settings: Settings) -> AsyncIterator[Models]:
                 settings.openai_embedding_dimensions,
                 _EMBEDDING_TIMEOUT_S,
             )
+        structured = StructuredModel(
+            client, settings.openai_memory_model, timeout_s, partial(metrics.used, "internal")
+        )
         yield Models(
-            OpenAIChatModel(client, settings.openai_model, timeout_s),
-            InternalCalls(StructuredModel(client, settings.openai_memory_model, timeout_s)),
-            embedder,
+            MeteredChatModel(OpenAIChatModel(client, settings.openai_model, timeout_s), metrics),
+            MeteredInternalModel(InternalCalls(structured), metrics),
+            MeteredEmbedder(embedder, metrics) if embedder else None,
         )
 
 

@@ -41,7 +41,12 @@ def health_routes(
             "telegram": _telegram_state(health, is_polling=is_polling),
         }
         is_ready = all(state == "ok" for state in checks.values())
-        return JSONResponse(checks, status_code=200 if is_ready else 503)
+        told = {
+            "last_update_s_ago": health.age(health.last_update_at),
+            "webhook_error": health.webhook_error,
+            "webhook_error_s_ago": health.age(health.webhook_error_at),
+        }
+        return JSONResponse(checks | told, status_code=200 if is_ready else 503)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 

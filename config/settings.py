@@ -183,7 +183,7 @@ class Settings(BaseSettings):
     # Documents
     documents: Annotated[Literal["auto", "tool", "off"], values.AnyCase] = Field(
         default="auto",
-        description="Documents: searched before each call, only by a tool, or neither taken nor read",
+        description="Documents: searched before each call, only by a tool, or not at all",
     )
     document_max_mb: float = Field(
         default=5, ge=0.1, le=20, description="Size of a file, at most; Telegram gives no more"
@@ -213,7 +213,10 @@ class Settings(BaseSettings):
         default=365, ge=1, le=36500, description="A conversation silent for so long is forgotten"
     )
 
-    # Logs
+    # What operators see
+    metrics_token: values.Secret | None = Field(
+        default=None, description="Bearer for `/metrics`; not set: only this machine may see it"
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], values.AnyCase] = Field(
         default="info", description="Least level that is logged"
     )

@@ -16,6 +16,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
+NAMESPACE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""What a namespace of documents may be called."""
+
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
@@ -129,7 +132,7 @@ ImportPaths: TypeAlias = Annotated[
     Allowed("classes as `package.module:Class`, separated by commas or spaces"),
 ]
 Namespaces: TypeAlias = Annotated[
-    tuple[Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")], ...],
+    tuple[Annotated[str, _matching(NAMESPACE)], ...],
     NoDecode,
     _on_text(lambda names: names.replace(",", " ").split()),
     Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),

@@ -14,6 +14,8 @@ import numpy.typing as npt
 Vectors = npt.NDArray[np.float32]
 
 _KEPT = 64
+_PATIENCE_S = 2.5
+"""A turn waits no longer for its question's vector; words find most of it alone."""
 
 
 class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when, not that it is an error
@@ -52,7 +54,10 @@ class QuestionVectors:
             while len(self._asked) > _KEPT:
                 self._asked.popitem(last=False)
         try:
-            return await asyncio.shield(task)
+            async with asyncio.timeout(_PATIENCE_S):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            return None
         except EmbeddingsUnavailable:
             self._asked.pop(key, None)
             return None

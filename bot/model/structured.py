@@ -7,7 +7,7 @@ a server has turned down is not sent to it again. Nothing here streams or offers
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -58,8 +58,15 @@ class _Answer:
 class StructuredModel:
     """One model of one server, for internal calls."""
 
-    def __init__(self, client: AsyncOpenAI, model: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        model: str,
+        timeout_s: float,
+        on_usage: Callable[[Usage], None] = lambda _: None,
+    ) -> None:
         self._client = client
+        self._on_usage = on_usage
         self._model = model
         self._timeout_s = timeout_s
         self._refused: frozenset[str] = frozenset()
@@ -154,7 +161,9 @@ class StructuredModel:
             completion = await self._client.chat.completions.create(
                 model=self._model, timeout=patience(self._timeout_s), **request
             )
-            _log_usage(completion, mode, monotonic() - began)
+            usage = usage_of(completion.usage) if completion.usage else Usage()
+            _log_usage(usage, mode, monotonic() - began)
+            self._on_usage(usage)
             return _read(completion, mode)
         except FOREIGN as error:
             raise translate(error) from error
@@ -195,8 +204,7 @@ def _blamed(chosen: Options, error: ModelRefused) -> frozenset[str]:
     return frozenset(optional[:1] if error.may_concern_parameters else ())
 
 
-def _log_usage(completion: ChatCompletion, mode: str, seconds: float) -> None:
-    usage = usage_of(completion.usage) if completion.usage else Usage()
+def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
     log.info(
         "internal call",
         mode=mode,

@@ -12,7 +12,8 @@ class TelegramHealth:
     """Written by set-up, poller and webhook, read by the pages; times are Unix seconds.
 
     `last_error` is the class name of the failure that is being waited out, "" when all is well;
-    `standby` is true while another process polls.
+    `standby` is true while another process polls. `webhook_error` is what Telegram last met when it
+    delivered here, in its own words.
     """
 
     clock: Callable[[], float] = time.time
@@ -23,6 +24,12 @@ class TelegramHealth:
     standby: bool = False
     last_error: str = ""
     unreadable_updates: int = 0
+    webhook_error: str = ""
+    webhook_error_at: float | None = None
+
+    def age(self, at: float | None) -> int | None:
+        """Return the seconds since `at`, nothing when that never was."""
+        return None if at is None else max(0, round(self.clock() - at))
 
     def polled(self) -> None:
         """Note that Telegram answered a poll."""

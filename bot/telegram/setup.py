@@ -22,6 +22,8 @@ _Answer = TypeVar("_Answer")
 _Errors = tuple[type[TelegramError], ...]
 
 # An address that Telegram declines may be one whose name is not known everywhere yet.
+_WATCH_S = 60
+
 _FATAL: _Errors = (BadToken,)
 _HOPELESS: _Errors = (BadToken, Blocked, ChatMoved, Refused)
 
@@ -90,6 +92,21 @@ async def set_up(
     for description in plan.descriptions:
         introduce = partial(client.set_description, description)
         await _offer(introduce, backoff, scope="description", language=description.language)
+
+
+async def watch_webhook(
+    client: TelegramClient, health: TelegramHealth, *, pause: Pause = asyncio.sleep
+) -> None:
+    """Keep what Telegram says of its deliveries here, until cancelled."""
+    while True:
+        await pause(_WATCH_S)
+        try:
+            state = await client.webhook_info()
+        except TelegramError as error:
+            log.info("webhook state unknown", reason=type(error).__name__)
+            continue
+        health.webhook_error = state.last_error
+        health.webhook_error_at = state.last_error_at or None
 
 
 async def _offer(

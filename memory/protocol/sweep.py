@@ -12,7 +12,7 @@ from memory.protocol.store import Store
 
 _RECENT_S = 48 * 3600
 _PAGE = 500
-_LEARN_AGAIN_S = 300
+_LEARN_AGAIN_S = 60
 
 
 class Sweep:

@@ -35,7 +35,18 @@ async def pages(
         alive = await caller.get("/healthz")
         assert (alive.status_code, alive.text) == (200, "ok")
         ready = await caller.get("/readyz")
-        return ready.status_code, ready.json()
+        states = {name: ready.json()[name] for name in ("redis", "telegram")}
+        return ready.status_code, states
+
+
+async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
+    """Return what `/readyz` tells beside the two states."""
+    app = Starlette(routes=health_routes(store, health, is_polling=False))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://bot"
+    ) as caller:
+        body = (await caller.get("/readyz")).json()
+    return {name: body[name] for name in body.keys() - {"redis", "telegram"}}
 
 
 async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
@@ -129,3 +140,17 @@ async def test_a_port_that_is_taken_is_named() -> None:
     async with serving(first):
         with pytest.raises(PortUnavailable, match=f"cannot listen on port {first.port}: Address"):
             WebServer([], port=first.port, host=HERE)
+
+
+async def test_ready_tells_how_old_the_last_update_is_and_what_telegram_met(
+    store: RedisClient,
+) -> None:
+    health = TelegramHealth(clock=lambda: 1_000.0)
+    nothing = {"last_update_s_ago": None, "webhook_error": "", "webhook_error_s_ago": None}
+    assert await told(store, health) == nothing
+    health.last_update_at, health.webhook_error, health.webhook_error_at = 940.0, "refused", 400.0
+    assert await told(store, health) == {
+        "last_update_s_ago": 60,
+        "webhook_error": "refused",
+        "webhook_error_s_ago": 600,
+    }

@@ -1,0 +1,1 @@
+"""What an operator sees of a running bot: counters and times, never anybody's words."""

@@ -1,0 +1,117 @@
+"""The bot's Prometheus metrics, in a registry of their own.
+
+Labels are fixed words, so that nobody's id or text becomes one.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from bot.model.values import Usage
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
+
+
+class Metrics:
+    """All counters and histograms of one process."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        for collector in (GCCollector, PlatformCollector, ProcessCollector):
+            collector(registry=registry)
+        self.updates = Counter(
+            "ricordo_updates",
+            "Updates from Telegram; not_taken stays with Telegram and comes again.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.turns = Counter(
+            "ricordo_turns",
+            "Turns by how their reply was delivered.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.phase_seconds = Histogram(
+            "ricordo_phase_seconds",
+            "Time of a turn's phases; turn is all of it.",
+            ["phase"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.model_calls = Counter(
+            "ricordo_model_calls",
+            "Calls of models by kind (answer, internal, embedding) and outcome.",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self.model_seconds = Histogram(
+            "ricordo_model_seconds",
+            "Time of calls of models by kind.",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "ricordo_tokens",
+            "Tokens as servers billed them: prompt, cached (a part of prompt), completion.",
+            ["kind", "direction"],
+            registry=registry,
+        )
+        self.sends = Counter(
+            "ricordo_sends",
+            "Messages to Telegram by outcome; refusals by the name of the error.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.learned = Counter(
+            "ricordo_learned",
+            "What learning did: messages and records embedded, entries written.",
+            ["what"],
+            registry=registry,
+        )
+        self.round_trips = Gauge(
+            "ricordo_redis_round_trips",
+            "Round trips to Redis since the start; a pipeline counts once.",
+            registry=registry,
+        )
+        self.waiting = Gauge(
+            "ricordo_waiting_bells", "Conversations with mail that ring now.", registry=registry
+        )
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Observe how long the block takes, however it ends."""
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.phase_seconds.labels(phase).observe(monotonic() - began)
+
+    @contextmanager
+    def model_call(self, kind: str) -> Iterator[None]:
+        """Observe a call of a model: its time, and the name of the error if it fails."""
+        began, outcome = monotonic(), "ok"
+        try:
+            yield
+        except Exception as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self.model_calls.labels(kind, outcome).inc()
+            self.model_seconds.labels(kind).observe(monotonic() - began)
+
+    def used(self, kind: str, usage: Usage) -> None:
+        """Count tokens."""
+        self.tokens.labels(kind, "prompt").inc(usage.prompt_tokens)
+        self.tokens.labels(kind, "cached").inc(usage.cached_tokens)
+        self.tokens.labels(kind, "completion").inc(usage.completion_tokens)
+
+    def exposition(self) -> bytes:
+        """Return all of it in Prometheus' text format."""
+        return generate_latest(self.registry)

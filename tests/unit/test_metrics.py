@@ -1,0 +1,131 @@
+"""`/metrics`: who may see it, and what it counts."""
+
+from contextlib import suppress
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredSender
+from bot.metering.metrics import Metrics
+from bot.metering.page import metrics_route
+from bot.model.errors import ModelUnavailable
+from bot.model.values import ModelReply, Usage
+from bot.reply.parts import Part
+from bot.telegram.errors import Blocked
+from memory.memory import Memory
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS, tokens
+from tests.memory.words_embedder import WordsEmbedder
+
+__all__ = ["tokens"]
+
+
+class OneAnswer:
+    """Answers once, then is out of order."""
+
+    def __init__(self) -> None:
+        self.answers = [ModelReply("yes", (), "stop", Usage(100, 7, 60))]
+
+    async def complete(self, *_: object, **__: object) -> ModelReply:
+        if not self.answers:
+            raise ModelUnavailable("out of order")
+        return self.answers.pop()
+
+
+class OneSend:
+    """Takes one message; then the person has blocked us."""
+
+    def __init__(self) -> None:
+        self.ids = [1]
+
+    async def send(self, *_: object) -> int:
+        if not self.ids:
+            raise Blocked
+        return self.ids.pop()
+
+    async def delete(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+async def page(
+    memory: Memory, metrics: Metrics, token: str | None, *, host: str, bearer: str = ""
+) -> httpx.Response:
+    app = Starlette(routes=[metrics_route(metrics, memory, token)])
+    transport = httpx.ASGITransport(app, client=(host, 5))
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    async with httpx.AsyncClient(transport=transport, base_url="http://bot") as caller:
+        return await caller.get("/metrics", headers=headers)
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("token", "host", "bearer", "status"),
+    [
+        (None, "127.0.0.1", "", 200),
+        (None, "::1", "", 200),
+        (None, "203.0.113.9", "", 403),
+        (None, "unknown", "", 403),
+        ("s3cret", "203.0.113.9", "s3cret", 200),
+        ("s3cret", "203.0.113.9", "guess", 403),
+        ("s3cret", "127.0.0.1", "", 403),
+    ],
+)
+async def test_who_may_see_the_page(
+    memory: Memory, token: str | None, host: str, bearer: str, status: int
+) -> None:
+    answer = await page(memory, Metrics(), token, host=host, bearer=bearer)
+    assert answer.status_code == status
+
+
+async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:
+    metrics = Metrics()
+    await memory.client.call("XADD", memory.keys.doorbell, "*", "c", "c:7:0")
+    text = (await page(memory, metrics, None, host="127.0.0.1")).text
+    assert "ricordo_waiting_bells 1.0" in text
+    assert (value(metrics, "ricordo_redis_round_trips") or 0) >= 1
+
+
+async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> None:
+    metrics = Metrics()
+    model = MeteredChatModel(OneAnswer(), metrics)
+    await model.complete([], [])
+    with suppress(ModelUnavailable):
+        await model.complete([], [])
+    calls = {
+        outcome: value(metrics, "ricordo_model_calls_total", kind="answer", outcome=outcome)
+        for outcome in ("ok", "ModelUnavailable")
+    }
+    assert calls == {"ok": 1, "ModelUnavailable": 1}
+    tokens = {
+        direction: value(metrics, "ricordo_tokens_total", kind="answer", direction=direction)
+        for direction in ("prompt", "cached", "completion")
+    }
+    assert tokens == {"prompt": 100, "cached": 60, "completion": 7}
+
+
+async def test_sends_are_counted_by_outcome() -> None:
+    metrics = Metrics()
+    sender = MeteredSender(OneSend(), metrics)
+    for _ in range(2):
+        with suppress(Blocked):
+            await sender.send(7, 0, Part("hello"), None, 1.0)
+    assert value(metrics, "ricordo_sends_total", outcome="sent") == 1
+    assert value(metrics, "ricordo_sends_total", outcome="Blocked") == 1
+
+
+async def test_a_metered_embedder_is_the_same_embedder() -> None:
+    metrics, embedder = Metrics(), WordsEmbedder()
+    metered = MeteredEmbedder(embedder, metrics)
+    assert metered.stamp == embedder.stamp
+    assert (await metered.embed(["hello"])).shape == (1, embedder.dimensions)
+    assert value(metrics, "ricordo_model_seconds_count", kind="embedding") == 1
