@@ -25,6 +25,9 @@ _SHORT = 20
 _CHUNK = 40
 """A sentence of more than half the room is cut to chunks of so many characters or fewer."""
 
+_MOST_CHARS = 16
+"""Characters for each unit of the limit, of which a text tells whether it has more than room."""
+
 _QUESTION_CHARS = 2000
 """Of a question longer than this the beginning tells what is sought."""
 
@@ -50,11 +53,12 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     leaves nothing. Takes some 0.3 ms for a thousand characters.
     """
     text = text.strip()
-    whole = size(text)
-    if whole <= limit:
+    beginning = text[: limit * _MOST_CHARS]
+    cost = size(beginning)
+    if cost <= limit and (len(beginning) == len(text) or size(text) <= limit):
         return text
     room = limit - size(f"{LEFT_OUT} ") - size(f" {LEFT_OUT}")
-    chars = room * len(text) // whole  # if all of it were equally dense
+    chars = room * len(beginning) // max(1, cost)  # if all were as dense
     if chars <= 0:
         return ""
     pieces = _pieces(text, question[:_QUESTION_CHARS], chars)

@@ -31,6 +31,7 @@ _ALL_THAT_WAITS = "+inf"
 _FOR_ALL_TIME = 2**53
 _MESSAGES_AN_EXCHANGE = 2
 _RELATED_SHARE = 4
+_UNREAD = -1
 _MUCH = 200
 """Messages to index before a search that are worth a thread."""
 
@@ -189,9 +190,14 @@ class ChatHistory:
             replace(message, seq=first_seq + i, exchange=exchange)
             for i, message in enumerate(messages)
         ]
-        self._warm.append(numbered)
-        self._warm.log_length += len(numbered)
-        self._parts.cache.keep(self.conversation, self._warm)
+        if first_seq == self._warm.known.seq + 1:
+            self._warm.append(numbered)
+            self._warm.log_length += len(numbered)
+            self._parts.cache.keep(self.conversation, self._warm)
+        else:  # something was said or erased in between: the next to search or to load reads it
+            self._warm.append(numbered)
+            self._warm.log_length = _UNREAD
+            self._parts.cache.drop(self.conversation)
 
     async def clear(self) -> None:
         """Erase the conversation and what waits in it at once, whoever holds its lease."""
@@ -271,9 +277,7 @@ async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
     keys = parts.store.keys.conversation(conversation)
     version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
     everything = [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
-    before, log, vectors, after = await parts.store.client.pipeline(
-        [version, *everything, version]
-    )
+    before, log, vectors, after = await parts.store.client.pipeline([version, *everything, version])
     if before != after:  # something was erased or begun anew meanwhile
         return await _stored(parts, conversation)
     warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))

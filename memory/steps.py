@@ -10,6 +10,9 @@ _CALL_CHARS = 200
 _RESULT_CHARS = 300
 _DIGEST_CHARS = 2_000
 
+FOREIGN_STEP = "[foreign] "
+"""Stands in a digest before what may hold others' words."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -22,11 +25,15 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What goes back to the model for one call; `failed` marks an error text."""
+    """What goes back to the model for one call; `failed` marks an error text.
+
+    `is_foreign` says that others' words may be in it.
+    """
 
     call_id: str
     text: str
     failed: bool = False
+    is_foreign: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +62,14 @@ class CompletedStep:
 def digest(steps: Sequence[CompletedStep]) -> str:
     """Tell in a few lines what the tools of a run were asked and answered, for learning."""
     lines = [
-        f"{call.name}({call.arguments[:_CALL_CHARS]}) -> {result.text[:_RESULT_CHARS]}"
+        _line(call, result)
         for step in steps
         for call, result in zip(step.action.calls, step.results, strict=True)
     ]
     return "\n".join(lines)[:_DIGEST_CHARS]
+
+
+def _line(call: ToolCall, result: ToolResult) -> str:
+    mark = FOREIGN_STEP if result.is_foreign else ""
+    arguments, answer = call.arguments[:_CALL_CHARS], result.text[:_RESULT_CHARS]
+    return f"{mark}{call.name}({arguments}) -> {answer}"

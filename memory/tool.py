@@ -36,6 +36,8 @@ class Tool(Generic[A]):
     """One tool. `run` gets validated arguments and returns what the model reads.
 
     `is_final` makes its output the reply, as it is. `name` and `description` speak to the model.
+    `is_foreign` stands for output that may hold others' words, as all has that was fetched or
+    looked up: what the model wants remembered after it, the person is asked about first.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Tool(Generic[A]):
     arguments: type[A]
     run: Callable[[A, AgentContext], Awaitable[str]]
     is_final: bool = False
+    is_foreign: bool = True
 
     @property
     def definition(self) -> ToolDefinition:

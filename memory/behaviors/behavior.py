@@ -5,7 +5,7 @@ come with every call, so one object serves any number of conversations side by s
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from memory.messages import Message
 from memory.occasion import Occasion
@@ -20,7 +20,7 @@ class AIContextBehavior:
     and under a time limit; what one raises is logged and does not reach the others or the person.
     """
 
-    name: ClassVar[str] = "behavior"
+    name: str = "behavior"
     instructions: str = ""
     functions: Sequence[Tool[Any]] = ()
 

@@ -8,7 +8,7 @@ from memory.learning.ledger import Ledger
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, Writing
 from memory.notebook.records import Ended, Entry, Fact, Source
-from memory.notebook.writes import ForgetRecord, Remember, from_json
+from memory.notebook.writes import ForgetRecord, Remember, ToolWrite, from_json
 from memory.occasion import facts_scope
 
 _PREFIX = "t:"
@@ -72,7 +72,7 @@ def _waits(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def _waiting(here: Notebook, turn_id: str) -> tuple[int, tuple[Remember | ForgetRecord, ...]]:
+def _waiting(here: Notebook, turn_id: str) -> tuple[int, tuple[ToolWrite, ...]]:
     """Return the sequence of the message that a turn answered, and what its tools want written."""
     seq, _, writes = here.fields.get(_PREFIX + turn_id, "0|").partition("|")
     return int(seq), from_json(writes)

@@ -9,7 +9,16 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from memory.notebook.records import Again, Chunk, Ended, Entry, Fact, Hidden, Synopsis
+from memory.notebook.records import (
+    THE_ONE_BEFORE,
+    Again,
+    Chunk,
+    Ended,
+    Entry,
+    Fact,
+    Hidden,
+    Synopsis,
+)
 
 _KINDS: dict[str, type[Entry]] = {
     "fact": Fact,
@@ -38,6 +47,8 @@ def read(entry_id: int, kind: str, content: bytes) -> Entry | None:
     fields = orjson.loads(content)
     if kind in ("fact", "synopsis", "chunk"):
         fields["id"] = entry_id
+    if kind == "ended" and fields.get("by") == THE_ONE_BEFORE:
+        fields["by"] = entry_id - 1
     entry: Entry = reader.validate_python(fields)
     return entry
 

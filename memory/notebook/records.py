@@ -123,9 +123,16 @@ class Again:
     source: Source
 
 
+THE_ONE_BEFORE = -1
+"""Stands for the id of the record that is written right before, which is not known yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An entry: a fact holds no more since `at`; the record `by` replaces it (0: none does)."""
+    """An entry: a fact holds no more since `at`; the record `by` replaces it (0: none does).
+
+    Written with `THE_ONE_BEFORE`, it is read with that record's id.
+    """
 
     fact_id: int
     at: float

@@ -4,7 +4,7 @@ Values and their stored form; carrying them out is learning's business.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import orjson
 
@@ -30,28 +30,33 @@ class ForgetRecord:
     record_id: int
 
 
-ToolWrite = Remember | ForgetRecord
+@dataclass(frozen=True, slots=True)
+class SetDomain:
+    """Set fields of the running state's `domain` to those of a JSON object."""
+
+    fields: str
+
+
+ToolWrite = Remember | ForgetRecord | SetDomain
 
 
 def to_json(writes: Sequence[ToolWrite]) -> bytes:
     """Return the stored form, b"" for nothing."""
-    if not writes:
-        return b""
-    return orjson.dumps(
-        [
-            ["remember", write.text, write.replaces, write.asks_first, write.sender_id]
-            if isinstance(write, Remember)
-            else ["forget", write.record_id]
-            for write in writes
-        ]
-    )
+    return orjson.dumps(list(map(_written, writes))) if writes else b""
 
 
 def from_json(stored: str | bytes) -> tuple[ToolWrite, ...]:
     """Read the stored form; raise `ValueError` when it is not JSON."""
-    if not stored:
-        return ()
-    return tuple(
-        Remember(*rest) if kind == "remember" else ForgetRecord(*rest)
-        for kind, *rest in orjson.loads(stored)
-    )
+    return tuple(_KINDS[kind](*rest) for kind, *rest in orjson.loads(stored)) if stored else ()
+
+
+_KINDS: dict[str, type[ToolWrite]] = {
+    "remember": Remember,
+    "forget": ForgetRecord,
+    "domain": SetDomain,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def _written(write: ToolWrite) -> list[object]:
+    return [_NAMES[type(write)], *(getattr(write, each.name) for each in fields(write))]

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.playground.model_api import Reply, tool_call
+from memory.excerpt import LEFT_OUT
 from memory.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
@@ -179,7 +180,7 @@ async def test_a8_whatever_is_long_is_shortened_until_the_whole_request_fits(
     reply = await rig.ask(anna, chat, "Which telescope, which mirror?")
     assert reply.text == "All right."
     assert rig.requests[-1].asked == "Which telescope, which mirror?"
-    assert SHORTENED in rig.requests[-1].memory
+    assert LEFT_OUT in rig.requests[-1].memory
 
     search = tool_call("search_memory", query="telescope mirror", k=20)
     rig.script.on("Look it up", Reply(tool_calls=(search,)), "Found.")

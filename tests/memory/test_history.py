@@ -61,6 +61,11 @@ async def remembering(memory: Memory, *exchanges: tuple[str, str]) -> ChatHistor
     return await history_of(memory)
 
 
+def varied(exchanges: int) -> list[tuple[str, str]]:
+    """Return talk that shares no words, so that nothing in it is near anything else."""
+    return [(f"{n}a {n}b {n}c", f"{n}d {n}e {n}f") for n in range(exchanges)]
+
+
 async def turn_of(memory: Memory) -> OpenTurn:
     """Begin a turn as a worker does: what this process knows is not read again."""
     turn = await memory.turns.acquire(HERE, memory.known(HERE))
@@ -152,6 +157,25 @@ async def test_a_selector_sees_the_current_sitting_only(memory: Memory) -> None:
     await talk(history, ("Two?", "2"))
     for held in (history, await history_of(memory)):
         assert texts(held.select_messages(TokenWindowMessageSelector(1000))) == ["Two?", "2"]
+
+
+async def test_a_selector_sees_no_more_than_the_tail(memory: Memory) -> None:
+    history = await history_of(memory)
+    await talk(history, *[(f"question {number}", "yes") for number in range(OPTIONS.tail)])
+    shown = history.select_messages(MessageWindowMessageSelector(10**6))
+    assert list(shown) == list(history.messages[-OPTIONS.tail :])
+
+
+async def test_what_another_process_said_between_two_appends_is_not_passed_over(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    mine = await remembering(memory, *varied(OPTIONS.tail))
+    await talk(await history_of(elsewhere), (BOAT, "Nice"))
+    await mine.append_user_message("Mine", 2000.0)
+    assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    assert texts(history.select_messages(MessageWindowMessageSelector(3))) == [BOAT, "Nice", "Mine"]
 
 
 # --- search
@@ -249,6 +273,30 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
     found, *_ = await history.search("What is my boat called?", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
     assert len(history.messages) == 2 + 2 * OPTIONS.tail
+
+
+async def test_a_cold_history_is_filled_in_one_round_trip(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
+    await put(elsewhere, 1)
+    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    trips = elsewhere.client.round_trips
+    assert await history.search("boat", 8)
+    assert elsewhere.client.round_trips == trips + 1
+
+
+async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere: Memory) -> None:
+    await remembering(memory, *varied(OPTIONS.tail))
+    await remembering(elsewhere, ("The oven is broken", "Oh"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    assert texts(turn.loaded.messages) == ["The oven is broken", "Oh"]
+    assert [seq for seq, _ in turn.loaded.vectors] == [m.seq for m in turn.loaded.messages]
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    trips = memory.client.round_trips
+    assert await history.search("oven", 8)
+    assert memory.client.round_trips == trips
 
 
 async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:

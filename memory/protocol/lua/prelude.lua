@@ -22,7 +22,9 @@ local function refused(token, epoch, erasure)
 end
 
 -- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
+-- An operator's documents stay until they are removed.
 local function touch(ttl_s)
+  if string.find(META, '{d:', 1, true) then return end
   for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC}) do
     redis.call('EXPIRE', key, ttl_s)
   end

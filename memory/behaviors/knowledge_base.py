@@ -1,0 +1,189 @@
+"""`KnowledgeBase`: what is kept in mind of one conversation, with an operator's own part.
+
+Pure values: read from JSON, brought up to date, kept within bounds. When that happens, and where it
+is stored, is `running_state`'s business.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import orjson
+import structlog
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from memory.behaviors.wording import cut, one_line
+from memory.shape import PartInvalid, Shape
+
+log = structlog.get_logger(__name__)
+
+UNKNOWN = "unknown"
+_SAYS_NOTHING = frozenset({"", UNKNOWN, "none", "null", "n/a", "not known", "not given"})
+
+MOST_BYTES = 4_096
+"""Of a stored state. What is not a list is bounded so that it fits without the lists."""
+
+_NAME_BYTES = 96
+_SUMMARY_BYTES = 1_400
+_DOMAIN_BYTES = 1_600
+_ENTRY_BYTES = 200
+_MOST_ENTRIES = 10
+_LISTS = ("key_entities", "open_problems", "current_goals")
+
+
+class KnowledgeBase(BaseModel):
+    """What an assistant keeps in mind of one conversation."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    first_name: str = Field(
+        UNKNOWN, description='First name of the person talked with; "unknown" if not known'
+    )
+    last_name: str = Field(
+        UNKNOWN, description='Last name of the person talked with; "unknown" if not known'
+    )
+    discussion_summary: str = Field(
+        UNKNOWN,
+        description="What the conversation has been about and where it stands, in at most 100 "
+        "words; rewritten as a whole, the older the shorter",
+    )
+    key_entities: list[str] = Field(
+        [], description="People, places, things and topics that matter here; at most ten"
+    )
+    open_problems: list[str] = Field(
+        [], description="What is not solved yet, the most important first; at most ten"
+    )
+    current_goals: list[str] = Field(
+        [], description="What is to be achieved now, the most important first; at most ten"
+    )
+
+
+def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
+    """Return the model, with an optional field `domain` of the operator's own model.
+
+    A `domain` that its model does not take reads as none, and takes nothing else with it.
+    """
+    if domain is None:
+        return KnowledgeBase
+    shape = Shape.of({"domain": domain})
+
+    def fitting(raw: object) -> object:
+        if raw is None or isinstance(raw, domain):
+            return raw
+        try:
+            return shape.validate("domain", raw)
+        except PartInvalid as error:
+            log.warning("domain does not fit", reason=str(error))
+            return None
+
+    annotated: Any = Annotated[domain | None, BeforeValidator(fitting)]
+    described = Field(None, description="What the conversation is about in this bot's own field")
+    return create_model(
+        "KnowledgeBase",
+        __base__=KnowledgeBase,
+        __doc__=KnowledgeBase.__doc__,
+        domain=(annotated, described),
+    )
+
+
+def read(model: type[KnowledgeBase], state: str) -> KnowledgeBase:
+    """Return a stored state; what does not fit, perhaps of an older version, gets its default."""
+    stored = _object(state)
+    try:
+        return model.model_validate(stored)
+    except ValidationError as error:
+        bad = {each["loc"][0] for each in error.errors()}
+        return model.model_validate({k: v for k, v in stored.items() if k not in bad})
+
+
+def known(state: KnowledgeBase) -> Mapping[str, object]:
+    """Return the fields that say something, ready for JSON."""
+    fields = state.model_dump(mode="json", exclude_none=True)
+    return {name: value for name, value in fields.items() if _says_something(value)}
+
+
+def shown(state: KnowledgeBase) -> str:
+    """Return what is known as JSON; "" for nothing."""
+    fields = known(state)
+    return json.dumps(fields, ensure_ascii=False) if fields else ""
+
+
+def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
+    """Return `new`, within bounds, with what was known in place of what it does not know.
+
+    Lists become what `new` says, so they may become empty. Of `domain` only the fields that `new`
+    fills are replaced.
+    """
+    names_and_summary = {
+        name: after if _says_something(after) else before
+        for name in ("first_name", "last_name", "discussion_summary")
+        for before, after in [(getattr(old, name), getattr(new, name))]
+    }
+    filled = new.model_dump(
+        mode="json", include={"domain"}, exclude_none=True, exclude_unset=True
+    ).get("domain", {})
+    kept = new.model_copy(update={**names_and_summary, **_domain(old)})
+    return bounded(_with_domain(kept, filled))
+
+
+def merged_domain(model: type[KnowledgeBase], state: str, patch: str) -> str:
+    """Return a stored state with the fields of `domain` that `patch`, a JSON object, names.
+
+    Pure. The state is returned as it was when the result would not fit the operator's model, or
+    would be too large.
+    """
+    old = read(model, state)
+    new = _with_domain(old, _object(patch))
+    return state if new is old else bounded(new).model_dump_json()
+
+
+def bounded(state: KnowledgeBase) -> KnowledgeBase:
+    """Return a state of at most `MOST_BYTES` as JSON; the longest list gives way, from its end."""
+    lists: dict[str, list[str]] = {name: _entries(getattr(state, name)) for name in _LISTS}
+    names = {name: _name(getattr(state, name)) for name in ("first_name", "last_name")}
+    summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
+    fitting = state.model_copy(update={**names, **lists, "discussion_summary": summary})
+    while len(fitting.model_dump_json().encode()) > MOST_BYTES:
+        max(lists.values(), key=lambda entries: len("".join(entries).encode())).pop()
+    return fitting
+
+
+def _object(text: str) -> Mapping[str, object]:
+    """Return the object that a JSON text holds; an empty one where it holds none."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _with_domain(state: KnowledgeBase, fields: Mapping[str, object]) -> KnowledgeBase:
+    """Return a state with these fields of `domain`; the very same one where they do not fit."""
+    if not fields:
+        return state
+    before = state.model_dump(mode="json").get("domain") or {}
+    wanted = type(state).model_validate({"domain": {**before, **fields}})
+    after = _domain(wanted)
+    too_large = len(wanted.model_dump_json(include={"domain"}).encode()) > _DOMAIN_BYTES
+    return state.model_copy(update=after) if after.get("domain") and not too_large else state
+
+
+def _domain(state: KnowledgeBase) -> Mapping[str, object]:
+    """Return the field `domain` by its name, nothing where the model has none."""
+    return {"domain": state.domain} if hasattr(state, "domain") else {}
+
+
+def _says_something(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().casefold() not in _SAYS_NOTHING
+    return bool(value)
+
+
+def _name(name: str) -> str:
+    return cut(one_line(name), _NAME_BYTES) if _says_something(name) else UNKNOWN
+
+
+def _entries(entries: Sequence[str]) -> list[str]:
+    """Return the first entries that say something, each once."""
+    lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in entries)
+    return list(dict.fromkeys(line for line in lines if _says_something(line)))[:_MOST_ENTRIES]

@@ -1,0 +1,1 @@
+"""Documents: cut into passages, kept in the notebook of a scope, listed and removed."""

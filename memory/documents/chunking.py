@@ -1,0 +1,97 @@
+"""Cuts a document into passages that are found and cited one by one.
+
+Whole sentences as far as they fit, none twice and none left out: what lies at an edge is found all
+the same, since neighbours lend each other words in the index.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memory.documents.sentences import cut_before, sentences
+from memory.tokens import TokenCounter
+
+PASSAGE_TOKENS = 220
+"""A paragraph or two: says one thing, and several of them fit into a prompt."""
+
+_CHARS_PER_TOKEN = 16
+"""More characters than these for each token are never read when a cut is looked for."""
+
+_UNSEEN = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u00ad\ufeff\ufffe\uffff]")
+_BLANKS = re.compile(r"[ \t]{2,}")
+_EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document that has a name of its own: a page, or what stands below a heading.
+
+    `place` is how people are told of it ("page 3"); "" where there is nothing to tell.
+    """
+
+    text: str
+    place: str = ""
+
+
+def passages(
+    document: Iterable[Section], counter: TokenCounter, most_tokens: int = PASSAGE_TOKENS
+) -> list[Section]:
+    """Return the passages of a document in their order, none empty, each of at most `most_tokens`.
+
+    A passage lies in one section. Takes about a second for a million characters.
+    """
+    return [
+        Section(passage, section.place)
+        for section in document
+        for passage in _packed(_tidy(section.text), counter, most_tokens)
+    ]
+
+
+def _tidy(text: str) -> str:
+    """Return the text without what nobody sees: control signs, rows of blanks, empty lines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _BLANKS.sub(" ", _UNSEEN.sub(lambda sign: " " if sign[0].isspace() else "", text))
+    text = text.encode("utf-8", "replace").decode()  # half an emoji cannot be stored or sent
+    return _EMPTY_LINES.sub("\n\n", text)
+
+
+def _packed(text: str, counter: TokenCounter, most_tokens: int) -> Iterator[str]:
+    passage = ""
+    for piece in _pieces(text, counter, most_tokens):
+        longer = passage + piece
+        if passage and counter.count(longer.strip()) > most_tokens:
+            if passage.strip():
+                yield passage.strip()
+            longer = piece
+        passage = longer
+    if passage.strip():
+        yield passage.strip()
+
+
+def _pieces(text: str, counter: TokenCounter, most_tokens: int) -> Iterator[str]:
+    """Yield sentences; one that is too long for a passage in parts."""
+    for sentence in sentences(text):
+        rest = sentence
+        while not _fits(rest, counter, most_tokens):
+            at = _longest_part(rest, counter, most_tokens)
+            yield rest[:at]
+            rest = rest[at:]
+        yield rest
+
+
+def _fits(text: str, counter: TokenCounter, most_tokens: int) -> bool:
+    return (
+        len(text) <= most_tokens * _CHARS_PER_TOKEN and counter.count(text.strip()) <= most_tokens
+    )
+
+
+def _longest_part(text: str, counter: TokenCounter, most_tokens: int) -> int:
+    """Return where to cut off a first part that fits, as long as it may be (by halving)."""
+    fits, too_long = 1, min(len(text), most_tokens * _CHARS_PER_TOKEN) + 1
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if counter.count(text[:middle].strip()) <= most_tokens:
+            fits = middle
+        else:
+            too_long = middle
+    return cut_before(text, fits)

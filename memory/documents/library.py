@@ -1,0 +1,173 @@
+"""`Library`: the documents of a scope, kept as passages in its notebook.
+
+A document is known by its name within the scope: put there again, it replaces what it was. Fetching
+files and reading their formats is done elsewhere.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import orjson
+from pydantic import TypeAdapter
+
+from memory.documents.chunking import Section
+from memory.keys import Conversation
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Notebooks, Writing
+from memory.notebook.records import Chunk
+from memory.protocol.store import Store
+from memory.protocol.turns import LEARN_LATE_S
+
+PREFIX = "doc:"
+"""Of the fields of a notebook in which documents are described."""
+
+_KEY_CHARS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a document comes from; `name` tells it from others of its scope.
+
+    `nbytes` is the size of the file. `sender_id` is who gave it, 0 for the operator.
+    """
+
+    name: str
+    link: str = ""
+    nbytes: int = 0
+    sender_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as the list shows it.
+
+    `digest` is of its content, so that the same content is not embedded again; `added_at` (Unix
+    seconds) stands in its passages too and tells them from those of an older content.
+    """
+
+    key: str
+    title: str
+    digest: str
+    passages: int
+    added_at: float
+    link: str = ""
+    nbytes: int = 0
+    sender_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What putting a document did; `replaced` passages of an older content are gone."""
+
+    document: Document
+    is_new: bool
+    replaced: int = 0
+
+
+_DOCUMENT = TypeAdapter(Document)
+
+
+class Library:
+    """Puts documents into notebooks, lists them, removes them."""
+
+    def __init__(self, store: Store, notebooks: Notebooks) -> None:
+        self._client = store.client
+        self._learning = store.keys.learning
+        self._notebooks = notebooks
+
+    async def put(self, notebook: Notebook, origin: Origin, passages: Sequence[Section]) -> Put:
+        """Store a document as it is now; the same once more changes nothing.
+
+        Raise `NotWritten` when something was erased in the scope since `notebook` was read. Where
+        passages are replaced, the scope's version moves on: an open turn there has to begin again.
+        """
+        key = key_of(origin.name)
+        digest = _digest(origin, passages)
+        known = documents(notebook).get(key)
+        document = known if known and known.digest == digest else None
+        is_new = document is None
+        if document is None:
+            document = Document(
+                key=key,
+                title=origin.name,
+                digest=digest,
+                passages=len(passages),
+                added_at=time.time(),
+                link=origin.link,
+                nbytes=origin.nbytes,
+                sender_id=origin.sender_id,
+            )
+            field = PREFIX + key
+            fields = {field: (notebook.fields.get(field, ""), _stored(document))}
+            await self._note(notebook.scope)
+            await self._notebooks.write(notebook, Writing(_chunks(document, passages), fields))
+            notebook = await self._notebooks.read(notebook.scope)
+        # A process that died between writing and erasing leaves the old passages to the next one.
+        old = [
+            chunk.id
+            for chunk in notebook.chunks
+            if chunk.document == key and chunk.added_at != document.added_at
+        ]
+        if old:
+            await self._notebooks.erase(notebook.scope, records=old)
+        return Put(document, is_new, len(old))
+
+    async def remove(self, scope: Conversation, key: str) -> Document | None:
+        """Erase a document for good; return what it was, nothing if there is none of this key."""
+        notebook = await self._notebooks.read(scope)
+        document = documents(notebook).get(key)
+        records = [chunk.id for chunk in notebook.chunks if chunk.document == key]
+        if document is not None or records:
+            await self._notebooks.erase(scope, records=records, fields=[PREFIX + key])
+        return document
+
+    async def listed(self, scope: Conversation) -> list[Document]:
+        """Return the documents of a scope, newest first."""
+        found = documents(await self._notebooks.read(scope)).values()
+        return sorted(found, key=lambda document: -document.added_at)
+
+    async def _note(self, scope: Conversation) -> None:
+        """Note first that there is something to embed: a note too many only looks once in vain."""
+        await self._client.call("ZADD", self._learning, int(time.time()) + LEARN_LATE_S, scope.tag)
+
+
+def documents(notebook: Notebook) -> dict[str, Document]:
+    """Return the documents of a notebook by their keys."""
+    return {
+        name.removeprefix(PREFIX): _DOCUMENT.validate_json(stored)
+        for name, stored in notebook.fields.items()
+        if name.startswith(PREFIX)
+    }
+
+
+def key_of(name: str) -> str:
+    """Return the short key of a document's name, as it stands in fields and under buttons."""
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_KEY_CHARS]
+
+
+def _digest(origin: Origin, passages: Sequence[Section]) -> str:
+    """Return a digest of all that is stored of the content and shown of its source."""
+    told = [origin.name, origin.link, *((each.place, each.text) for each in passages)]
+    return hashlib.sha256(orjson.dumps(told)).hexdigest()[:_KEY_CHARS]
+
+
+def _chunks(document: Document, passages: Sequence[Section]) -> list[Chunk]:
+    return [
+        Chunk(
+            id=0,
+            document=document.key,
+            number=number,
+            text=passage.text,
+            title=document.title,
+            link=document.link,
+            place=passage.place,
+            added_at=document.added_at,
+        )
+        for number, passage in enumerate(passages)
+    ]
+
+
+def _stored(document: Document) -> str:
+    return orjson.dumps(asdict(document)).decode()

@@ -1,0 +1,95 @@
+"""What was said is found in any language, and everything said becomes findable (A3)."""
+
+import re
+
+import pytest
+
+from bot.playground.model_api import Break, is_embeddings, server_error
+from bot.playground.model_api.faults import Fault
+from memory.keys import Conversation, Keys
+from memory.log import seq_of
+from memory.redis_client import RedisClient
+from tests.acceptance.rig import Rig
+
+FACTS = {  # fact, and a question that asks for it in other forms or other words
+    "I keep my passports in the blue drawer": "Which drawers hold the passport?",
+    "Летом я плавал на лодке по Байкалу": "Где я плавал на лодках?",
+    "دوچرخه‌ام را به همسایه قرض دادم": "دوچرخه‌های من کجاست؟",
+    "我的自行车停在图书馆后面": "自行车放在哪里了？",
+}
+SMALL_TALK = ("Good morning", "Как дела сегодня?", "امروز هوا خوب است", "今天天气很好")
+UNRELATED = (
+    "Seventeen times twelve?",
+    "Переведи слово зонтик",
+    "پایتخت نروژ چیست؟",
+    "法国首都叫什么？",
+)
+HOUR_S = 3600
+
+
+async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(window_messages=2)
+    anna, chat = rig.anna()
+    told = (*FACTS, *SMALL_TALK)
+    for text in told:
+        await rig.ask(anna, chat, text)
+    await rig.wait_until_learned(2 * len(told))
+
+    for fact, question in FACTS.items():
+        await rig.ask(anna, chat, question)
+        first = re.findall(r"^\[[^]]+\] Anna: (.*)$", rig.requests[-1].memory, re.MULTILINE)
+        assert fact in first, question
+        assert rig.requests[-1].asked == question
+    for question in UNRELATED:
+        await rig.ask(anna, chat, question)
+        assert rig.requests[-1].memory == "", question
+    assert rig.model.log.refusals == []
+
+
+@pytest.mark.parametrize("fault", [Break.HANG, server_error()], ids=["hangs", "fails"])
+async def test_what_was_not_embedded_when_the_process_died_is_embedded_by_the_next_one(
+    webhook_rig: Rig, fault: Fault
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.model.faults.add(fault, times=None, when=is_embeddings)
+    await rig.ask(anna, chat, "My boat is called Aurora")
+    await rig.model.wait_for(lambda call: call.request is not None and is_embeddings(call.request))
+    await rig.bot.kill()
+    assert await unembedded(rig, chat.id) == [1, 2]
+
+    rig.model.faults.clear()
+    await let_time_pass(rig, HOUR_S)
+    await rig.bot.start()
+    await rig.wait_until_learned(2)
+    assert await unembedded(rig, chat.id) == []
+
+
+async def unembedded(rig: Rig, chat_id: int) -> list[int]:
+    """Return the sequences of messages that have no vector."""
+    store = await RedisClient.open(rig.environment["REDIS_URL"])
+    keys = keys_of(rig).conversation(Conversation.of_chat(chat_id))
+    log, vectors = await store.pipeline(
+        [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
+    )
+    await store.close()
+    return sorted({seq_of(entry) for entry, _ in log} - {seq_of(entry) for entry, _ in vectors})
+
+
+async def let_time_pass(rig: Rig, seconds: int) -> None:
+    """Have it later in the store: what expires is nearer its end, what is noted nearer its time."""
+    store = await RedisClient.open(rig.environment["REDIS_URL"])
+    for name in await store.call("KEYS", "*"):
+        left_ms = await store.call("PTTL", name)
+        if left_ms > 0:
+            await store.call("PEXPIRE", name, left_ms - 1000 * seconds)
+    noted = await store.call("ZRANGE", keys_of(rig).learning, 0, -1)
+    for tag in noted:
+        await store.call("ZINCRBY", keys_of(rig).learning, -seconds, tag)
+    await store.close()
+
+
+def keys_of(rig: Rig) -> Keys:
+    return Keys(int(rig.telegram.token.partition(":")[0]))
