@@ -12,10 +12,12 @@ from functools import partial
 from pydantic import SecretStr
 
 from bot.app import App, until_told
+from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer
 from bot.playground.loopback import LoopbackServer
 from bot.playground.model_api import ModelApiServer
-from bot.playground.page import ChatPage
+from bot.playground.page import BenchPage
+from bot.playground.scene import Scene
 from bot.playground.stand_in import StandIn
 from bot.web import PortUnavailable
 from config.settings import Settings
@@ -38,6 +40,10 @@ def play(settings: Settings) -> None:
         embedded.stop()
 
 
+# The playground has a server of its own, on any free port; the page has the port.
+_ON_THE_BENCH = {"webhook_url": None, "redis_url": None, "port": 0}
+
+
 async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         telegram = await stack.enter_async_context(BotApiServer())
@@ -45,8 +51,10 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         if not _has_model(settings):
             model = await stack.enter_async_context(ModelApiServer(StandIn()))
             note, here = _WITHOUT_KEY, _with_stand_in(settings, model.base_url)
-        here = here.model_copy(update={"telegram_api_url": telegram.url, "webhook_url": None})
-        page = ChatPage(telegram, telegram.user(1, "You"), note)
+        here = here.model_copy(update=_ON_THE_BENCH | {"telegram_api_url": telegram.url})
+        scene = Scene(telegram)
+        bench = Bench(telegram, scene)
+        page = BenchPage(telegram, scene, bench, note)
         try:
             server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
         except OSError as error:
@@ -55,7 +63,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty():
             webbrowser.open(f"{server.url}/")
-        await App(here, telegram.token, redis, is_embedded=True, port=0).run(stopping)
+        app = App(here, telegram.token, redis, observer=bench)
+        await app.run(stopping)
 
 
 def _has_model(settings: Settings) -> bool:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionUserMessageParam
 
-from bot.model.values import ToolDefinition
 from bot.playground.model_api import (
     ChatRequest,
     Dialect,
@@ -22,6 +21,7 @@ from bot.playground.model_api import (
 )
 from bot.playground.model_api.answers import Usage, stream
 from memory.steps import ToolCall
+from memory.tool import ToolDefinition
 from tests.playground.model_api_client import client_of, collect
 
 HELLO = ChatCompletionUserMessageParam(role="user", content="hello")

@@ -9,11 +9,12 @@ from openai.types.chat import (
     ChatCompletionUserMessageParam,
 )
 
-from bot.model.values import PromptMessage, ToolDefinition
+from bot.model.values import PromptMessage
 from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
 from bot.playground.stand_in import INTRODUCTION, StandIn
 from bot.playground.stand_in_sums import expression_in
 from memory.steps import ToolCall
+from memory.tool import ToolDefinition
 from tests.playground.model_api_client import client_of, collect
 
 TOOLS = tuple(

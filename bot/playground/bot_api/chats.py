@@ -5,7 +5,6 @@ State only: who may do what to it is decided by `people` and `methods`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Literal
 
 from bot.playground.bot_api.account import Account
@@ -93,8 +92,7 @@ class Chat:
         self.closed: Callable[[], ApiError] | None = None
         self._account = account
         self._messages: dict[int, Message] = {}
-        # Number 1 is the notice of the chat's creation, unseen by bots; it also names General.
-        self._ids = account.message_ids if kind in ("private", "group") else count(2)
+        self._ids = account.message_ids if kind in ("private", "group") else account.new_ids()
         self._draft: Draft | None = None
         self._typing_until = 0.0
 
@@ -127,20 +125,21 @@ class Chat:
         """Return a message as it stands now, or nothing when there is none (any more)."""
         return self._messages.get(message_id)
 
-    def topic(self, name: str) -> Topic:
-        """Return a new topic of this forum."""
+    def topic(self, name: str, topic_id: int = 0) -> Topic:
+        """Return a new topic of this forum; without an id of its own it takes the next."""
         if not self.is_forum:
             raise ValueError(f"{self} is no forum")
         creator = next((m.user for m in self.members.values() if m.status == "creator"), None)
         service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
-        created = self.add(Message(self, creator, service=service))
+        created = self.add(Message(self, creator, service=service, id=topic_id))
         self.change(replace(created, topic_id=created.id))
         topic = self.topics[created.id] = Topic(created.id, name)
         return topic
 
     def add(self, message: Message) -> Message:
         """Append a message and return it with its id and time; the bot's ends its draft."""
-        added = replace(message, id=next(self._ids), sent_at=self._account.now())
+        number = message.id or next(self._ids)
+        added = replace(message, id=number, sent_at=self._account.now())
         self._messages[added.id] = added
         if added.sender == self._account.bot:
             self._draft, self._typing_until = None, 0.0
@@ -153,6 +152,11 @@ class Chat:
     def remove(self, message: Message) -> None:
         """Take a message away for everybody."""
         del self._messages[message.id]
+
+    def empty(self) -> None:
+        """Take every message away for everybody, as if nothing had been said; topics stay."""
+        self._messages.clear()
+        self._draft, self._typing_until = None, 0.0
 
     def show_draft(self, draft_id: int, content: FormattedText) -> None:
         """Show what the bot has written so far."""

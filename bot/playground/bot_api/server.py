@@ -133,11 +133,22 @@ class BotApiServer:
         kind: ChatKind = "group" if basic and not forum else "supergroup"
         return self._world.new_group(kind, title, ranks, is_forum=forum)
 
+    def forum(self, title: str, admins: Iterable[Person], number: int) -> Chat:
+        """Return a supergroup with topics; its id comes from `number` and is known beforehand."""
+        ranks = [Member(person.user, "administrator") for person in admins]
+        ranks.append(Member(self.bot, "member"))
+        return self._world.new_group("supergroup", title, ranks, is_forum=True, number=number)
+
     def channel(self, title: str, admins: Iterable[Person] = ()) -> Chat:
         """Return a channel that the bot is an admin of."""
         ranks = [Member(person.user, "creator") for person in admins]
         ranks.append(Member(self.bot, "administrator"))
         return self._world.new_group("channel", title, ranks)
+
+    async def empty(self, chat: Chat) -> None:
+        """Take every message of a chat away for everybody; the bot is not told."""
+        chat.empty()
+        await self._changes.tell()
 
     def menu(self, person: Person, chat: Chat) -> tuple[BotCommand, ...]:
         """Return the commands that a person is offered in a chat."""

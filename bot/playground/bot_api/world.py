@@ -70,10 +70,16 @@ class World:
         return self.chats[user.id]
 
     def new_group(
-        self, kind: ChatKind, title: str, members: Iterable[Member], *, is_forum: bool = False
+        self,
+        kind: ChatKind,
+        title: str,
+        members: Iterable[Member],
+        *,
+        is_forum: bool = False,
+        number: int = 0,
     ) -> Chat:
-        """Return a new group or channel with an id of its own."""
-        number = next(self._ids)
+        """Return a new group or channel; `number` makes it the same chat at every start."""
+        number = number or next(self._ids)
         chat_id = -number if kind == "group" else -(_SUPERGROUP_IDS + number)
         chat = Chat(self.account, chat_id, kind, title, members, is_forum=is_forum)
         self.chats[chat_id] = chat

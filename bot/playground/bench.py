@@ -1,0 +1,124 @@
+"""What the bench knows beside the chats: each turn, what is stored, and how to start over.
+
+It looks on and erases as an operator may; it never takes part in a turn.
+"""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from functools import cached_property
+
+from bot.model.values import PromptMessage
+from bot.playground.bot_api import BotApiServer
+from bot.playground.scene import Place, Scene
+from bot.turn.trace import TurnTrace
+from memory.history import ChatHistory
+from memory.holdings import Holding, holdings
+from memory.keys import SHARDS, Conversation
+from memory.memory import Memory
+from memory.recollection import Recollection
+
+_MOST_TURNS = 20
+"""Turns kept to be looked at, of each conversation."""
+
+_SECTION_END = "</memory>"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn as the panel shows it; `number` counts in its conversation since the start."""
+
+    number: int
+    trace: TurnTrace
+
+    @cached_property
+    def parts(self) -> list[tuple[str, int]]:
+        """What the prompt was made of, in its order, each with its tokens."""
+        tokens = self.trace.prompt.tokens
+        return [
+            ("Tools", tokens.tools),
+            ("System message", tokens.system),
+            ("Window", tokens.window),
+            ("Memory section", tokens.memory),
+            ("Words", tokens.words),
+            ("Tool steps", tokens.steps),
+        ]
+
+    @cached_property
+    def section(self) -> str:
+        """The memory section; its tag is escaped wherever else it might stand."""
+        words = next(m for m in reversed(self.trace.prompt.messages) if m.role == "user")
+        section, end, _ = words.content.partition(_SECTION_END)
+        return section + end if end else ""
+
+    @property
+    def sent(self) -> tuple[PromptMessage, ...]:
+        """The messages of the last call."""
+        return self.trace.prompt.messages
+
+    @cached_property
+    def recalled(self) -> list[Recollection]:
+        """What was recalled, best first."""
+        return sorted(self.trace.recalled, key=lambda recollection: -recollection.score)
+
+
+class Bench:
+    """Remembers the latest turns and looks into the store."""
+
+    def __init__(self, telegram: BotApiServer, scene: Scene) -> None:
+        self._telegram = telegram
+        self._scene = scene
+        self._memory: Memory | None = None
+        self._turns: defaultdict[Conversation, deque[Turn]] = defaultdict(
+            lambda: deque(maxlen=_MOST_TURNS)
+        )
+
+    def serving(self, memory: Memory) -> None:
+        """Look into what the bot remembers with."""
+        self._memory = memory
+
+    def answered(self, trace: TurnTrace) -> None:
+        """Keep a turn."""
+        turns = self._turns[trace.conversation]
+        turns.append(Turn(turns[-1].number + 1 if turns else 1, trace))
+
+    def turns(self, place: Place) -> list[Turn]:
+        """Return the turns of a place, newest first."""
+        return list(reversed(self._turns[place.conversation]))
+
+    def turn_of(self, place: Place, message_id: int) -> Turn | None:
+        """Return the turn that answered a message."""
+        turns = self.turns(place)
+        return next((turn for turn in turns if message_id in turn.trace.words.message_ids), None)
+
+    async def stored(self, place: Place) -> list[tuple[str, list[Holding]]]:
+        """Return what Redis holds, by whose it is; raise `StoreError`."""
+        if self._memory is None:
+            return []
+        scopes = [("This conversation", place.conversation)]
+        if not place.is_group:
+            person = Conversation.of_person(place.speaker.id)
+            scopes.append((f"{place.title} in private", person))
+        client, keys = self._memory.client, self._memory.keys
+        return [(title, await holdings(client, keys, scope)) for title, scope in scopes]
+
+    async def start_over(self) -> None:
+        """Erase all that was said and learned here, on both sides; raise `StoreError`."""
+        updates = self._telegram.updates
+        if updates.history:
+            updates.confirm(updates.history[-1].id + 1)
+        if self._memory is not None:
+            await _erase(self._memory, [person.id for person in self._scene.people])
+        for place in self._scene:
+            await self._telegram.empty(place.chat)
+        self._turns.clear()
+
+
+async def _erase(memory: Memory, people: list[int]) -> None:
+    """Clear every conversation that is known of, and each person's own scope."""
+    client, keys = memory.client, memory.keys
+    shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]
+    tags = [tag.decode() for shard in await client.pipeline(shards) for tag in shard]
+    scopes = [Conversation(tag) for tag in tags] + [Conversation.of_person(id_) for id_ in people]
+    for scope in scopes:
+        await (await ChatHistory.read(memory.histories, scope)).clear()
+    await client.pipeline([("UNLINK", keys.person(id_)) for id_ in people])

@@ -1,0 +1,85 @@
+// Shows what happens as it happens, by fetching this page again. Without it the page works by reloading.
+let isDue = false;
+let isBusy = false;
+
+async function refresh() {
+  isDue = true;
+  if (isBusy) return;
+  isBusy = true;
+  try {
+    while (isDue) {
+      isDue = false;
+      const answer = await fetch(location.pathname + location.search);
+      if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    }
+  } catch {
+    // The server has ended; the event source notices when it is back.
+  } finally {
+    isBusy = false;
+  }
+}
+
+function show(fresh) {
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const now = fresh.getElementById(old.id);
+    if (now) update(old, now);
+  }
+  for (const place of document.querySelectorAll(".place")) {
+    place.classList.toggle("here", fresh.getElementById(place.id)?.classList.contains("here"));
+  }
+}
+
+// Changes only what is different, so that a screen reader hears what is new, and leaves everybody where they were.
+function update(old, now) {
+  keepOpen(old, now);
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const isAtEnd = old.scrollTop + old.clientHeight >= old.scrollHeight - 40;
+  const children = [...now.children];
+  children.forEach((child, at) => {
+    const there = old.children[at];
+    if (!there) old.append(child);
+    else if (!there.isEqualNode(child)) there.replaceWith(child);
+  });
+  while (old.children.length > children.length) old.lastElementChild.remove();
+  if (focused && !focused.isConnected) focusAgain(focused);
+  if (isAtEnd && old.matches(".messages")) old.scrollTop = old.scrollHeight;
+}
+
+// What somebody opened stays open, until a new turn takes the place of the one before.
+function keepOpen(old, now) {
+  const wasOpen = new Map([...old.querySelectorAll("details")].map((each) => [each.id, each.open]));
+  const details = [...now.querySelectorAll("details")];
+  const isNewTurn = details.some((each) => each.matches(".turn") && !wasOpen.has(each.id));
+  for (const each of details) {
+    if (wasOpen.has(each.id) && !(isNewTurn && each.matches(".turn"))) each.open = wasOpen.get(each.id);
+  }
+}
+
+function focusAgain(gone) {
+  const again = document.getElementById(gone.closest("[id]")?.id);
+  (gone.matches("summary") ? again?.querySelector("summary") : again)?.focus();
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches(".say")) return;
+  event.preventDefault();
+  const { submitter } = event;
+  const body = new URLSearchParams(new FormData(form, submitter));
+  if (!submitter?.name) form.elements.text.value = "";
+  history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
+  await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
+  refresh();
+});
+
+document.addEventListener("keydown", (event) => {
+  const text = event.target;
+  if (!text.matches("textarea") || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (text.value.trim()) text.form.requestSubmit();
+});
+
+for (const messages of document.querySelectorAll(".messages")) messages.scrollTop = messages.scrollHeight;
+if (location.hash === "#panel") document.getElementById("panel").focus();
+else if (matchMedia("(min-width: 60rem)").matches) document.querySelector(".place.here textarea").focus();
+new EventSource("/events").onmessage = refresh;

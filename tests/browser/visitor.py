@@ -1,0 +1,132 @@
+"""Somebody at the bench: what they do with the page, in its own words."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, Locator, Page, Request
+
+Scheme = Literal["dark", "light"]
+WIDE, PHONE = (1280, 860), (360, 740)
+
+_CONTROLS = {"button", "checkbox", "combobox", "DisclosureTriangle", "link", "textbox"}
+_CONTRAST = """
+() => {
+  const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const [red, green, blue, alpha = 1] = numbers(getComputedStyle(each).backgroundColor);
+      if (alpha) return [red, green, blue];
+    }
+    return [255, 255, 255];
+  };
+  const luminance = (rgb) => {
+    const [red, green, blue] = rgb
+      .slice(0, 3)
+      .map((value) => value / 255)
+      .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const ratio = (element) => {
+    const one = luminance(numbers(getComputedStyle(element).color));
+    const other = luminance(behind(element));
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  };
+  const isWords = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+  const speaks = (element) => [...element.childNodes].some(isWords);
+  return [...document.body.querySelectorAll("*")]
+    .filter((element) => element.checkVisibility() && speaks(element) && ratio(element) < 4.5)
+    .map((element) => `${element.tagName}.${element.className}: ${ratio(element).toFixed(2)}`);
+}
+"""
+
+
+class Visitor:
+    """One person in front of one window; `complaints` is what the browser objected to."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", self._check)
+
+    def _check(self, request: Request) -> None:
+        if urlsplit(request.url).netloc != urlsplit(self.url).netloc:
+            self.complaints.append(f"loads {request.url}")
+
+    @property
+    def panel(self) -> Locator:
+        """What happened."""
+        return self.page.get_by_role("complementary", name="What happened")
+
+    def place(self, title: str) -> Locator:
+        """Return one chat."""
+        return self.page.get_by_role("region", name=title, exact=True)
+
+    async def say(self, title: str, text: str, speaker: str = "") -> str:
+        """Type a message, send it with Enter and return the bot's answer."""
+        place = self.place(title)
+        if speaker:
+            await place.get_by_label("Speak as").select_option(speaker)
+        answers = place.locator("article.theirs .text")
+        before = await answers.count()
+        words = place.get_by_role("textbox")
+        await words.fill(text)
+        await words.press("Enter")
+        return await answers.nth(before).inner_text()
+
+    async def open_everything(self) -> None:
+        """Open all that can be opened."""
+        await self.page.evaluate(
+            "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+        )
+
+    async def overflow_px(self) -> int:
+        """Return by how much the page is wider than its window."""
+        found: int = await self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        return found
+
+    async def faint_texts(self) -> list[str]:
+        """Return what has less contrast than 4.5 to what is behind it (WCAG 2.2, 1.4.3)."""
+        found: list[str] = await self.page.evaluate(_CONTRAST)
+        return found
+
+    async def nameless_controls(self) -> list[str]:
+        """Return the roles of controls that assistive technology has no name for."""
+        session = await self.page.context.new_cdp_session(self.page)
+        tree = await session.send("Accessibility.getFullAXTree")
+        controls = [
+            node
+            for node in tree["nodes"]
+            if not node["ignored"] and node["role"]["value"] in _CONTROLS
+        ]
+        assert controls
+        return [node["role"]["value"] for node in controls if not node["name"]["value"]]
+
+
+@asynccontextmanager
+async def visiting(
+    browser: Browser,
+    url: str,
+    size: tuple[int, int] = WIDE,
+    scheme: Scheme = "light",
+    *,
+    scripts: bool = True,
+) -> AsyncIterator[Visitor]:
+    """Open the page in a fresh window."""
+    width, height = size
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,
+        java_script_enabled=scripts,
+    )
+    context.set_default_timeout(10_000)
+    visitor = Visitor(await context.new_page(), url)
+    await visitor.page.goto(url)
+    yield visitor
+    await context.close()

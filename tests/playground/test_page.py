@@ -1,0 +1,158 @@
+"""The bench's page without a browser: what it says to Telegram, shows, and refuses."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from bot.model.values import PromptMessage
+from bot.playground.bench import Bench
+from bot.playground.bot_api import BotApiServer
+from bot.playground.page import BenchPage
+from bot.playground.scene import Scene
+from bot.turn.prompt import Prompt, PromptTokens
+from bot.turn.trace import TurnTrace
+from memory.history import ChatHistory
+from memory.keys import Conversation
+from memory.messages import Message
+from memory.recollection import Recollection
+from memory.redis_client import RedisClient
+from memory.steps import Action, CompletedStep, ToolCall, ToolResult
+from tests.playground.bare_memory import bare_memory
+
+ANNA = "c:1:0"
+SECTION = "<memory>\n[today] Anna: The <b>boat</b> is called Aurora\n</memory>"
+
+
+@dataclass
+class Site:
+    """The page, and what is behind it."""
+
+    telegram: BotApiServer
+    scene: Scene
+    bench: Bench
+    client: httpx.AsyncClient
+
+    async def post(self, path: str, **form: str) -> httpx.Response:
+        return await self.client.post(path, data=form)
+
+    async def text(self, at: str = ANNA, **query: str) -> str:
+        return (await self.client.get("/", params={"at": at} | query)).text
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with BotApiServer() as telegram:
+        scene = Scene(telegram)
+        bench = Bench(telegram, scene)
+        app = BenchPage(telegram, scene, bench, "A note").app()
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://bench") as client:
+            yield Site(telegram, scene, bench, client)
+
+
+def trace(number: int) -> TurnTrace:
+    said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
+    call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
+    return TurnTrace(
+        conversation=Conversation(ANNA),
+        words=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
+        window=(said,),
+        recalled=(Recollection((said,), 3.25, 1, lexical=2.5, dense=0.75, is_lent=True),),
+        prompt=Prompt(
+            (
+                PromptMessage("system", "You are a bot."),
+                PromptMessage("user", f"{SECTION}\n\nQuestion {number}"),
+                PromptMessage("tool", "21", tool_call_id="a"),
+            ),
+            PromptTokens(system=11, tools=22, window=33, memory=44, words=55, steps=66),
+        ),
+        steps=(CompletedStep(Action((call,)), (ToolResult("a", "21"),)),),
+        began_at=2.0,
+        seconds=0.5,
+        reply="21",
+    )
+
+
+async def test_words_reach_the_group_from_who_speaks_and_where(site: Site) -> None:
+    kitchen = next(place for place in site.scene if place.topic)
+    tag = kitchen.conversation.tag
+    await site.post("/say", at=tag, person="2", mention="1", text="Who cooks?")
+    [said] = kitchen.messages
+    assert said.text == "@ricordo_bot Who cooks?"
+    assert said.sender == site.scene.people[1].user
+    assert said.topic_id == 2
+
+
+async def test_a_command_is_sent_bare_and_nobody_speaks_for_another_in_private(site: Site) -> None:
+    answer = await site.post("/say", at=ANNA, person="2", mention="1", command="/help", text="Hm")
+    assert answer.headers["location"] == "/?at=c%3A1%3A0"
+    [said] = site.scene.place(ANNA).messages
+    assert (said.text, said.sender) == ("/help", site.scene.people[0].user)
+
+
+async def test_a_place_that_is_not_there_is_the_first_one(site: Site) -> None:
+    assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
+
+
+async def test_a_turn_is_shown_with_its_parts_and_what_people_wrote_is_escaped(site: Site) -> None:
+    site.bench.answered(trace(1))
+    page = await site.text()
+    assert "231 tokens" in page
+    for tokens in (11, 22, 33, 44, 55, 66):
+        assert f'<td class="number">{tokens}</td>' in page
+    assert "&lt;memory&gt;\n[today] Anna: The &lt;b&gt;boat" in page
+    assert "<b>boat</b>" not in page
+    for score in ("3.25", "2.50", "0.75", "yes"):
+        assert f"<dd>{score}</dd>" in page
+    assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
+
+
+async def test_the_latest_turns_are_kept_and_the_one_asked_for_is_open(site: Site) -> None:
+    for number in range(1, 31):
+        site.bench.answered(trace(number))
+    page = await site.text(turn="12")
+    assert page.count('<details class="turn"') == 20
+    assert '<details class="turn" id="turn-c:1:0-12" open>' in page
+    assert 'id="turn-c:1:0-10"' not in page
+    assert page.count(" open>") == 1
+
+
+async def test_starting_over_erases_both_sides_and_what_telegram_still_keeps(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    site.bench.serving(memory)
+    history = await ChatHistory.read(memory.histories, Conversation(ANNA))
+    await history.append_user_message("A secret", 1.0, sender_id=1)
+    await site.post("/say", at=ANNA, text="Another secret")
+    site.bench.answered(trace(1))
+    assert "t: A secret" in await site.text()
+    await site.post("/start-over")
+    page = await site.text()
+    assert "secret" not in page
+    assert "Question" not in page
+    assert site.telegram.updates.pending_count == 0
+    again = await ChatHistory.read(memory.histories, Conversation(ANNA))
+    assert list(again.messages) == []
+
+
+async def test_people_come_in_until_the_page_is_full(site: Site) -> None:
+    answers = [await site.post("/people", name=f"Person {n}") for n in range(7)]
+    assert [answer.status_code for answer in answers] == [303] * 6 + [409]
+    assert answers[0].headers["location"] == "/?at=c%3A3%3A0"
+
+
+async def test_ids_are_the_same_at_every_start(site: Site) -> None:
+    first = [place.conversation for place in site.scene]
+    async with BotApiServer() as telegram:
+        assert [place.conversation for place in Scene(telegram)] == first
+
+
+async def test_another_sites_page_is_refused_and_ours_loads_nothing_foreign(site: Site) -> None:
+    foreign = {"origin": "https://elsewhere.example"}
+    refused = await site.client.post("/start-over", headers=foreign)
+    assert refused.status_code == 403
+    policy = (await site.client.get("/")).headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';")
