@@ -3,14 +3,22 @@
 from importlib import import_module
 from typing import Any
 
+from pydantic import BaseModel
+
+from bot.documents.room import text_rag
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.cadence import Cadence
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.running_state import RunningState
+from memory.behaviors.synopses import NarrativeOptions, Synopses
+from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import Teaching
 from memory.learning.lesson import LearningBehavior
 from memory.learning.model import InternalModel
 from memory.memory import Memory
 
+_LESSON_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior; the narrative within it has a limit of its own."""
 
@@ -26,8 +34,38 @@ def behaviors_of(
 
     Raise `UnusableBehavior` or `FunctionNameClash`.
     """
-    own = [_made(path) for path in settings.behaviors]
-    return AIContextBehaviorManager(own, _TIME_LIMIT_S)
+    notebooks, tokens, zone = memory.notebooks, memory.tokens, settings.timezone
+    cadence = _cadence(settings)
+    narrative = NarrativeOptions(settings.recall_narrative)
+    kinds: dict[str, AIContextBehavior] = {
+        "state": RunningState(notebooks, _domain(settings), cadence),
+        "facts": UserFacts(notebooks, tokens, zone, cadence),
+        "synopses": Synopses(notebooks, tokens, model, zone, narrative),
+    }
+    behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
+    if settings.documents != "off":
+        behaviors.append(text_rag(settings, memory))
+    behaviors += map(_made, settings.behaviors)
+    return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
+
+
+def _cadence(settings: Settings) -> Cadence:
+    """Return when it is learned: always before the window could drop what is not learned yet."""
+    exchanges = settings.window_messages // 2
+    return Cadence(
+        every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
+        after_s=settings.learn_after_s,
+        most_tokens=min(_LESSON_TOKENS, settings.window_tokens // 2),
+    )
+
+
+def _domain(settings: Settings) -> type[BaseModel] | None:
+    if settings.knowledge_base_model is None:
+        return None
+    model = _class_at("KNOWLEDGE_BASE_MODEL", settings.knowledge_base_model)
+    if not issubclass(model, BaseModel):
+        raise UnusableBehavior(f"KNOWLEDGE_BASE_MODEL: {model.__name__} is no pydantic model")
+    return model
 
 
 def teaching_of(behaviors: AIContextBehaviorManager, model: InternalModel) -> Teaching:

@@ -79,6 +79,7 @@ class Intake:
 
 
 def _entry(inbound: Inbound) -> Entry:
-    # A stranger is refused alone: the sentence must not stand for anybody else's words.
-    is_alone = inbound.kind in ("command", "stranger")
+    # A stranger is refused alone: the sentence must not stand for anybody else's words. A file has
+    # an answer of its own.
+    is_alone = inbound.kind in ("command", "document", "stranger", "joined")
     return Entry(inbound.update_id, inbound.sender.id, is_alone, to_bytes(inbound))

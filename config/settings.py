@@ -164,6 +164,10 @@ class Settings(BaseSettings):
     )
 
     # What is learned
+    learn: values.MemoryKinds = Field(
+        default=("state", "facts", "synopses"),
+        description="What internal calls learn of what was said, beside the messages themselves",
+    )
     learn_every_turns: int = Field(
         default=4, ge=1, le=100, description="Exchanges after which something is learned of them"
     )
@@ -287,8 +291,9 @@ def _refusal(place: tuple[int | str, ...], context: Mapping[str, object]) -> str
 
 
 def _shown(default: object) -> str:
-    nothing = default is None or default is PydanticUndefined or default == frozenset()
-    return "" if nothing else f"`{default}`"
+    nothing = default is PydanticUndefined or default in (None, (), frozenset())
+    shown = " ".join(default) if isinstance(default, tuple) else default
+    return "" if nothing else f"`{shown}`"
 
 
 def _allowed(field: FieldInfo) -> str:

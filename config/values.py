@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -136,6 +136,12 @@ Namespaces: TypeAlias = Annotated[
     NoDecode,
     _on_text(lambda names: names.replace(",", " ").split()),
     Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),
+]
+MemoryKinds: TypeAlias = Annotated[
+    tuple[Literal["state", "facts", "synopses"], ...],
+    NoDecode,
+    _on_text(lambda kinds: [] if kinds.lower() == "off" else kinds.replace(",", " ").split()),
+    Allowed("any of `state`, `facts`, `synopses`, separated by commas or spaces, or `off`"),
 ]
 Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]
 ExistingFile: TypeAlias = Annotated[FilePath, Allowed("the path of a file")]

@@ -77,15 +77,17 @@ class Toolbox:
         return None
 
     async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
+        named = self._tools.get(call.name)
+        is_foreign = named is None or named.is_foreign
         try:
             tool, arguments = self._ready(call)
             text = await self._output(tool, arguments, nth, context)
         except ToolError as error:
             shown = self._tokens.shorten(f"Error: {error}", self._limits.output_tokens)
-            return ToolResult(call.id, shown, failed=True)
-        if tool.is_final:
-            return ToolResult(call.id, text)
-        return ToolResult(call.id, self._tokens.shorten(text, self._limits.output_tokens))
+            return ToolResult(call.id, shown, failed=True, is_foreign=is_foreign)
+        if not tool.is_final:
+            text = self._tokens.shorten(text, self._limits.output_tokens)
+        return ToolResult(call.id, text, is_foreign=is_foreign)
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
         """Return the tool and its validated arguments; raise `ToolError`."""

@@ -21,7 +21,8 @@ from bot.model.errors import (
     translate,
 )
 from bot.model.stream import ReplyAccumulator
-from bot.model.values import ModelReply, PromptMessage, ToolDefinition
+from bot.model.values import ModelReply, PromptMessage
+from memory.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 

@@ -3,11 +3,12 @@
 Nothing here knows the wire format or an SDK.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from memory.steps import ToolCall
+from memory.tool import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +19,6 @@ class PromptMessage:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
-    """What the model is told of a tool; `parameters` is a JSON schema object."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,20 @@ from bot.reply.parts import Part
 from bot.telegram import outgoing
 from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, transport
 from bot.telegram.errors import OutcomeUnknown, Refused
+from bot.telegram.files import FileServer
 from bot.telegram.ptb_errors import translate
-from bot.telegram.values import BotIdentity, CommandMenu, Description, MenuScope, WebhookState
+from bot.telegram.values import (
+    BotIdentity,
+    CommandMenu,
+    Description,
+    MenuScope,
+    OutgoingFile,
+    WebhookState,
+)
 from bot.utf16 import well_formed
 
 CALL_S = 15.0
+DOWNLOAD_S = 45.0
 # Over and above the time that Telegram itself holds a poll open.
 _POLL_SLACK_S = 10.0
 _MAX_BUTTON_ANSWER = 200
@@ -45,6 +54,7 @@ class TelegramClient:
             get_updates_request=self._transport,
             request=self._transport,
         )
+        self._files = FileServer()
 
     async def identify(self) -> BotIdentity:
         """Ask who we are; raise `BadToken` when Telegram does not know."""
@@ -77,6 +87,31 @@ class TelegramClient:
                 reply_parameters=outgoing.reply_to(reply_to),
                 message_thread_id=topic_id or None,
                 link_preview_options=_NO_PREVIEW,
+                connect_timeout=connect_s,
+                pool_timeout=connect_s,
+            )
+            return message.message_id
+
+    async def send_file(
+        self,
+        chat_id: int,
+        topic_id: int,
+        file: OutgoingFile,
+        reply_to: int | None = None,
+        timeout_s: float = CALL_S,
+    ) -> int:
+        """Send a file and return its message id; as `send` otherwise."""
+        connect_s = min(CONNECT_S, timeout_s / 2)
+        async with _within(timeout_s):
+            message = await self._bot.send_document(
+                chat_id,
+                telegram.InputFile(file.content, file.name),
+                caption=well_formed(file.caption.text),
+                caption_entities=outgoing.message_entities(file.caption.entities),
+                reply_markup=outgoing.keyboard(file.caption.buttons),
+                reply_parameters=outgoing.reply_to(reply_to),
+                message_thread_id=topic_id or None,
+                disable_content_type_detection=True,
                 connect_timeout=connect_s,
                 pool_timeout=connect_s,
             )
@@ -121,6 +156,14 @@ class TelegramClient:
                 return member.status in _ADMIN_STATUS
         except Refused:
             return False
+
+    async def download(self, file_id: str, most_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
+        """Return a file's content; `Refused` as "too_big" beyond `most_bytes`, or by Telegram."""
+        async with _within(timeout_s):
+            file = await self._bot.get_file(file_id)
+            if (file.file_size or 0) > most_bytes:
+                raise Refused("too_big")
+            return await self._files.fetch(file.file_path or "", most_bytes)
 
     async def get_updates(self, offset: int | None, timeout_s: int) -> list[dict[str, object]]:
         """Wait up to `timeout_s` for at most 100 updates; those before `offset` are forgotten.
@@ -174,6 +217,7 @@ class TelegramClient:
     async def close(self) -> None:
         """Close all connections; calls under way fail."""
         await self._transport.shutdown()
+        await self._files.close()
 
 
 @asynccontextmanager

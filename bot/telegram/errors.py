@@ -25,6 +25,7 @@ RefusalReason = Literal[
     "message_gone",
     "unchanged",
     "too_long",
+    "too_big",
     "other",
 ]
 

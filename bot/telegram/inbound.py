@@ -6,7 +6,7 @@ Plain values. Reading Telegram's own types is `updates`' business.
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "command", "document", "unsupported", "stranger"]
+Kind = Literal["text", "command", "document", "unsupported", "stranger", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Inbound:
     arguments and `command` its name without slash and bot name. `unsupported` messages (voice,
     sticker, ...) carry their kind in `text`; a `stranger` is somebody the operator does not serve.
     A `document` has its `file`, and in `text` what was said about it. `is_own` is false where the
-    words are somebody else's: forwarded, or sent by way of another bot.
+    words are somebody else's: forwarded, or sent by way of another bot. `replied_to` is the id of
+    the message that it answers, 0 for none. `joined` is no message: somebody took us into a group.
     """
 
     update_id: int
@@ -57,6 +58,7 @@ class Inbound:
     command: str = ""
     file: SentFile | None = None
     is_own: bool = True
+    replied_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)

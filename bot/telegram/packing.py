@@ -7,7 +7,7 @@ from dataclasses import astuple
 
 import orjson
 
-from bot.telegram.inbound import Inbound, Sender
+from bot.telegram.inbound import Inbound, Sender, SentFile
 
 
 def to_bytes(inbound: Inbound) -> bytes:
@@ -17,7 +17,8 @@ def to_bytes(inbound: Inbound) -> bytes:
 
 def from_bytes(packed: bytes) -> Inbound:
     """Unpack what `to_bytes` packed."""
-    fields = orjson.loads(packed)
-    sender_at = Inbound.__match_args__.index("sender")
-    fields[sender_at] = Sender(*fields[sender_at])
-    return Inbound(*fields)
+    fields = dict(zip(Inbound.__match_args__, orjson.loads(packed), strict=False))
+    fields["sender"] = Sender(*fields["sender"])
+    if fields.get("file"):
+        fields["file"] = SentFile(*fields["file"])
+    return Inbound(**fields)

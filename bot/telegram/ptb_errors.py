@@ -40,6 +40,7 @@ _REASONS: tuple[tuple[str, RefusalReason], ...] = (
     (r"not modified", "unchanged"),
     (r"message to \w+ not found|message_id_invalid", "message_gone"),
     (r"too long", "too_long"),
+    (r"file is too big", "too_big"),
 )
 
 

@@ -39,10 +39,10 @@ def person(user: telegram.User) -> Sender:
     )
 
 
-def clean_name(name: str) -> str:
-    """Return one line of at most 64 visible characters: a name is text from a stranger."""
+def clean_name(name: str, most_chars: int = _MAX_NAME) -> str:
+    """Return one line of visible characters: a name is text from a stranger."""
     shown = "".join(_shown(character) for character in well_formed(name))
-    return " ".join(shown.split())[:_MAX_NAME].rstrip()
+    return " ".join(shown.split())[:most_chars].rstrip()
 
 
 def _shown(character: str) -> str:

@@ -4,19 +4,20 @@ Pure: stores nothing, asks nobody.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import telegram
 from telegram.constants import ChatType
 
 from bot.telegram.errors import UnreadableUpdate
-from bot.telegram.inbound import Ignored, Inbound, Kind, Moved, Pressed, Update
-from bot.telegram.senders import message_sender, person
+from bot.telegram.inbound import Ignored, Inbound, Kind, Moved, Pressed, SentFile, Update
+from bot.telegram.senders import clean_name, message_sender, person
 from bot.telegram.values import BotIdentity
 from bot.telegram.words import Words, read_words
 from bot.utf16 import well_formed
 
-# How we name what we cannot read yet, by Telegram's own field names. The order matters: an
-# animation is also a document, a venue also a location, a live photo also a photo.
+# How we name what we cannot read yet, by Telegram's own field names. The order matters: a venue is
+# also a location, a live photo also a photo.
 UNSUPPORTED_KINDS = (
     "voice",
     "video_note",
@@ -25,7 +26,6 @@ UNSUPPORTED_KINDS = (
     "video",
     "live_photo",
     "photo",
-    "document",
     "sticker",
     "venue",
     "location",
@@ -46,6 +46,7 @@ ASK = "ask"
 _GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 # Telegram's number for a forum's General topic, which no call may name.
 _GENERAL_TOPIC = 1
+_MAX_FILE_NAME = 120
 
 
 class UpdateReader:
@@ -73,8 +74,10 @@ class UpdateReader:
             raise UnreadableUpdate(update_id) from None
 
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
-        if "message" in raw or "callback_query" in raw:
+        if "message" in raw or "callback_query" in raw or "my_chat_member" in raw:
             update = telegram.Update.de_json(dict(raw))
+            if update.my_chat_member:
+                return self._read_membership(update_id, update.my_chat_member)
             if update.message:
                 return self._read_message(update_id, update.message)
             if update.callback_query:
@@ -101,17 +104,21 @@ class UpdateReader:
             message.entities or message.caption_entities,
             self._me,
         )
-        unsupported = "" if words.text or words.command else _unsupported_kind(message)
+        file = _file(message)
+        if file and words.text.lower() == f"@{self._me.username.lower()}":
+            words = replace(words, text="")  # it only says that the file is for us
+        unsupported = "" if words.text or words.command or file else _unsupported_kind(message)
         is_group = message.chat.type in _GROUPS
-        reason = self._not_for_us(words, unsupported, message, is_group=is_group)
+        has_content = bool(words.text or unsupported or file)
+        reason = self._not_for_us(words, message, has_content=has_content, is_group=is_group)
         if not reason and is_group and not self._serves(sender.id):
             reason = "stranger"
         if reason:
             return Ignored(update_id, reason)
 
-        kind, text, command = _content(words, unsupported)
+        kind, text, command = _content(words, unsupported, file)
         if not self._serves(sender.id):
-            kind, text, command = "stranger", "", ""
+            kind, text, command, file = "stranger", "", "", None
         return Inbound(
             update_id=update_id,
             chat_id=message.chat.id,
@@ -123,10 +130,13 @@ class UpdateReader:
             kind=kind,
             text=text,
             command=command,
+            file=file if kind == "document" else None,
+            is_own=message.forward_origin is None and message.via_bot is None,
+            replied_to=_replied_to(message),
         )
 
     def _not_for_us(
-        self, words: Words, unsupported: str, message: telegram.Message, *, is_group: bool
+        self, words: Words, message: telegram.Message, *, has_content: bool, is_group: bool
     ) -> str:
         """Return why the message is not for us, "" when it is."""
         if words.command:
@@ -136,7 +146,7 @@ class UpdateReader:
             # In a group a bare command may be any bot's, even as a reply to us.
             known = not is_group or words.command in self._commands
             return "" if known else "unknown_command"
-        if not (words.text or unsupported):
+        if not has_content:
             return "service"
         addressed = not is_group or words.mentions_us or self._replies_to_us(message)
         return "" if addressed else "unaddressed"
@@ -173,17 +183,65 @@ class UpdateReader:
             callback_data=well_formed(query.data),
         )
 
+    def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
+        """Return that we were taken into a group; what else becomes of us there is nothing."""
+        before, after = change.old_chat_member, change.new_chat_member
+        is_new = _is_present(after) and not _is_present(before)
+        if not is_new or change.chat.type not in _GROUPS or change.from_user.is_bot:
+            return Ignored(update_id, "membership")
+        if not self._serves(change.from_user.id):
+            return Ignored(update_id, "stranger")
+        return Inbound(
+            update_id=update_id,
+            chat_id=change.chat.id,
+            topic_id=0,
+            is_group=True,
+            message_id=0,
+            sent_at=int(change.date.timestamp()),
+            sender=person(change.from_user),
+            kind="joined",
+            text="",
+        )
+
     def _serves(self, sender_id: int) -> bool:
         return not self._allowed_user_ids or sender_id in self._allowed_user_ids
 
 
-def _content(words: Words, unsupported: str) -> tuple[Kind, str, str]:
-    """Return kind, text and command; "/ask" with words is just the words."""
-    if words.command and not (words.command == ASK and words.text):
+def _content(words: Words, unsupported: str, file: SentFile | None) -> tuple[Kind, str, str]:
+    """Return kind, text and command; "/ask" with words or under a file is just these."""
+    if words.command and not (words.command == ASK and (words.text or file)):
         return "command", words.text, words.command
+    if file:
+        return "document", words.text, ""
     if unsupported:
         return "unsupported", unsupported, ""
     return "text", words.text, ""
+
+
+def _file(message: telegram.Message) -> SentFile | None:
+    """Return the file that somebody sent as such; an animation only looks like one."""
+    document = message.document
+    if document is None or message.animation:
+        return None
+    return SentFile(
+        file_id=document.file_id,
+        name=clean_name(document.file_name or "", _MAX_FILE_NAME) or "file",
+        mime_type=document.mime_type or "",
+        nbytes=document.file_size or 0,
+    )
+
+
+def _replied_to(message: telegram.Message) -> int:
+    """Return what a message answers; what only stands in a topic answers the topic's notice."""
+    replied = message.reply_to_message
+    return replied.message_id if replied and replied.forum_topic_created is None else 0
+
+
+def _is_present(member: telegram.ChatMember) -> bool:
+    """Tell whether somebody is in a group, if only with less than all rights."""
+    if isinstance(member, telegram.ChatMemberRestricted):
+        return member.is_member
+    return member.status not in (telegram.ChatMember.LEFT, telegram.ChatMember.BANNED)
 
 
 def _unsupported_kind(message: telegram.Message) -> str:

@@ -21,6 +21,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.typing import TypingSender, typing
 from memory.context import AgentContext
 from memory.history import ChatHistory
+from memory.keys import Conversation
 from memory.messages import Message
 from memory.notebook.writes import to_json
 from memory.protocol.turns import LeaseLost
@@ -32,6 +33,8 @@ from memory.steps import FinishAction, digest
 log = structlog.get_logger(__name__)
 
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
+Receive = Callable[[Inbound, Conversation], Awaitable[Answer | None]]
+"""Takes in a file; answers nothing where the words that came with it are still to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +46,28 @@ class AnswerOptions:
     timeout_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Desks:
+    """Who answers before the model does: commands by name, `receive` files if they are taken."""
+
+    commands: Mapping[str, Handler]
+    receive: Receive | None = None
+
+
 class TurnAnswerer:
     """Answers one person's messages."""
 
     def __init__(
         self,
         run_agent: RunAgent,
-        commands: Mapping[str, Handler],
+        desks: Desks,
         sentences: Sentences,
         telegram: TypingSender,
         hooks: TurnHooks,
         options: AnswerOptions,
     ) -> None:
         self._run_agent = run_agent
-        self._commands = commands
+        self._desks = desks
         self._sentences = sentences
         self._telegram = telegram
         self._hooks = hooks
@@ -66,13 +77,8 @@ class TurnAnswerer:
         """Return the reply; trouble other than with the store becomes a sentence."""
         last = mail[-1]
         try:
-            if last.kind == "command":
-                return await self._command(last, history)
-            if last.kind == "stranger":
-                log.info("stranger refused", user=last.sender.id)
-                return self._notice(last, "error.stranger")
-            if not words.text:
-                return self._notice(last, self._sentences.known(f"unsupported.{last.text}"))
+            if outbox := await self._at_once(last, words, history):
+                return outbox
             async with typing(self._telegram, last.chat_id, last.topic_id):
                 return await self._reply(last, words, history)
         except (LeaseLost, StoreError):
@@ -85,6 +91,23 @@ class TurnAnswerer:
     def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered after several tries."""
         return self._notice(mail[-1], "error.apology", reference=reference)
+
+    async def _at_once(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox | None:
+        """Return what is said without asking the model, or nothing where it is to be asked."""
+        match last.kind:
+            case "command":
+                return await self._command(last, history)
+            case "document":
+                return await self._received(last, history)
+            case "stranger":
+                log.info("stranger refused", user=last.sender.id)
+                return self._notice(last, "error.stranger")
+            case "joined":
+                return self._notice(last, "start.joined", username=self._sentences.username)
+            case _ if not words.text:
+                return self._notice(last, self._sentences.known(f"unsupported.{last.text}"))
+            case _:
+                return None
 
     async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
@@ -124,8 +147,16 @@ class TurnAnswerer:
         found = await history.search(words.text, self._options.recall_k, exclude=seen)
         return tuple(found)
 
+    async def _received(self, sent: Inbound, history: ChatHistory) -> Outbox | None:
+        """Take in a file; return what is to be said of it before its words are answered."""
+        if self._desks.receive is None:
+            return None if sent.text else self._notice(sent, "unsupported.document")
+        async with typing(self._telegram, sent.chat_id, sent.topic_id):
+            answer = await self._desks.receive(sent, history.conversation)
+        return self._outbox(sent, answer) if answer else None
+
     async def _command(self, asked: Inbound, history: ChatHistory) -> Outbox:
-        handler = self._commands.get(asked.command)
+        handler = self._desks.commands.get(asked.command)
         if handler is None:
             return self._notice(asked, "error.unknown_command")
         return self._outbox(asked, await handler(asked, history.conversation))

@@ -25,6 +25,8 @@ from memory.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 MOST_ATTEMPTS = 3
+_SPOKEN = ("text", "document")
+"""Kinds of mail whose text is a person's words."""
 
 
 class Answerer(Protocol):
@@ -119,7 +121,7 @@ class TurnRunner:
     def _words(self, mail: Sequence[Inbound]) -> Message:
         """Join quick successive messages of one person into one."""
         last = mail[-1]
-        text = "\n".join(inbound.text for inbound in mail if inbound.kind == "text")
+        text = "\n".join(inbound.text for inbound in mail if inbound.kind in _SPOKEN)
         return Message(
             seq=0,
             exchange=0,
@@ -130,6 +132,7 @@ class TurnRunner:
             sender_name=last.sender.name,
             message_ids=tuple(inbound.message_id for inbound in mail),
             tokens=self._tokens.count(text),
+            is_own=all(inbound.is_own for inbound in mail),
         )
 
     def _to_remember(self, words: Message, outbox: Outbox, delivery: Delivery) -> list[Message]:

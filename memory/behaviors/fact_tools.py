@@ -46,16 +46,17 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
         text = one_line(arguments.text)
         if why := unfit(text):
             raise ToolError(why)
-        if arguments.replaces:
-            _existing(facts, arguments.replaces)
+        if arguments.replaces and not _existing(facts, arguments.replaces).is_current:
+            raise ToolError(f"#{arguments.replaces} was replaced already; leave `replaces` out")
         current = [
             fact for fact in facts.facts if fact.is_current and fact.id != arguments.replaces
         ]
         if known := same_fact(text, current):
             return f"This is known already, as #{known.id}."
         asks_first = holds_foreign_text(context)
-        sender_id = context.words.sender_id
-        context.writes.append(Remember(text, arguments.replaces, asks_first, sender_id))
+        write = Remember(text, arguments.replaces, asks_first, context.words.sender_id)
+        if write not in context.writes:
+            context.writes.append(write)
         if asks_first:
             return (
                 "Not kept yet: others' words are in play, so the person is asked by a button below "

@@ -21,11 +21,11 @@ UNKNOWN = "unknown"
 _SAYS_NOTHING = frozenset({"", UNKNOWN, "none", "null", "n/a", "not known", "not given"})
 
 MOST_BYTES = 4_096
-"""Of a stored state. What is not a list is bounded so that it fits without the lists."""
+"""Of a stored state. What is not a list is bounded so that it fits, however JSON escapes it."""
 
 _NAME_BYTES = 96
-_SUMMARY_BYTES = 1_400
-_DOMAIN_BYTES = 1_600
+_SUMMARY_BYTES = 1_100
+_DOMAIN_BYTES = 1_200
 _ENTRY_BYTES = 200
 _MOST_ENTRIES = 10
 _LISTS = ("key_entities", "open_problems", "current_goals")
@@ -180,7 +180,8 @@ def _says_something(value: object) -> bool:
 
 
 def _name(name: str) -> str:
-    return cut(one_line(name), _NAME_BYTES) if _says_something(name) else UNKNOWN
+    line = cut(one_line(name), _NAME_BYTES)
+    return line if _says_something(line) else UNKNOWN
 
 
 def _entries(entries: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from memory.behaviors.alike import alike
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.narrative import Narrator
 from memory.behaviors.wording import FOREIGN_MARK, cut, one_line
@@ -50,6 +51,7 @@ _SITTING_TOKENS = 3_000
 
 _SOUGHT = 4
 _RELATED = 2
+_COMPARED = 200
 _TOLD_TOKENS = 600
 _ONE_TOKENS = 200
 
@@ -176,9 +178,8 @@ class Synopses(AIContextBehavior):
         hits = await self._notebooks.search(Synopsis, notebook, words, _SOUGHT)
         direct = [hit.record for hit in hits if not hit.is_related]
         related = [hit.record for hit in hits if hit.is_related]
-        if direct and not related:  # a few vectors tell little of what is alike: its words do
-            again = notebook.search(Synopsis, _words_of(direct[0]), None, _SOUGHT + _RELATED)
-            related = [hit.record for hit in again if hit.record not in direct]
+        if direct and not related:
+            related = _like(direct[0], notebook.synopses[-_COMPARED:], direct)
         return [*direct, *related[:_RELATED]]
 
     def _fitting(self, synopses: Iterable[Synopsis]) -> list[Synopsis]:
@@ -219,6 +220,13 @@ def _trust(lesson: Lesson) -> Trust:
 def _mark(synopses: Iterable[Synopsis]) -> str:
     is_foreign = any(synopsis.trust is Trust.FOREIGN for synopsis in synopses)
     return f" {FOREIGN_MARK}" if is_foreign else ""
+
+
+def _like(first: Synopsis, among: Sequence[Synopsis], known: Sequence[Synopsis]) -> list[Synopsis]:
+    """Return those that are like the first by their words, the most alike first."""
+    others = [synopsis for synopsis in among if synopsis not in known]
+    near = alike(0, [_words_of(first), *map(_words_of, others)], _RELATED)
+    return [others[at - 1] for at in near]
 
 
 def _words_of(synopsis: Synopsis) -> str:

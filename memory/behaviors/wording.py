@@ -1,12 +1,17 @@
 """How learned words are kept: on one line, of bounded length, fit to be stored as UTF-8."""
 
+import re
+
 FOREIGN_MARK = "(partly others' words)"
 """Stands behind what rests on forwarded, quoted, read or looked-up text."""
 
 
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
 def one_line(text: str) -> str:
     """Return words on one line; half an emoji becomes a question mark."""
-    return " ".join(text.encode("utf-8", "replace").decode().split())
+    return " ".join(_CONTROLS.sub(" ", text).encode("utf-8", "replace").decode().split())
 
 
 def cut(text: str, most_bytes: int) -> str:

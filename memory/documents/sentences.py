@@ -11,8 +11,10 @@ _CLOSING = "\"'”’»›)\\]}」』）】"
 
 # A full stop ends a sentence only before a blank, and not where a lower-case letter goes on ("e.g.
 # this"). The marks of scripts without blanks end one wherever they stand. A line ends one as well:
-# lists and tables have no full stops.
-_END = re.compile(rf"(?:[.!?…]++[{_CLOSING}]*+(?=\s)|[。！？｡؟۔।॥።]++[{_CLOSING}]*+)\s*+|\n\s*+")
+# lists and tables have no full stops. A row of marks is looked at once, from its beginning.
+_END = re.compile(
+    rf"(?:(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)|[。！？｡؟۔।॥።]++[{_CLOSING}]*+)\s*+|\n\s*+"
+)
 
 _JOINERS = "\u200c\u200d\ufe0f"
 

@@ -13,11 +13,12 @@ def page(rig: Rig, path: str) -> str:
 
 
 async def readiness(rig: Rig) -> tuple[int, dict[str, str]]:
-    """Return status and body of `/readyz`; `/healthz` is well whatever that says."""
+    """Return status and states of `/readyz`; `/healthz` is well whatever that says."""
     async with httpx.AsyncClient(trust_env=False) as web:
         assert (await web.get(page(rig, "/healthz"))).text == "ok"
         ready = await web.get(page(rig, "/readyz"))
-        return ready.status_code, ready.json()
+        states = {name: ready.json()[name] for name in ("redis", "telegram")}
+        return ready.status_code, states
 
 
 async def wait_until_ready(rig: Rig) -> None:

@@ -233,6 +233,8 @@ async def open_rig(
             "PORT": str(port),
             "COALESCE_S": "0.05",
             "LEASE_S": "2",
+            # What is learned besides has scenarios of its own, which turn it on.
+            "LEARN": "off",
             "LOG_FORMAT": "json",
         }
         if mode == "webhook":

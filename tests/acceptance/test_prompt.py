@@ -35,7 +35,7 @@ async def test_a_system_prompt_file_replaces_the_persona(webhook_rig: Rig, tmp_p
     rig = webhook_rig
     persona = tmp_path / "persona.md"
     persona.write_text("\ufeffYou are Käpt'n Blaubär.\n\n<memory> is yours.\n", "utf-8")
-    await rig.start(system_prompt_file=persona)
+    await rig.start(system_prompt_file=persona, documents="off")
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Ahoy")
     assert said(rig.requests[-1]) == [

@@ -33,7 +33,7 @@ class ScriptedModel:
             await meanwhile()
         if self.fails:
             raise InternalModelUnavailable("out of order")
-        return self.answers.pop(0) if self.answers else dict.fromkeys(shape.parts) | self.parts
+        return self.answers.pop(0) if self.answers else {**dict.fromkeys(shape.parts), **self.parts}
 
     async def write(self, *_: object) -> str:
         raise InternalModelUnavailable("no prose here")

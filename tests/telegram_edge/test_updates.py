@@ -1,11 +1,12 @@
 """What becomes of every kind of update."""
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import UnreadableUpdate
-from bot.telegram.inbound import Inbound, Moved, Pressed, Sender
+from bot.telegram.inbound import Inbound, Moved, Pressed, Sender, SentFile
 from bot.telegram.packing import from_bytes, to_bytes
 from tests.telegram_edge.raw import (
     ANNA,
@@ -14,6 +15,7 @@ from tests.telegram_edge.raw import (
     OTHER_BOT,
     PRIVATE,
     US,
+    entities,
     ignored,
     inbound,
     message,
@@ -56,7 +58,6 @@ KINDS: list[tuple[str, dict[str, object]]] = [
     ("animation", {"animation": VIDEO, "document": FILE}),
     ("video", {"video": VIDEO}),
     ("photo", {"photo": PHOTO}),
-    ("document", {"document": FILE}),
     ("sticker", {"sticker": STICKER}),
     ("venue", {"venue": {"location": PLACE, "title": "x", "address": "y"}, "location": PLACE}),
     ("location", {"location": PLACE}),
@@ -85,6 +86,42 @@ def test_a_message_carries_what_a_turn_needs() -> None:
 def test_what_we_cannot_read_yet_is_named(kind: str, fields: dict[str, object]) -> None:
     update = inbound(message(**fields))
     assert (update.kind, update.text) == ("unsupported", kind)
+
+
+NOTES = {**FILE, "file_name": "my\n notes.txt", "mime_type": "text/plain", "file_size": 9}
+SENT_NOTES = SentFile("f", "my notes.txt", "text/plain", 9)
+
+
+def test_a_file_is_described_and_its_caption_is_what_was_said_of_it() -> None:
+    update = inbound(message(document=NOTES, caption="Read this", caption_entities=[]))
+    assert (update.kind, update.text, update.file) == ("document", "Read this", SENT_NOTES)
+    update = inbound(message(document=FILE))
+    assert (update.kind, update.text, update.file) == ("document", "", SentFile("f", "file", "", 0))
+
+
+def test_a_file_under_a_command_belongs_to_ask_alone() -> None:
+    for caption, expected in {
+        "/ask": ("document", "", SENT_NOTES),
+        "/ask What is it?": ("document", "What is it?", SENT_NOTES),
+        "/clear": ("command", "", None),
+    }.items():
+        marks = entities(caption)
+        update = inbound(message(document=NOTES, caption=caption, caption_entities=marks))
+        assert (update.kind, update.text, update.file) == expected
+
+
+def test_in_a_group_a_file_counts_when_it_is_meant_for_us() -> None:
+    assert ignored(message(document=NOTES, chat=GROUP)) == "unaddressed"
+    reply = message(document=NOTES, chat=GROUP, reply_to_message=said("x", US))
+    mentioned = {"caption": "@Ricordo_bot", "caption_entities": entities("@Ricordo_bot")}
+    for raw in (reply, message(document=NOTES, chat=GROUP, **mentioned)):
+        update = inbound(raw)
+        assert (update.kind, update.text, update.file) == ("document", "", SENT_NOTES)
+
+
+def test_a_strangers_file_is_not_kept() -> None:
+    update = inbound(message(document=NOTES), 99)
+    assert (update.kind, update.text, update.file) == ("stranger", "", None)
 
 
 def test_in_a_group_it_is_named_only_to_who_replies_to_us() -> None:
@@ -293,10 +330,17 @@ _text = st.text(st.characters(exclude_categories=["Cs"]))
             language=_text,
             is_person=st.booleans(),
         ),
-        kind=st.sampled_from(["text", "command", "unsupported", "stranger"]),
+        kind=st.sampled_from(["text", "command", "document", "unsupported", "stranger"]),
         text=_text,
         command=st.sampled_from(sorted(COMMANDS)),
+        file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
     )
 )
 def test_what_is_packed_comes_out_the_same(inbound_message: Inbound) -> None:
     assert from_bytes(to_bytes(inbound_message)) == inbound_message
+
+
+def test_what_waits_from_before_there_were_files_is_still_read() -> None:
+    sender = [7, "Anna K.", "Anna", "K.", "de", True]
+    packed = orjson.dumps([1, 7, 0, False, 11, 1_700_000_000, sender, "text", "hello", ""])
+    assert from_bytes(packed) == inbound(message("hello"))

@@ -130,4 +130,5 @@ CALCULATE = Tool(
     "Calculate an arithmetic expression exactly. Use it for every sum that is not trivial.",
     CalculateArguments,
     _run,
+    is_foreign=False,
 )

@@ -32,6 +32,7 @@ def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
         "Tell the current date, weekday and time, in any time zone.",
         CurrentTimeArguments,
         run,
+        is_foreign=False,
     )
 
 

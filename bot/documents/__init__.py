@@ -1,0 +1,1 @@
+"""Files that people send: fetched, read, and handed to the memory as passages."""

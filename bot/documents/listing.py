@@ -1,0 +1,89 @@
+"""`/documents`: what files a conversation knows, each with a button that removes it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import structlog
+
+from bot.commands.everyone import Answer
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Button, Part
+from bot.reply.render import render
+from bot.telegram.inbound import Inbound, Pressed
+from memory.documents.library import Document, Library
+from memory.keys import Conversation
+from memory.protocol.erasure import NotConfirmed
+
+log = structlog.get_logger(__name__)
+
+VERB = "doc"
+"""First word of the buttons' callback data: `doc:<key>`."""
+
+_LISTED = 15
+_BUTTON_CHARS = 40
+
+
+class GroupAdmins(Protocol):
+    """Who may speak for a group."""
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell whether a person administers a group; raises `TelegramError`."""
+        ...
+
+
+class DocumentList:
+    """Shows documents and removes them; in a group whoever sent one may, and the admins."""
+
+    def __init__(self, library: Library, sentences: Sentences, telegram: GroupAdmins) -> None:
+        self._library = library
+        self._sentences = sentences
+        self._telegram = telegram
+
+    async def show(self, asked: Inbound, conversation: Conversation) -> Answer:
+        """Answer the command."""
+        return Answer(await self._listed(asked.sender.language, conversation))
+
+    async def remove(
+        self, pressed: Pressed, conversation: Conversation, key: str
+    ) -> tuple[Part, ...]:
+        """Erase a document and return the list as it is then; raise `NotConfirmed`."""
+        known = {each.key: each for each in await self._library.listed(conversation)}
+        if key in known:
+            if not await self._may_remove(pressed, known[key]):
+                raise NotConfirmed("not_yours")
+            await self._library.remove(conversation, key)
+            log.info("document removed")
+        return await self._listed(pressed.sender.language, conversation)
+
+    async def _listed(self, language: str, conversation: Conversation) -> tuple[Part, ...]:
+        found = (await self._library.listed(conversation))[:_LISTED]
+        if not found:
+            return self._sentences.say(language, "documents.none")
+        title = self._sentences.text(language, "documents.listed")
+        lines = (self._line(language, each) for each in found)
+        *before, last = render("\n".join((title, "", *lines)))
+        rows = tuple((self._button(language, each),) for each in found)
+        return (*before, replace(last, buttons=rows))
+
+    def _line(self, language: str, document: Document) -> str:
+        return self._sentences.text(
+            language,
+            "documents.line",
+            name=document.title,
+            passages=document.passages,
+            kb=max(1, round(document.nbytes / 1024)),
+            date=datetime.fromtimestamp(document.added_at, UTC).date().isoformat(),
+        )
+
+    def _button(self, language: str, document: Document) -> Button:
+        name = document.title
+        short = name if len(name) <= _BUTTON_CHARS else f"{name[: _BUTTON_CHARS - 1]}…"
+        label = f"{self._sentences.text(language, 'buttons.remove')}: {short}"
+        return Button(label, f"{VERB}:{document.key}")
+
+    async def _may_remove(self, pressed: Pressed, document: Document) -> bool:
+        sender = pressed.sender
+        if not pressed.is_group or document.sender_id == sender.id:
+            return True
+        return sender.is_person and await self._telegram.is_group_admin(pressed.chat_id, sender.id)

@@ -1,0 +1,61 @@
+"""The text of a PDF, read in a process of its own: `pdf_text.py PAGES CHARACTERS MB SECONDS`.
+
+PDFs come from strangers, and some are made to fill the memory or never to end. So this runs
+without the bot's secrets, under limits that the system enforces, and is killed when it takes too
+long; in front of that stand pypdf's own limits. Reads the file from standard input; writes one JSON
+object, `{"pages": [...]}` or `{"refused": "..."}`. Imports nothing of the bot.
+"""
+
+import io
+import json
+import logging
+import resource
+import sys
+from contextlib import suppress
+
+from pypdf import PdfReader
+from pypdf.errors import DependencyError
+
+
+def main(most_pages: int, most_chars: int, memory_mb: int, cpu_s: int) -> None:
+    """Answer on standard output; whatever goes wrong, the file is called damaged."""
+    _limit(resource.RLIMIT_AS, memory_mb * 2**20)
+    _limit(resource.RLIMIT_CPU, cpu_s)
+    logging.disable()  # what it complains of is told by the answer
+    answer: dict[str, object]
+    try:
+        answer = _read(sys.stdin.buffer.read(), most_pages, most_chars)
+    except Exception:  # noqa: BLE001 - the fence around a parser of strangers' files
+        answer = {"refused": "damaged"}
+    sys.stdout.write(json.dumps(answer))
+
+
+def _read(content: bytes, most_pages: int, most_chars: int) -> dict[str, object]:
+    reader = PdfReader(io.BytesIO(content))
+    try:
+        # Many files are encrypted without a password, only to forbid printing.
+        if reader.is_encrypted and not reader.decrypt(""):
+            return {"refused": "encrypted"}
+        count = len(reader.pages)
+    except DependencyError:  # a cipher that would need another library
+        return {"refused": "encrypted"}
+    if count > most_pages:
+        return {"refused": "too_long"}
+    pages: list[str] = []
+    left = most_chars
+    for page in reader.pages:
+        text = page.extract_text()
+        left -= len(text)
+        if left < 0:
+            return {"refused": "too_long"}
+        pages.append(text)
+    return {"pages": pages}
+
+
+def _limit(what: int, most: int) -> None:
+    with suppress(OSError, ValueError):  # a system that has no such limit
+        resource.setrlimit(what, (most, most))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""Takes in a file that somebody sent: fetched, read, cut into passages, stored; once or again.
+
+The same file taken in twice changes nothing, so a turn that is repeated does no harm.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from bot.commands.everyone import Answer
+from bot.commands.sentences import Sentences
+from bot.documents.formats import Formats, format_of
+from bot.documents.refusals import DocumentRefused
+from bot.telegram.errors import Refused
+from bot.telegram.inbound import Inbound, SentFile
+from memory.documents.chunking import Section, passages
+from memory.documents.library import Library, Origin, Put, documents
+from memory.keys import Conversation
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Notebooks, NotWritten
+from memory.protocol.turns import LeaseLost
+from memory.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+MOST_PASSAGES = 1_500
+"""Of one document."""
+MOST_PASSAGES_HERE = 4_000
+"""Of all documents of a conversation: some 8 MB of Redis."""
+
+
+class FileSource(Protocol):
+    """Where files are fetched from."""
+
+    async def download(self, file_id: str, most_bytes: int) -> bytes:
+        """Return a file's content; raise `TelegramError`, `Refused` as "too_big"."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What taking in a file needs: where it is read, kept, counted; `most_bytes` of a file."""
+
+    formats: Formats
+    library: Library
+    notebooks: Notebooks
+    tokens: TokenCounter
+    most_bytes: int
+
+
+class Reception:
+    """Takes in files; `learn` has a conversation embedded in the background."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        files: FileSource,
+        sentences: Sentences,
+        learn: Callable[[Conversation], None],
+    ) -> None:
+        self._desk = desk
+        self._files = files
+        self._sentences = sentences
+        self._learn = learn
+
+    async def receive(self, sent: Inbound, conversation: Conversation) -> Answer | None:
+        """Take in the file of a message and return what is to be said of it.
+
+        Nothing, where it is at hand now and the words that came with it are still to be answered.
+        Raise `TelegramError`, `StoreError`, and `LeaseLost` where this turn has to begin again:
+        something was erased meanwhile, or an older content of this file has just been.
+        """
+        if sent.file is None:
+            raise ValueError("a message without a file")
+        language = sent.sender.language
+        try:
+            put = await self._take_in(sent, sent.file, conversation)
+        except DocumentRefused as refusal:
+            log.info("file refused", reason=refusal.reason)
+            most_mb = f"{self._desk.most_bytes / 2**20:.3g}"
+            key = f"documents.refused_{refusal.reason}"
+            return Answer(self._sentences.say(language, key, name=sent.file.name, mb=most_mb))
+        except NotWritten:
+            raise LeaseLost(conversation.tag) from None
+        log.info("file taken in", passages=put.document.passages, is_new=put.is_new)
+        self._learn(conversation)
+        if put.replaced:
+            raise LeaseLost(conversation.tag)
+        if sent.text:
+            return None
+        told = {"name": put.document.title, "passages": put.document.passages}
+        return Answer(self._sentences.say(language, "documents.read", **told))
+
+    async def _take_in(self, sent: Inbound, file: SentFile, conversation: Conversation) -> Put:
+        # Read before the file is fetched: what is erased from now on refuses the writing.
+        notebook = await self._desk.notebooks.current(conversation)
+        cut = await self._passages(file)
+        origin = Origin(file.name, nbytes=file.nbytes, sender_id=sent.sender.id)
+        _check_room(notebook, cut, file.name)
+        return await self._desk.library.put(notebook, origin, cut)
+
+    async def _passages(self, file: SentFile) -> list[Section]:
+        format_ = format_of(file.name, file.mime_type)
+        if file.nbytes > self._desk.most_bytes:
+            raise DocumentRefused("too_big")
+        try:
+            content = await self._files.download(file.file_id, self._desk.most_bytes)
+        except Refused as refusal:
+            raise DocumentRefused(
+                "too_big" if refusal.reason == "too_big" else "damaged"
+            ) from refusal
+        sections = await self._desk.formats.sections(content, format_)
+        cut = await asyncio.to_thread(passages, sections, self._desk.tokens)
+        if len(cut) > MOST_PASSAGES:
+            raise DocumentRefused("too_long")
+        return cut
+
+
+def _check_room(notebook: Notebook, cut: list[Section], name: str) -> None:
+    others = (each for each in documents(notebook).values() if each.title != name)
+    if sum(each.passages for each in others) + len(cut) > MOST_PASSAGES_HERE:
+        raise DocumentRefused("full")

@@ -1,0 +1,43 @@
+"""Fetches the content of files from Telegram's server.
+
+A file's address holds the token: it goes to that server only, into no error and no log.
+"""
+
+import httpx
+
+from bot.telegram.bot_api import CONNECT_S
+from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
+
+
+class FileServer:
+    """Streams files, so that one that is larger than it claims is not taken in."""
+
+    def __init__(self) -> None:
+        # Redirects are not followed: the token would go wherever they lead.
+        self._client = httpx.AsyncClient(
+            follow_redirects=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
+        )
+
+    async def fetch(self, address: str, most_bytes: int) -> bytes:
+        """Return the content; its time is limited by the caller.
+
+        Raise `Refused` ("too_big" beyond `most_bytes`), `Unreachable` or `OutcomeUnknown`.
+        """
+        content = bytearray()
+        try:
+            async with self._client.stream("GET", address) as response:
+                if response.status_code != httpx.codes.OK:
+                    raise Refused("other")
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > most_bytes:
+                        raise Refused("too_big")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Unreachable(type(error).__name__) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise OutcomeUnknown(type(error).__name__) from None
+        return bytes(content)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()

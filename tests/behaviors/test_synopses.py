@@ -1,0 +1,285 @@
+"""Synopses: when a sitting is summed up, what is found, and how it is told."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from memory.behaviors.alike import alike
+from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart
+from memory.behaviors.wording import FOREIGN_MARK
+from memory.learning.lesson import LearningBehavior, Unlearned
+from memory.learning.model import InternalModelUnavailable
+from memory.messages import Message
+from memory.notebook.notebooks import Notebooks
+from memory.notebook.records import Synopsis, Trust
+from memory.shape import Shape
+from memory.steps import FOREIGN_STEP
+from memory.tokens import TokenCounter
+from tests.behaviors.lessons import (
+    DAY,
+    NOW,
+    PRIVATE,
+    ScriptedModel,
+    answered,
+    lesson,
+    notebook,
+    occasion,
+    said,
+    store_entries,
+    told,
+)
+
+
+def synopsis(
+    request: str, days_ago: int, *, trust: Trust = Trust.DERIVED, result: str = ""
+) -> Synopsis:
+    at = NOW - days_ago * DAY
+    return Synopsis(0, request, "", result, "", "", "", "", at, at + 60, 1, 2, PRIVATE.tag, trust)
+
+
+SAILING = synopsis("How to trim the mainsail of a dinghy in strong wind", 40)
+MARINA = synopsis("Whether the dinghy with the torn mainsail may stay at the marina", 100)
+TAXES = synopsis("Which form the tax office wants", 3)
+
+
+@pytest.fixture
+def behavior(notebooks: Notebooks, tokens: TokenCounter) -> Synopses:
+    return Synopses(notebooks, tokens, None)
+
+
+def narrating(
+    notebooks: Notebooks, tokens: TokenCounter, model: ScriptedModel, **options: object
+) -> Synopses:
+    narrative = NarrativeOptions(**options)  # type: ignore[arg-type]
+    return Synopses(notebooks, tokens, model, narrative=narrative)
+
+
+def talk(exchanges: int, tokens: int = 10) -> list[Message]:
+    return [
+        make(seq, "words", tokens=tokens)
+        for n in range(exchanges)
+        for make, seq in ((said, 2 * n + 1), (answered, 2 * n + 2))
+    ]
+
+
+def test_it_is_a_learning_behavior(behavior: Synopses) -> None:
+    learning: LearningBehavior = behavior
+    assert isinstance(learning, LearningBehavior)
+
+
+def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
+    shape = Shape.of({"synopses": SynopsisPart})
+    assert shape.is_strict
+    part = shape.schema["properties"]["synopses"]["anyOf"][0]
+    assert list(part["properties"]) == [
+        "likely_request",
+        "actions",
+        "result",
+        "behaviour",
+        "emotions",
+        "preferences",
+        "reasoning",
+    ]
+
+
+def test_it_is_due_when_a_sitting_has_ended_and_covers_that_sitting(behavior: Synopses) -> None:
+    unlearned = Unlearned(talk(5), 0, 4)
+    assert behavior.is_due(unlearned)
+    assert behavior.covers(unlearned) == talk(5)[:4]
+
+
+def test_a_sitting_that_goes_on_is_waited_for(behavior: Synopses) -> None:
+    assert not behavior.is_due(Unlearned(talk(5), 600, 0))
+    assert behavior.due_in(Unlearned(talk(5), 600, 0)) == 3_001
+
+
+@pytest.mark.parametrize(
+    ("tokens_a_message", "covered"), [(400, 6), (1_500, 2), (9_000, 2), (300, 10)]
+)
+def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
+    behavior: Synopses, tokens_a_message: int, covered: int
+) -> None:
+    unlearned = Unlearned(talk(20, tokens_a_message), 0, 0)
+    assert behavior.is_due(unlearned)
+    assert behavior.covers(unlearned) == unlearned.messages[:covered]
+
+
+def test_an_answer_becomes_a_synopsis_with_time_and_messages(behavior: Synopses) -> None:
+    messages = said(3, "Book it", at=NOW - 90), answered(4, "Booked", at=NOW - 60)
+    answer = SynopsisPart(likely_request="A table\nfor two", result="Booked.", emotions="  ")
+    assert behavior.learn(lesson(*messages), answer).entries == [
+        Synopsis(
+            *(0, "A table for two", "", "Booked.", "", "", "", ""),
+            *(NOW - 90, NOW - 60, 3, 4, PRIVATE.tag, Trust.DERIVED),
+        )
+    ]
+
+
+def test_small_talk_leaves_no_synopsis(behavior: Synopses) -> None:
+    assert behavior.learn(lesson(said(1, "hi")), SynopsisPart()).entries == []
+
+
+def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None:
+    answer = SynopsisPart(**dict.fromkeys(SynopsisPart.model_fields, "word " * 9_000))
+    (entry,) = behavior.learn(lesson(said(1, "hi")), answer).entries
+    assert isinstance(entry, Synopsis)
+    assert tokens.count(entry.text) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("messages", "digest", "trust"),
+    [
+        ([said(1, "x"), answered(2, "y")], "calculate({}) -> 3", Trust.DERIVED),
+        ([said(1, "x"), answered(2, "y")], f"{FOREIGN_STEP}fetch({{}}) -> z", Trust.FOREIGN),
+        ([said(1, "x", is_own=False), answered(2, "y")], "", Trust.FOREIGN),
+    ],
+)
+def test_a_synopsis_is_trusted_as_its_least_source(
+    behavior: Synopses, messages: Sequence[Message], digest: str, trust: Trust
+) -> None:
+    taught = lesson(*messages, digests={2: digest})
+    (entry,) = behavior.learn(taught, SynopsisPart(result="x")).entries
+    assert isinstance(entry, Synopsis)
+    assert entry.trust == trust
+
+
+def test_the_rest_of_a_sitting_is_told_how_it_began(behavior: Synopses) -> None:
+    began = synopsis("A table", 0)
+    assert "A table" in behavior.material(lesson(said(3, "x"), here=notebook(began)))
+    later = said(3, "x", at=NOW + DAY)
+    assert "A table" not in behavior.material(lesson(later, here=notebook(began)))
+
+
+async def test_nothing_found_is_nothing_told(behavior: Synopses, notebooks: Notebooks) -> None:
+    assert await told(behavior, "hello") == ""
+    await store_entries(notebooks, PRIVATE, TAXES)
+    assert await told(behavior, "Guten Morgen") == ""
+
+
+async def test_what_is_found_brings_related_memories_to_mind_in_the_order_of_time(
+    behavior: Synopses, notebooks: Notebooks
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    assert await told(behavior, "Strong wind today!") == (
+        f"{HEADING}\n"
+        "[13 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
+        "stay at the marina.\n"
+        "[12 October 2025, 5 weeks ago] Request: How to trim the mainsail of a dinghy in strong "
+        "wind."
+    )
+
+
+def test_texts_are_alike_by_words_that_few_of_them_use() -> None:
+    texts = [
+        "A lemon cake for Mia; prefers quick recipes",
+        "A party for Mia with twelve guests; prefers simple plans",
+        "An error in Python; prefers short explanations",
+    ]
+    assert alike(0, texts, 2) == [1]
+    assert alike(2, texts, 2) == []
+    assert alike(0, texts[:2], 2) == []
+
+
+async def test_many_long_synopses_are_told_within_a_budget(
+    behavior: Synopses, notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    many = (synopsis(f"sailing {n} " + "and more words " * 100, n) for n in range(20))
+    await store_entries(notebooks, PRIVATE, *many)
+    text = await told(behavior, "sailing")
+    assert text.count("sailing") >= 3
+    assert tokens.count(text) < 650
+
+
+async def test_a_synopsis_of_others_words_says_so(behavior: Synopses, notebooks: Notebooks) -> None:
+    await store_entries(notebooks, PRIVATE, synopsis("Sailing", 3, trust=Trust.FOREIGN))
+    assert (await told(behavior, "sailing")).endswith(f"Request: Sailing. {FOREIGN_MARK}")
+
+
+async def test_two_synopses_are_woven_into_a_narrative(
+    notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("In August the mainsail tore; in October she asked how to trim it.")
+    behavior = narrating(notebooks, tokens, model)
+    assert await told(behavior, "Strong wind today!") == (
+        f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
+    )
+    question, *memories = map(json.loads, model.asked[0].splitlines())
+    assert question == {"said": "Strong wind today!"}
+    assert [memory["on"] for memory in memories] == [
+        "13 August 2025, 3 months ago",
+        "12 October 2025, 5 weeks ago",
+    ]
+
+
+async def test_a_narrative_serves_while_the_same_synopses_are_hit(
+    notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("Woven.", "Never asked for.")
+    behavior = narrating(notebooks, tokens, model)
+    for _ in range(3):
+        assert await told(behavior, "Strong wind today!") == f"{HEADING}\nWoven."
+    assert len(model.asked) == 1
+
+
+async def test_an_erasure_lets_no_woven_narrative_serve(
+    notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
+    behavior = narrating(notebooks, tokens, ScriptedModel("Woven.", "Anew."))
+    await told(behavior, "Strong wind today!")
+    await notebooks.erase(PRIVATE, records=[4])
+    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+
+
+async def test_deleting_a_conversation_drops_its_narratives(
+    notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(notebooks, tokens, ScriptedModel("Woven.", "Anew."))
+    await told(behavior, "Strong wind today!")
+    await behavior.on_conversation_deleting(occasion())
+    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+
+
+@pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
+async def test_without_a_narrative_the_dated_list_stands(
+    notebooks: Notebooks,
+    tokens: TokenCounter,
+    behavior: Synopses,
+    trouble: str | Exception | None,
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel(*([] if trouble is None else [trouble]))
+    failing = narrating(notebooks, tokens, model, time_limit_s=0.01)
+    text = "Strong wind today!"
+    assert await told(failing, text) == await told(behavior, text)
+
+
+@pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
+async def test_one_synopsis_is_woven_only_if_that_is_always_wanted(
+    notebooks: Notebooks, tokens: TokenCounter, when: str, calls: int
+) -> None:
+    await store_entries(notebooks, PRIVATE, TAXES)
+    model = ScriptedModel("Woven.")
+    await told(narrating(notebooks, tokens, model, when=when), "tax office")
+    assert len(model.asked) == calls
+
+
+async def test_with_no_memories_nothing_is_woven(
+    notebooks: Notebooks, tokens: TokenCounter
+) -> None:
+    model = ScriptedModel("Woven.")
+    await told(narrating(notebooks, tokens, model, when="always"), "hello")
+    assert model.asked == []
+
+
+async def test_a_cancelled_turn_is_not_held_up(notebooks: Notebooks, tokens: TokenCounter) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(notebooks, tokens, ScriptedModel())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await told(behavior, "Strong wind today!")

@@ -1,0 +1,32 @@
+"""Words counted as in service, and a memory on a real, empty Valkey."""
+
+import asyncio
+
+import pytest
+
+from memory.documents.library import Library
+from memory.memory import Memory
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.words_embedder import WordsEmbedder
+
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+def library(memory: Memory) -> Library:
+    return Library(memory.store, memory.notebooks)

@@ -1,0 +1,56 @@
+"""PDFs as small as they can be: one page for each text, and what strangers make of them."""
+
+import io
+import zlib
+from collections.abc import Sequence
+
+from pypdf import PdfReader, PdfWriter
+
+
+def pdf(*pages: str) -> bytes:
+    """Return a PDF whose pages say this, in Latin letters, a line for each line."""
+    return _written([_page_text(page) for page in pages])
+
+
+def bomb(nbytes: int) -> bytes:
+    """Return a PDF whose page unpacks, layer by layer, to so many bytes."""
+    layers = zlib.compress(zlib.compress(b" " * nbytes, 9), 9)
+    return _written([layers], "/Filter [/FlateDecode /FlateDecode]")
+
+
+def encrypted(content: bytes, password: str) -> bytes:
+    """Return a PDF that opens with a password; "" only forbids things."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(content)))
+    writer.encrypt(password, "owner", algorithm="RC4-128")
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def _page_text(text: str) -> bytes:
+    lines = (line.replace("\\", "").replace("(", "").replace(")", "") for line in text.split("\n"))
+    shown = " 0 -14 Td ".join(f"({line}) Tj" for line in lines)
+    return f"BT /F1 12 Tf 20 700 Td {shown} ET".encode("latin-1") if text else b""
+
+
+def _written(contents: Sequence[bytes], filters: str = "") -> bytes:
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(contents)))
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(contents)} >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for number, content in enumerate(contents):
+        own = 5 + 2 * number
+        page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800]"
+        page += f" /Resources << /Font << /F1 3 0 R >> >> /Contents {own} 0 R >>"
+        head = f"<< /Length {len(content)} {filters} >>\nstream\n".encode()
+        objects += [page.encode(), head + content + b"\nendstream"]
+    written, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(written))
+        written += f"{number} 0 obj\n".encode() + body + b"\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    tail = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\n"
+    return written + tail.encode() + f"startxref\n{len(written)}\n%%EOF\n".encode()
