@@ -13,6 +13,7 @@ import orjson
 from bot.playground.model_api.hashed_words import is_stop_word, words
 from bot.playground.model_api.replies import Reply, tool_call
 from bot.playground.model_api.requests import ChatRequest
+from bot.playground.stand_in_memory import internal_answer, narrative
 from bot.playground.stand_in_sums import expression_in
 from memory.steps import ToolCall
 
@@ -68,6 +69,10 @@ class StandIn:
 
     async def respond(self, request: ChatRequest) -> Reply:
         """Return tool calls where the question wants some, else the answer."""
+        if request.response_format != "text":
+            return Reply(internal_answer(request))
+        if not request.tools:
+            return Reply(narrative(request))
         results = _results(request)
         calls = () if results else tuple(self._calls(request))
         if calls:
