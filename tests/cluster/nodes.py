@@ -1,0 +1,65 @@
+"""A Cluster of three primaries, each with a replica, on loopback."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.valkey import HOST, TIMEOUT_S, ValkeyServer
+
+_SLOTS = 16384
+_PRIMARIES = 3
+
+
+class ThreeNodeCluster:
+    """Starts in a few seconds; a primary that dies is replaced by its replica in one or two."""
+
+    def __init__(self, folder: Path, node_timeout_ms: int = 1000) -> None:
+        self.nodes = []
+        for number in range(2 * _PRIMARIES):
+            place = folder / str(number)
+            place.mkdir()
+            options = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms))
+            self.nodes.append(ValkeyServer(place, *options))
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://{HOST}:{self.nodes[0].port}"
+
+    def start(self) -> None:
+        """Return when every slot is served and every replica follows its primary."""
+        for node in self.nodes:
+            node.start()
+        for number, node in enumerate(self.nodes):
+            node.ask(f"CLUSTER SET-CONFIG-EPOCH {number + 1}")
+            node.ask(f"CLUSTER MEET {HOST} {self.nodes[0].port}")
+        step = -(-_SLOTS // _PRIMARIES)
+        for number, node in enumerate(self.nodes[:_PRIMARIES]):
+            last = min((number + 1) * step, _SLOTS) - 1
+            node.ask(f"CLUSTER ADDSLOTSRANGE {number * step} {last}")
+        self._until(lambda node: node.ask("CLUSTER NODES").count(b"connected") >= len(self.nodes))
+        for primary, replica in zip(self.nodes, self.nodes[_PRIMARIES:], strict=False):
+            name = primary.ask("CLUSTER MYID").split(b"\r\n")[1].decode()
+            self._until(partial(_follows, replica, name))
+        self._until(lambda node: b"cluster_state:ok" in node.ask("CLUSTER INFO"))
+        self._until(
+            lambda node: (
+                b"role:master" in node.ask("INFO replication")
+                or b"master_link_status:up" in node.ask("INFO replication")
+            )
+        )
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
+
+    def _until(self, holds: Callable[[ValkeyServer], bool]) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while not all(holds(node) for node in self.nodes):
+            assert time.monotonic() < deadline, "the Cluster did not come together"
+            time.sleep(0.05)
+
+
+def _follows(replica: ValkeyServer, primary: str, node: ValkeyServer) -> bool:
+    """Have a node follow its primary, if it is that replica; false until it takes the order."""
+    return node is not replica or node.ask(f"CLUSTER REPLICATE {primary}").startswith(b"+OK")
