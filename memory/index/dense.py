@@ -11,6 +11,7 @@ store's task.
 
 import math
 from dataclasses import dataclass
+from threading import Thread
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,8 @@ _PAIRS: Final = 2048
 """Pairs of far-apart records whose cosines say what unrelated means in this model."""
 _FLAT: Final = 1e-6
 """Deviation below which scores are all the same but for rounding."""
+_WORTH_A_THREAD: Final = 20_000
+"""Rows of one half from which a second thread saves more than it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ class DenseIndex:
         self._recentre()
         if self._measured < self._used:
             self._measure()
-        cosines = self._matrix[: self._used] @ question
+        cosines = _product(self._matrix[: self._used], question)
         usual, deviation = self._background
         everyone = self._count == self._used
         best = float((cosines if everyone else cosines[self.present]).max())
@@ -203,6 +206,19 @@ class DenseIndex:
         matrix[: self._used], present[: self._used] = self._matrix, self._present
         along[: self._used], scale[: self._used] = self._along, self._scale
         self._matrix, self._present, self._along, self._scale = matrix, present, along, scale
+
+
+def _product(matrix: Floats, question: Floats) -> Floats:
+    """Return `matrix @ question`; a large one is shared with a second thread."""
+    half = len(matrix) // 2
+    if half < _WORTH_A_THREAD:
+        return matrix @ question
+    product = np.empty(len(matrix), np.float32)
+    other = Thread(target=np.dot, args=(matrix[:half], question, product[:half]))
+    other.start()
+    np.dot(matrix[half:], question, product[half:])
+    other.join()
+    return product
 
 
 def standardise(scores: Floats, present: Flags) -> None:

@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
+_NO_FARTHER = -2.0
+"""Where all records are alike, the background is so narrow that everything lies far outside."""
+
 _QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 
@@ -186,7 +189,7 @@ class HybridIndex:
         said = words.known + words.covered
         if near is None:
             return said >= self._weights.floor_words
-        evidence = said + self._weights.close * near.closeness
+        evidence = said + self._weights.close * max(near.closeness, _NO_FARTHER)
         return evidence >= self._weights.floor or near.closeness >= self._weights.close_alone
 
     def _lexical_share(self, words: LexicalScores) -> Floats:

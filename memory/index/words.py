@@ -10,10 +10,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-
-import snowballstemmer
+from typing import TYPE_CHECKING
 
 from memory.index.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    import snowballstemmer
 
 UNKNOWN = ""
 """The language of a word nobody claims; such words are cut to their first letters."""
@@ -122,7 +124,9 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
 
 
 @functools.cache
-def _stemmer(algorithm: str) -> snowballstemmer.stemmer:
+def _stemmer(algorithm: str) -> "snowballstemmer.stemmer":
+    import snowballstemmer  # noqa: PLC0415 - thirty languages, which a start need not wait for
+
     return snowballstemmer.stemmer(algorithm)
 
 
