@@ -13,10 +13,10 @@ import structlog
 
 from bot.assistant import Assistant, open_models
 from bot.behaviors import behaviors_of, teaching_of
-from bot.commands.admin import AdminCommands
 from bot.commands.buttons import Buttons
-from bot.commands.everyone import EveryonesCommands, Facts
-from bot.commands.menus import menus
+from bot.commands.exporting import ExportingSender
+from bot.commands.menus import descriptions, menus
+from bot.commands.room import command_room
 from bot.commands.sentences import Sentences
 from bot.documents.room import document_room
 from bot.intake import Intake
@@ -24,11 +24,16 @@ from bot.language.catalogue import Catalogue
 from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
 from bot.metering.metrics import Metrics
 from bot.metering.page import metrics_route
+from bot.notices import AdminNotices
+from bot.plan_watch import PlanWatch
 from bot.polling_lease import PollingLease
+from bot.pressure import Pressure
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
 from bot.telegram.errors import NotTaken
 from bot.telegram.health import TelegramHealth
+from bot.telegram.paced import PacedTelegramClient
+from bot.telegram.pacing import OutboundBudget
 from bot.telegram.polling import Poller
 from bot.telegram.setup import SetupPlan, Webhook, connect, set_up, watch_webhook
 from bot.telegram.updates import UpdateReader
@@ -37,6 +42,7 @@ from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
 from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
+from bot.turn.rationed import Allowance, RationedAnswerer, counted
 from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
@@ -46,6 +52,7 @@ from config.settings import Settings
 from memory.append_only_file import keep_clean
 from memory.embedded import EmbeddedValkey
 from memory.memory import Memory, MemoryOptions
+from memory.protocol.rations import Ration
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.selectors import BlockWindowMessageSelector
@@ -102,6 +109,7 @@ class App:
         self._observer = observer
         self._metrics = Metrics()
         self._health = TelegramHealth()
+        self._budget = OutboundBudget(settings.sends_per_second)
         self._catalogue = Catalogue()
         self._intake: Intake | None = None
 
@@ -119,13 +127,14 @@ class App:
             behaviors = behaviors_of(self._settings, memory, models.internal)
             memory.teach(teaching_of(behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors)
-            telegram = TelegramClient(self._token, self._settings.telegram_api_url)
+            address = self._settings.telegram_api_url
+            telegram = PacedTelegramClient(self._token, address, self._budget)
             stack.push_async_callback(telegram.close)
             await stack.enter_async_context(self._web(memory))
             started = asyncio.create_task(connect(telegram, self._health))
             if not await _first(started, stopping):
                 return
-            hooks = TurnHooks(behaviors, memory.notebooks)
+            hooks = TurnHooks(behaviors)
             parts = _Parts(memory, tokens, telegram, assistant, hooks, started.result())
             async with self._serving(parts):
                 await stopping.wait()
@@ -146,28 +155,28 @@ class App:
     async def _serving(self, parts: "_Parts") -> AsyncIterator[None]:
         settings, sentences = self._settings, Sentences(self._catalogue)
         memory, telegram, me = parts.memory, parts.telegram, parts.me
-        facts = Facts(
-            me, settings.admin_user_ids, settings.memory_ttl_days, settings.window_messages
-        )
-        everyones = EveryonesCommands(memory, sentences, telegram, facts)
-        admins = AdminCommands(memory, sentences, settings.admin_user_ids)
+        own = command_room(settings, memory, telegram, sentences, me)
         learner = Learner(memory)
         files = document_room(settings, memory, telegram, sentences, learner.learn)
-        commands = {**everyones.handlers, **files.commands, **admins.handlers}
-        buttons = Buttons(memory, sentences, telegram, settings.admin_user_ids, files.buttons)
+        commands = {**own.commands, **files.commands}
+        acts = {**own.buttons, **files.buttons}
+        admins, deleting = settings.admin_user_ids, parts.hooks.deleting
+        buttons = Buttons(memory, sentences, telegram, admins, deleting, acts)
         reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
-        run_agent = self._run_agent(parts.assistant)
+        ration = Ration(settings.user_turns_per_minute, settings.user_tokens_per_day)
+        allowance = Allowance(memory.rations, ration, admins)
+        run_agent = counted(self._run_agent(parts.assistant), allowance)
         answerer = TurnAnswerer(
             run_agent, Desks(commands, files.receive), sentences, telegram, parts.hooks, options
         )
-        deliverer = Deliverer(
-            MeteredSender(telegram, self._metrics), timeout_s=min(10.0, settings.lease_s / 2)
-        )
+        sender = MeteredSender(ExportingSender(telegram, memory.exporter), self._metrics)
+        deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), self._budget.waits)
+        rationed = RationedAnswerer(answerer, allowance, sentences)
         runner = TurnRunner(
             memory,
             parts.tokens,
-            MeteredAnswerer(answerer, self._metrics),
+            MeteredAnswerer(rationed, self._metrics),
             deliverer,
             parts.hooks,
             learner.learn,
@@ -178,15 +187,17 @@ class App:
             most=settings.max_concurrent_turns,
             lease_s=settings.lease_s,
         )
-        tasks: list[asyncio.Task[None]] = []
+        notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
+        tasks = [asyncio.create_task(PlanWatch(memory.plan, notices).run())]
         if self._duty.works:
-            upkeep = Upkeep(memory, learner, buttons.report)
+            upkeep = Upkeep(memory, learner, buttons.report, deleting)
             tasks += [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
         if self._settings.redis_url is None:
             tasks.append(asyncio.create_task(keep_clean(memory.client, memory.erased)))
         intake_tasks: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            self._intake = Intake(reader, memory.mailbox, buttons)
+            crowd = Pressure(memory.client, memory.keys, settings.max_waiting_bells)
+            self._intake = Intake(reader, memory.mailbox, buttons, memory.plan.reserve, crowd)
             intake_tasks = self._taking_in(memory, telegram)
         if self._observer is not None:
             self._observer.serving(memory)
@@ -249,7 +260,11 @@ class App:
         if settings.webhook_url is not None and settings.webhook_secret is not None:
             address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
             webhook = Webhook(address, settings.webhook_secret.get_secret_value())
-        return SetupPlan(webhook, menus(self._catalogue, settings.admin_user_ids))
+        return SetupPlan(
+            webhook,
+            menus(self._catalogue, settings.admin_user_ids),
+            descriptions(self._catalogue),
+        )
 
     def _selector(self) -> BlockWindowMessageSelector:
         return BlockWindowMessageSelector.in_quarters(
@@ -263,6 +278,7 @@ class App:
             tail=2 * settings.window_messages,
             cache_bytes=settings.cache_mb * 2**20,
             times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
+            redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
         )
 
 

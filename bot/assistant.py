@@ -14,7 +14,7 @@ from bot.agent.tools.search_memory import search_memory_tool
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
 from bot.metering.metrics import Metrics
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
+from bot.model.client import another_client, open_client
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.internal import InternalCalls
 from bot.model.structured import StructuredModel
@@ -55,12 +55,13 @@ async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Mod
         min(_SILENCE_S, settings.model_timeout_s / 2),
     )
     embedding_key = settings.openai_embedding_api_key
-    embedding_client = open_client(
+    embedding_client = another_client(
+        client,
         settings.openai_embedding_base_url,
         embedding_key.get_secret_value() if embedding_key else None,
         _EMBEDDING_TIMEOUT_S,
     )
-    async with client, embedding_client:
+    async with client:
         timeout_s = settings.model_timeout_s
         embedder = None
         if settings.openai_embedding_model is not None:

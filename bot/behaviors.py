@@ -16,6 +16,7 @@ from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import Teaching
 from memory.learning.lesson import LearningBehavior
 from memory.learning.model import InternalModel
+from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
 
 _LESSON_TOKENS = 3_000
@@ -71,7 +72,8 @@ def _domain(settings: Settings) -> type[BaseModel] | None:
 def teaching_of(behaviors: AIContextBehaviorManager, model: InternalModel) -> Teaching:
     """Return those that learn, with the model they learn by."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
-    return Teaching(learning, model)
+    states = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
+    return Teaching(learning, model, states[0].with_domain if states else without_domain)
 
 
 def _made(path: str) -> AIContextBehavior:

@@ -4,6 +4,7 @@ The one way in, for webhook and polling alike.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Protocol
 
 import structlog
@@ -14,11 +15,13 @@ from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
 from bot.telegram.packing import to_bytes
 from memory.keys import Conversation
 from memory.protocol.mailbox import Entry, Mailbox, MailboxFull
-from memory.redis_client import StoreError
+from memory.redis_client import StoreError, StoreFull
 
 log = structlog.get_logger(__name__)
 
 _LONGEST_S = 20
+_MOST_IN_HAND = 200
+"""Updates taken in at once by one process; Telegram offers at most 100 over a webhook."""
 
 
 class Reader(Protocol):
@@ -37,26 +40,74 @@ class Pressing(Protocol):
         ...
 
 
+class Room(Protocol):
+    """What is kept for the day when Redis is full."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether that day is here: then only what may end it is taken in."""
+        ...
+
+    async def spend(self) -> None:
+        """Let what runs have it; raise `StoreError`."""
+        ...
+
+
+class TooMuchWaits(Exception):  # noqa: N818 - says when
+    """Raised when no more messages should wait; buttons are acted upon all the same."""
+
+
+class Crowd(Protocol):
+    """How much waits for an answer."""
+
+    async def is_high(self) -> bool:
+        """Say whether it is more than should wait; raise `StoreError`."""
+        ...
+
+
 class Intake:
     """Puts messages into their conversation's mailbox and acts on buttons at once."""
 
-    def __init__(self, reader: Reader, mailbox: Mailbox, buttons: Pressing) -> None:
+    def __init__(
+        self, reader: Reader, mailbox: Mailbox, buttons: Pressing, room: Room, crowd: Crowd
+    ) -> None:
         self._reader = reader
         self._mailbox = mailbox
         self._buttons = buttons
+        self._room = room
+        self._crowd = crowd
+        self._in_hand = 0
 
     async def accept(self, raw: RawUpdate) -> None:
         """Take an update in; raise `NotTaken` when Telegram must keep it, `UnreadableUpdate`."""
         update = self._reader.read(raw)
+        if self._in_hand >= _MOST_IN_HAND:
+            log.warning("not taken", update=update.update_id, reason="TooManyAtOnce")
+            raise NotTaken
+        self._in_hand += 1
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await self._take(update)
-        except (StoreError, MailboxFull, TelegramError, TimeoutError) as error:
+        except StoreFull as error:
+            log.warning("not taken", update=update.update_id, reason=type(error).__name__)
+            with suppress(StoreError):
+                await self._room.spend()
+            raise NotTaken from error
+        except (StoreError, TooMuchWaits, TelegramError, TimeoutError) as error:
             log.warning("not taken", update=update.update_id, reason=type(error).__name__)
             raise NotTaken from error
+        except MailboxFull:
+            # Telegram would offer it again and again, and hold up what others send behind it.
+            log.warning("mailbox full, update dropped", update=update.update_id)
+        finally:
+            self._in_hand -= 1
 
     async def _take(self, update: Update) -> None:
         match update:
+            case Inbound() if self._room.is_spent and update.kind != "command":
+                raise StoreFull("intake is closed")
+            case Inbound() if await self._crowd.is_high():
+                raise TooMuchWaits
             case Inbound():
                 conversation = Conversation.of_chat(update.chat_id, update.topic_id)
                 outcome = await self._mailbox.put(conversation, _entry(update))
@@ -81,5 +132,5 @@ class Intake:
 def _entry(inbound: Inbound) -> Entry:
     # A stranger is refused alone: the sentence must not stand for anybody else's words. A file has
     # an answer of its own.
-    is_alone = inbound.kind in ("command", "document", "stranger", "joined")
+    is_alone = inbound.kind in ("command", "document", "stranger")
     return Entry(inbound.update_id, inbound.sender.id, is_alone, to_bytes(inbound))

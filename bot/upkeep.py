@@ -4,6 +4,7 @@ Every task has one owner here, and stopping waits for it.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
@@ -13,6 +14,7 @@ from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
 from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
+from memory.occasion import Occasion, Person
 from memory.protocol.jobs import Finished, JobBusy
 from memory.redis_client import StoreError
 
@@ -71,13 +73,21 @@ class Learner:
 
 
 class Upkeep:
-    """The loops that keep promises which no turn keeps."""
+    """The loops that keep promises which no turn keeps.
+
+    `report` hears of a job that is done, `deleting` of a conversation before a job erases it.
+    """
 
     def __init__(
-        self, memory: Memory, learner: Learner, report: Callable[[Finished], Awaitable[None]]
+        self,
+        memory: Memory,
+        learner: Learner,
+        report: Callable[[Finished], Awaitable[None]],
+        deleting: Callable[[Occasion], Awaitable[None]],
     ) -> None:
         self._memory = memory
         self._learner = learner
+        self._deleting = deleting
         self._report = report
         self._turn_bell = memory.doorbell()
         self._job_bell = memory.job_bell()
@@ -123,7 +133,7 @@ class Upkeep:
         bells = await self._job_bell.reclaim(1, _JOB_IDLE_MS) or await self._job_bell.read(1, 1)
         for bell in bells:
             try:
-                finished = await self._memory.jobs.run(bell.tag)
+                finished = await self._memory.jobs.run(bell.tag, self._before)
             except JobBusy:
                 continue
             if finished is not None:
@@ -136,3 +146,7 @@ class Upkeep:
                 await self._report(finished)
                 await self._memory.jobs.mark_reported(bell.tag)
             await self._job_bell.acknowledge(bell)
+
+    async def _before(self, conversation: Conversation) -> None:
+        """Tell that a job is about to erase a conversation; it speaks for nobody in it."""
+        await self._deleting(Occasion(conversation, Person(), time.time()))

@@ -132,6 +132,12 @@ class Settings(BaseSettings):
     redis_tls_verify: Annotated[Literal["auto", "always", "never"], values.AnyCase] = Field(
         default="auto", description="Check the server's certificate; `auto`: except on Heroku"
     )
+    redis_memory_mb: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_048_576,
+        description="Size of the Redis plan, where the server does not tell it",
+    )
     data_dir: values.Folder = Field(
         default_factory=_default_data_dir,
         description="The embedded Valkey's data; not set: `~/.local/share/ricordo`",
@@ -212,6 +218,27 @@ class Settings(BaseSettings):
     )
     max_concurrent_turns: int = Field(
         default=32, ge=1, le=1000, description="Conversations worked on at once by one process"
+    )
+    max_waiting_bells: int = Field(
+        default=10_000,
+        ge=0,
+        le=10_000_000,
+        description="Bells that wait for workers; beyond, Telegram keeps what comes; 0: no bound",
+    )
+    user_turns_per_minute: int = Field(
+        default=20, ge=0, le=1000, description="Answers to one person, except admins; 0: no bound"
+    )
+    user_tokens_per_day: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens of answers to one person, a day of UTC, except admins; 0: no bound",
+    )
+    sends_per_second: int = Field(
+        default=30,
+        ge=0,
+        le=1000,
+        description="Messages to Telegram by one process; 0: as fast as it can, in each chat too",
     )
     memory_ttl_days: int = Field(
         default=365, ge=1, le=36500, description="A conversation silent for so long is forgotten"

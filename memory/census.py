@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from time import time
 
 from memory.keys import SHARDS, Conversation, Keys
+from memory.plan.dropping import Dropped
 from memory.redis_client import RedisClient
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationCensus:
-    """What is stored of one conversation; times in Unix seconds, 0 when there is nothing."""
+    """What is stored of one conversation; times in Unix seconds, 0 when there is nothing.
+
+    `is_off` where nothing new is to be remembered; `dropped` counts what went for want of room.
+    """
 
     messages: int
     vectors: int
@@ -20,6 +24,8 @@ class ConversationCensus:
     first_at: float
     last_at: float
     epoch: int
+    is_off: bool
+    dropped: Dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,14 @@ async def count_conversation(
 ) -> ConversationCensus:
     """Count what is stored of a conversation, in one round trip."""
     names = keys.conversation(conversation)
-    messages, vectors, waiting, first, last, epoch = await client.pipeline(
+    messages, vectors, waiting, first, last, meta = await client.pipeline(
         [
             ("XLEN", names.log),
             ("XLEN", names.vectors),
             ("ZCARD", names.mailbox),
             ("XRANGE", names.log, "-", "+", "COUNT", 1),
             ("XREVRANGE", names.log, "+", "-", "COUNT", 1),
-            ("HGET", names.meta, "epoch"),
+            ("HMGET", names.meta, "epoch", "off_at", "dropped_vectors", "dropped_messages"),
         ]
     )
     return ConversationCensus(
@@ -53,7 +59,9 @@ async def count_conversation(
         waiting=waiting,
         first_at=float(first[0][1][b"s"]) if first else 0.0,
         last_at=float(last[0][1][b"s"]) if last else 0.0,
-        epoch=int(epoch or 0),
+        epoch=int(meta[0] or 0),
+        is_off=meta[1] is not None,
+        dropped=Dropped(int(meta[2] or 0), int(meta[3] or 0)),
     )
 
 

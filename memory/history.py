@@ -20,6 +20,7 @@ from memory.keys import Conversation
 from memory.log import arguments_of, message_of, seq_of
 from memory.messages import Message, Role
 from memory.notebook.notebooks import Notebooks
+from memory.occasion import facts_scope
 from memory.protocol.store import Store
 from memory.protocol.turns import LeaseLost, OpenTurn
 from memory.recollection import EVERYTHING, Among, Flags, Recollection
@@ -32,6 +33,7 @@ _FOR_ALL_TIME = 2**53
 _MESSAGES_AN_EXCHANGE = 2
 _RELATED_SHARE = 4
 _UNREAD = -1
+_PAGE = 200
 _MUCH = 200
 """Messages to index before a search that are worth a thread."""
 
@@ -71,6 +73,9 @@ class ChatHistory:
         """Return the history that an open turn loaded; one more read when a long one is cold."""
         warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
         notebook = await parts.notebooks.of_turn(turn.lease, turn.loaded.notes)
+        facts = facts_scope(turn.lease.conversation)
+        if facts != turn.lease.conversation:
+            await parts.notebooks.of_person(facts, turn.facts)
         history = cls(parts, turn.lease.conversation, warm, notebook.hidden)
         if len(warm.messages) < min(parts.tail, warm.log_length):
             await history.fill()
@@ -267,19 +272,34 @@ class ChatHistory:
     def _indexed(self, sender_id: int) -> list[Command]:
         """Name the conversation where erasures look for it, before anything is stored in it."""
         keys, tag = self._parts.store.keys, self.conversation.tag
-        by_activity = ("ZADD", keys.conversations_of(self.conversation), int(time()), tag)
+        by_activity = ("ZADD", keys.index_of(self.conversation), int(time()), tag)
         by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
         return [by_activity, by_person] if sender_id else [by_activity]
 
 
 async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
-    """Read all that is stored, under one version of the conversation."""
+    """Read all that is stored, under one version of the conversation; a short one in one trip.
+
+    In pages, because Redis counts what it is about to send as memory in use.
+    """
     keys = parts.store.keys.conversation(conversation)
     version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
-    everything = [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
-    before, log, vectors, after = await parts.store.client.pipeline([version, *everything, version])
-    if before != after:  # something was erased or begun anew meanwhile
-        return await _stored(parts, conversation)
+    stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
+    seen = set()
+    is_whole = False
+    while not is_whole:
+        pages = [
+            ("XRANGE", name, b"(" + entries[-1][0] if entries else "-", "+", "COUNT", _PAGE)
+            for name, entries in stored.items()
+        ]
+        before, *found, after = await parts.store.client.pipeline([version, *pages, version])
+        seen |= {tuple(before), tuple(after)}
+        if len(seen) > 1:  # something was erased or begun anew meanwhile
+            return await _stored(parts, conversation)
+        for entries, page in zip(stored.values(), found, strict=True):
+            entries.extend(page)
+        is_whole = max(map(len, found)) < _PAGE
+    log, vectors = stored.values()
     warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))
     warm.append([message_of(entry, fields) for entry, fields in log])
     warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])

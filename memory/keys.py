@@ -64,6 +64,16 @@ class Conversation:
         return int(rest.split(":")[1]) if kind == "c" else 0
 
     @property
+    def has_mail(self) -> bool:
+        """Whether it is a conversation, not only something that was learned."""
+        return self.tag[:2] not in ("u:", "d:")
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it is what was learned of a person in private."""
+        return self.tag.startswith("u:")
+
+    @property
     def is_private(self) -> bool:
         """Whether one person and the bot are alone here; groups have negative ids."""
         return self.chat_id > 0
@@ -84,6 +94,7 @@ class ConversationKeys:
     learned: str
     records: str
     record_vectors: str
+    dead: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -100,6 +111,7 @@ class ConversationKeys:
             self.learned,
             self.records,
             self.record_vectors,
+            self.dead,
         )
 
 
@@ -113,6 +125,11 @@ class Keys:
         self.due = self._prefix + "due"
         self.learning = self._prefix + "learning"
         self.poller = self._prefix + "poller"
+        self.dead_letters = self._prefix + "deadletters"
+        self.plan = self._prefix + "plan"
+        self.plan_lease = self._prefix + "plan:lease"
+        self.reserve = self._prefix + "reserve"
+        self.admins = self._prefix + "admins"
 
     def conversation(self, conversation: Conversation) -> ConversationKeys:
         """Name the keys of a conversation."""
@@ -129,6 +146,7 @@ class Keys:
             learned=base + "learned",
             records=base + "records",
             record_vectors=base + "rvec",
+            dead=base + "dead",
         )
 
     def learner(self, conversation: Conversation) -> str:
@@ -139,9 +157,14 @@ class Keys:
         """Name one shard of the index of conversations by last activity."""
         return f"{self._prefix}conversations:{shard}"
 
-    def conversations_of(self, conversation: Conversation) -> str:
-        """Name the shard of the index in which a conversation stands."""
-        return self.conversations(crc32(conversation.tag.encode()) % SHARDS)
+    def scopes(self, shard: int) -> str:
+        """Name one shard of the index of scopes without mail, by last activity."""
+        return f"{self._prefix}scopes:{shard}"
+
+    def index_of(self, scope: Conversation) -> str:
+        """Name the shard of the index in which a conversation or another scope stands."""
+        shard = crc32(scope.tag.encode()) % SHARDS
+        return self.conversations(shard) if scope.has_mail else self.scopes(shard)
 
     def person(self, user_id: int) -> str:
         """Name the hash of the conversations in which a person spoke."""
@@ -150,6 +173,18 @@ class Keys:
     def person_epoch(self, user_id: int) -> str:
         """Name the counter that a forgetting raises."""
         return f"{self._prefix}{{u:{user_id}}}:epoch"
+
+    def turns_of(self, user_id: int) -> str:
+        """Name the set of turns that a person had in the last minute."""
+        return f"{self._prefix}{{u:{user_id}}}:turns"
+
+    def told_of(self, user_id: int) -> str:
+        """Name the note which turn told a person that there were too many."""
+        return f"{self._prefix}{{u:{user_id}}}:told"
+
+    def tokens_of(self, user_id: int, day: int) -> str:
+        """Name the hash of tokens that a person's turns took on a day, counted from 1970."""
+        return f"{self._prefix}{{u:{user_id}}}:tokens:{day}"
 
     def job(self, job_id: str) -> str:
         """Name the record of a job."""

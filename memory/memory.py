@@ -7,20 +7,29 @@ import asyncio
 from dataclasses import dataclass
 
 from memory.cache import ConversationCache
+from memory.correcting import Correcting
 from memory.embeddings import Embedder, QuestionVectors
+from memory.export import Exporter
+from memory.forgetting import Forgetting
 from memory.history import HistoryParts
 from memory.keys import Conversation, Keys
+from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, Progress, Teaching
 from memory.learning.vectors import VectorLearner
 from memory.notebook.notebooks import Notebooks
+from memory.occasion import facts_scope
+from memory.plan.keeper import PlanKeeper
+from memory.protocol.dead_letters import DeadLetters
 from memory.protocol.doorbell import Doorbell
 from memory.protocol.erasure import Erasure
 from memory.protocol.jobs import Jobs
 from memory.protocol.leases import NamedLease
 from memory.protocol.mailbox import Mailbox
+from memory.protocol.rations import Rations
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
 from memory.protocol.sweep import Sweep
+from memory.protocol.switch import MemorySwitch
 from memory.protocol.turns import Known, TurnStore, TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
@@ -31,12 +40,16 @@ _NOTEBOOKS_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """How much is remembered, for how long, and how turns are timed."""
+    """How much is remembered, for how long, and how turns are timed.
+
+    `redis_bytes` is the size of the Redis plan where the server does not tell it; 0 is unknown.
+    """
 
     ttl_s: int
     tail: int
     cache_bytes: int
     times: TurnTimes
+    redis_bytes: int = 0
 
 
 class Memory:
@@ -62,12 +75,19 @@ class Memory:
         self.mailbox = Mailbox(self.store)
         self.turns = TurnStore(self.store, options.times, options.tail)
         self.erasure = Erasure(self.store, self.mailbox)
-        self.jobs = Jobs(self.store, self.mailbox)
         self.sweep = Sweep(self.store, self.mailbox)
+        self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
+        self.rations = Rations(self.store)
         notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
         self.cache = ConversationCache(options.cache_bytes - notebooks_bytes)
         questions = QuestionVectors(embedder)
         self.notebooks = Notebooks(self.store, questions, most_bytes=notebooks_bytes)
+        self.correcting = Correcting(self.store, self.notebooks)
+        self.consent = Consent(self.store, self.notebooks)
+        self.forgetting = Forgetting(self.store, self.notebooks, self.erasure, options.tail)
+        self.jobs = Jobs(self.store, self.mailbox, self.forgetting)
+        self.switch = MemorySwitch(self.store)
+        self.exporter = Exporter(self.store, self.notebooks)
         self.histories = HistoryParts(
             store=self.store,
             cache=self.cache,
@@ -76,6 +96,7 @@ class Memory:
             questions=questions,
             tail=options.tail,
         )
+        self.plan = PlanKeeper(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
         self.teach(Teaching())
 
@@ -84,6 +105,7 @@ class Memory:
         self._learner = ConversationLearner(
             self.store, self.notebooks, self.tokens, self._vectors, teaching
         )
+        self.plan.wait_for(teaching.behaviors)
 
     def doorbell(self) -> Doorbell:
         """Return a new ear at the bells of conversations with mail."""
@@ -100,7 +122,8 @@ class Memory:
     def known(self, conversation: Conversation) -> Known:
         """Return what a turn of a conversation need not read again."""
         said, learned = self.cache.known(conversation), self.notebooks.known(conversation)
-        return Known(said.seq, said.vector_seq, learned.record, learned.record_vector)
+        facts = self.notebooks.known(facts_scope(conversation))
+        return Known(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
 
     async def learn(self, conversation: Conversation) -> Progress:
         """Learn what is due; raise `EmbeddingsUnavailable` or `InternalModelUnavailable`."""

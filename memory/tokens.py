@@ -132,5 +132,6 @@ def _ranks(packed: bytes) -> dict[bytes, int]:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} cannot be unpacked") from error
     if hashlib.sha256(lines).hexdigest() != _SHA256:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} has not the SHA-256 {_SHA256}")
-    fields = lines.split()  # token, rank, token, rank …; read in C throughout, for each start waits
-    return dict(zip(map(binascii.a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))
+    # Lines of token and rank, which counts from 0; read in C throughout, for each start waits.
+    tokens = lines.split()[::2]
+    return dict(zip(map(binascii.a2b_base64, tokens), range(len(tokens)), strict=True))

@@ -48,6 +48,7 @@ class FunctionsBasedAgent:
         reply = await self._model.complete(
             self._assemble(context), self._tools, tool_choice="none" if must_answer else "auto"
         )
+        context.tokens_used += reply.usage.prompt_tokens + reply.usage.completion_tokens
         if reply.tool_calls and not must_answer:
             return Action(reply.tool_calls, reply.text)
         # Some servers ignore "none"; then the text beside the calls is all there is.

@@ -4,6 +4,7 @@ Never content.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,10 +12,12 @@ import structlog
 
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
+from bot.notices import figures
 from bot.telegram.inbound import Inbound
 from memory.census import count_all, count_conversation
 from memory.keys import Conversation
 from memory.memory import Memory
+from memory.plan.dropping import Dropped
 
 log = structlog.get_logger(__name__)
 
@@ -47,10 +50,17 @@ class Target:
 
 
 class AdminCommands:
-    """`/clear_memory /stats /inspect`."""
+    """`/clear_memory /stats /inspect`, and `others` behind the same check."""
 
-    def __init__(self, memory: Memory, sentences: Sentences, admins: frozenset[int]) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        sentences: Sentences,
+        admins: frozenset[int],
+        others: Mapping[str, Handler],
+    ) -> None:
         self._memory = memory
+        self._others = others
         self._sentences = sentences
         self._admins = admins
         self._started_at = time.time()
@@ -62,6 +72,7 @@ class AdminCommands:
             "clear_memory": self.clear_memory,
             "stats": self.stats,
             "inspect": self.inspect,
+            **self._others,
         }
         return {name: self._guarded(name, handler) for name, handler in commands.items()}
 
@@ -78,16 +89,19 @@ class AdminCommands:
         )
 
     async def stats(self, asked: Inbound, _: Conversation) -> Answer:
-        """Tell how much the bot keeps."""
+        """Tell how much the bot keeps, and of how much room where that is known."""
         census = await count_all(self._memory.client, self._memory.keys)
+        plan = await self._memory.plan.census()
+        keys = ["admin.stats"] + ["admin.plan"] * (plan.filling.limit > 0)
         return self._say(
             asked,
-            "admin.stats",
+            *keys,
             conversations=census.conversations,
             active_day=census.active_last_day,
             waiting=census.bells,
             redis_mb=round(census.redis_bytes / 2**20, 1),
             uptime=_duration(time.time() - self._started_at),
+            **figures(plan.filling, plan.dropped),
         )
 
     async def inspect(self, asked: Inbound, _: Conversation) -> Answer:
@@ -98,15 +112,18 @@ class AdminCommands:
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
         if not (census.messages or census.waiting or census.epoch):
             return self._say(asked, "admin.nothing_there")
+        keys = ["admin.inspect"] + ["admin.dropped"] * (census.dropped != Dropped())
         return self._say(
             asked,
-            "admin.inspect",
+            *keys,
             messages=census.messages,
             vectors=census.vectors,
             first=_moment(census.first_at),
             last=_moment(census.last_at),
             waiting=census.waiting,
             epoch=census.epoch,
+            dropped_vectors=census.dropped.vectors,
+            dropped_messages=census.dropped.messages,
         )
 
     def _guarded(self, name: str, handler: Handler) -> Handler:
@@ -116,12 +133,15 @@ class AdminCommands:
                 log.warning("admin command refused", command=name, user=asked.sender.id)
                 return self._say(asked, "admin.only_private" if is_admin else "admin.not_admin")
             log.info("admin command", command=name, user=asked.sender.id)
+            await self._memory.client.call(
+                "HSET", self._memory.keys.admins, asked.sender.id, asked.sender.language
+            )
             return await handler(asked, conversation)
 
         return guarded
 
-    def _say(self, asked: Inbound, key: str, **values: object) -> Answer:
-        return Answer(self._sentences.say(asked.sender.language, key, **values))
+    def _say(self, asked: Inbound, *keys: str, **values: object) -> Answer:
+        return Answer(self._sentences.say(asked.sender.language, *keys, **values))
 
 
 def _is_number(text: str) -> bool:

@@ -4,7 +4,7 @@ Whatever was in flight for what it erases is refused afterwards by the protocol.
 """
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import orjson
@@ -15,12 +15,18 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Pressed
+from bot.turn.hooks import occasion_of
 from memory.keys import Conversation
 from memory.memory import Memory
-from memory.protocol.erasure import NotConfirmed
+from memory.occasion import Occasion
+from memory.protocol.erasure import NotConfirmed, Receipt
 from memory.protocol.jobs import Finished, Job, Kind
 
 log = structlog.get_logger(__name__)
+
+
+Act = Callable[[Pressed, Conversation, str], Awaitable[tuple[Part, ...]]]
+"""Acts on a button by what stands behind its verb, and returns what is shown in its place."""
 
 
 class Editor(Protocol):
@@ -40,15 +46,26 @@ class Editor(Protocol):
 
 
 class Buttons:
-    """Carries out what was confirmed and writes the receipt where the question stood."""
+    """Carries out what was confirmed and writes the receipt where the question stood.
+
+    `others` act on further verbs. `deleting` hears of a conversation before it is cleared.
+    """
 
     def __init__(
-        self, memory: Memory, sentences: Sentences, telegram: Editor, admins: frozenset[int]
+        self,
+        memory: Memory,
+        sentences: Sentences,
+        telegram: Editor,
+        admins: frozenset[int],
+        deleting: Callable[[Occasion], Awaitable[None]],
+        others: Mapping[str, Act],
     ) -> None:
         self._memory = memory
         self._sentences = sentences
         self._telegram = telegram
         self._admins = admins
+        self._deleting = deleting
+        self._others = others
 
     async def press(self, pressed: Pressed) -> None:
         """Act on a button.
@@ -59,9 +76,8 @@ class Buttons:
             Conversation.of_chat(pressed.chat_id, pressed.topic_id)
         )
         verb, _, rest = pressed.callback_data.partition(":")
-        nonce, _, detail = rest.partition(":")
         try:
-            shown = await self._act(pressed, here, verb, nonce, detail)
+            shown = await self._act(pressed, here, verb, rest)
         except NotConfirmed as refusal:
             log.info("button refused", verb=verb, why=str(refusal))
             if str(refusal) == "not_yours":
@@ -78,29 +94,24 @@ class Buttons:
             language,
             key,
             conversations=finished.conversations,
-            messages=finished.receipt.messages,
-            vectors=finished.receipt.vectors,
+            **_counts(finished.receipt),
         )
         await self._quietly(self._telegram.edit(chat_id, message_id, parts[0]))
 
     async def _act(
-        self, pressed: Pressed, here: Conversation, verb: str, nonce: str, detail: str
+        self, pressed: Pressed, here: Conversation, verb: str, rest: str
     ) -> tuple[Part, ...]:
         erasure, user = self._memory.erasure, pressed.sender.id
+        nonce, _, detail = rest.partition(":")
         match verb:
             case "keep":
                 if not await erasure.cancel(here, nonce, user):
                     raise NotConfirmed("not_yours")
                 return self._say(pressed, "clear.cancelled")
             case "clear":
-                as_admin = pressed.is_group and await self._is_admin(pressed)
-                if pressed.is_group and not as_admin:
-                    raise NotConfirmed("not_yours")
-                receipt = await erasure.clear(
-                    here, nonce, user, pressed.update_id, as_admin=as_admin
-                )
-                counts = {"messages": receipt.messages, "vectors": receipt.vectors}
-                return self._say(pressed, "clear.done", waiting=receipt.waiting, **counts)
+                return await self._clear(pressed, here, nonce)
+            case "unsay":
+                return await self._unsay(pressed, here, nonce)
             case "forget":
                 await erasure.check(here, nonce, "forget", user)
                 await self._start(pressed, nonce, "forget", user, "forget.done")
@@ -114,7 +125,30 @@ class Buttons:
                 kind, receipt_key = kinds[target.kind], "admin.clear_memory_done"
                 await self._start(pressed, nonce, kind, target.id, receipt_key)
                 return self._say(pressed, "admin.clear_memory_started")
+            case _ if verb in self._others:
+                return await self._others[verb](pressed, here, rest)
         raise NotConfirmed("unknown")
+
+    async def _clear(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
+        as_admin = pressed.is_group and await self._is_admin(pressed)
+        if pressed.is_group and not as_admin:
+            raise NotConfirmed("not_yours")
+        asker = None if as_admin else pressed.sender.id
+        await self._memory.erasure.check(here, nonce, "clear", asker)
+        await self._deleting(occasion_of(pressed, here))
+        receipt = await self._memory.forgetting.clear(
+            here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
+        )
+        waiting = receipt.waiting
+        return self._say(pressed, "clear.done", waiting=waiting, **_counts(receipt))
+
+    async def _unsay(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
+        about = await self._memory.erasure.check(here, nonce, "messages", pressed.sender.id)
+        seqs = [int(seq) for seq in about.split(",") if seq]
+        receipt = await self._memory.forgetting.erase_messages(here, seqs, nonce)
+        if receipt.left:
+            await self._memory.mailbox.ring(here)
+        return self._say(pressed, "forget.message_done", **_counts(receipt))
 
     async def _start(
         self, pressed: Pressed, nonce: str, kind: Kind, target: int, receipt_key: str
@@ -142,3 +176,11 @@ class Buttons:
             await call
         except TelegramError as error:
             log.warning("button not answered", reason=type(error).__name__)
+
+
+def _counts(receipt: Receipt) -> dict[str, int]:
+    return {
+        "messages": receipt.messages,
+        "vectors": receipt.vectors,
+        "learned": receipt.records,
+    }

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
@@ -44,11 +43,10 @@ class Facts:
     me: BotIdentity
     admins: frozenset[int]
     ttl_days: int
-    window_messages: int
 
 
 class EveryonesCommands:
-    """`/start /help /new /clear /forget /memory /privacy /ask`."""
+    """`/start /help /new /clear /forget /privacy /ask`."""
 
     def __init__(
         self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, facts: Facts
@@ -66,7 +64,6 @@ class EveryonesCommands:
             "help": self.help,
             "ask": self.ask,
             "new": self.new,
-            "memory": self.memory,
             "clear": self.clear,
             "forget": self.forget,
             "privacy": self.privacy,
@@ -95,20 +92,6 @@ class EveryonesCommands:
         """Start afresh: earlier messages leave the window, memory stays."""
         return Answer(self._sentences.say(asked.sender.language, "new.done"), ends_sitting=True)
 
-    async def memory(self, asked: Inbound, conversation: Conversation) -> Answer:
-        """Say how much of this conversation is stored."""
-        census = await count_conversation(self._memory.client, self._memory.keys, conversation)
-        if not census.messages:
-            return self._say(asked, "memory.empty")
-        return self._say(
-            asked,
-            "memory.summary",
-            messages=census.messages,
-            since=datetime.fromtimestamp(census.first_at, UTC).date().isoformat(),
-            indexed=census.vectors,
-            window=self._facts.window_messages,
-        )
-
     async def clear(self, asked: Inbound, conversation: Conversation) -> Answer:
         """Ask before this conversation is erased; in a group only its admins may."""
         if asked.is_group and not await self._may_clear(asked):
@@ -123,13 +106,28 @@ class EveryonesCommands:
         )
 
     async def forget(self, asked: Inbound, conversation: Conversation) -> Answer:
-        """Ask before a person is erased everywhere."""
+        """Ask before a person is erased everywhere; as a reply, before that message is."""
+        if asked.replied_to:
+            return await self._forget_message(asked, conversation)
         nonce = await self._memory.erasure.ask(conversation, "forget", asked.sender.id)
         return Answer(self._sentences.ask(asked.sender.language, "forget.ask", f"forget:{nonce}"))
 
     async def privacy(self, asked: Inbound, _: Conversation) -> Answer:
         """Say what is stored, where it goes and for how long."""
         return self._say(asked, "privacy.text", ttl_days=self._facts.ttl_days)
+
+    async def _forget_message(self, asked: Inbound, conversation: Conversation) -> Answer:
+        """Ask before one message is erased: one's own, in private also one of ours."""
+        found = await self._memory.forgetting.found(conversation, asked.replied_to)
+        if not found:
+            return self._say(asked, "forget.message_unknown")
+        if asked.is_group and found[0].sender_id != asked.sender.id:
+            log.info("foreign message not forgotten", user=asked.sender.id)
+            return self._say(asked, "forget.message_not_yours")
+        about = ",".join(str(message.seq) for message in found)
+        nonce = await self._memory.erasure.ask(conversation, "messages", asked.sender.id, about)
+        key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
+        return Answer(self._sentences.ask(asked.sender.language, key, f"unsay:{nonce}"))
 
     async def _may_clear(self, asked: Inbound) -> bool:
         # The anonymous admin account is no admin: anybody behind it could be meant.

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from bot.language.catalogue import Catalogue
-from bot.telegram.values import CommandMenu, MenuScope
+from bot.telegram.values import CommandMenu, Description, MenuScope
 
-_IN_PRIVATE = ("new", "memory", "clear", "forget", "privacy", "help")
-_IN_GROUPS = ("ask", "new", "memory", "clear", "forget", "privacy", "help")
-_OF_ADMINS = ("stats", "inspect", "clear_memory")
+_IN_PRIVATE = ("new", "memory", "documents", "export", "clear", "forget", "privacy", "help")
+_IN_GROUPS = ("ask", *_IN_PRIVATE)
+_OF_ADMINS = ("stats", "inspect", "deadletters", "clear_memory")
 
 
 def menus(catalogue: Catalogue, admins: Iterable[int]) -> tuple[CommandMenu, ...]:
@@ -20,9 +20,21 @@ def menus(catalogue: Catalogue, admins: Iterable[int]) -> tuple[CommandMenu, ...
     return tuple(
         CommandMenu(
             scope,
-            "" if language == "en" else language,
+            _code(language),
             tuple((name, catalogue.text(language, f"menu.{name}")) for name in names),
         )
         for scope, names in places
         for language in catalogue.languages
     )
+
+
+def descriptions(catalogue: Catalogue) -> tuple[Description, ...]:
+    """Return what an empty chat with us shows; English also serves all other languages."""
+    return tuple(
+        Description(_code(language), catalogue.text(language, "start.description"))
+        for language in catalogue.languages
+    )
+
+
+def _code(language: str) -> str:
+    return "" if language == "en" else language

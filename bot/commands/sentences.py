@@ -16,6 +16,10 @@ class Sentences:
         texts = [self._catalogue.text(language, key, **values) for key in keys]
         return render("\n\n".join(texts))
 
+    def text(self, language: str, key: str, **values: object) -> str:
+        """Return one sentence as Markdown, to stand among others; of a button, as it is."""
+        return self._catalogue.text(language, key, **values)
+
     def known(self, key: str) -> str:
         """Return `key`, or the `other` of its table when the catalogue does not have it."""
         return key if key in self._catalogue else f"{key.partition('.')[0]}.other"

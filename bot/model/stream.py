@@ -4,14 +4,13 @@ Pure: chunks in, one `ModelReply` out. Written against the table of quirks that 
 `choices`, no `index`, several calls under one index, arguments in pieces, usage last or never.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from secrets import token_hex
 
-from openai.types.chat import ChatCompletionChunk
-from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 from openai.types.completion_usage import CompletionUsage
 
+from bot.model.errors import AnswerIncomplete
 from bot.model.values import ModelReply, Usage
 from bot.utf16 import well_formed
 from memory.steps import ToolCall
@@ -19,7 +18,7 @@ from memory.steps import ToolCall
 
 @dataclass(slots=True)
 class _PartialCall:
-    index: int | None
+    index: object
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -41,18 +40,20 @@ class ReplyAccumulator:
         """Whether the server said that the answer is finished."""
         return bool(self._finish_reason)
 
-    def add(self, chunk: ChatCompletionChunk) -> None:
-        """Take one chunk."""
+    def add(self, chunk: object) -> None:
+        """Take one chunk as it stands in JSON; raise `AnswerIncomplete` for what is none."""
         self.is_empty = False
-        if chunk.usage is not None:
-            self._usage = usage_of(chunk.usage)
-        for choice in chunk.choices or ():
-            delta = choice.delta
-            if delta is not None:
-                self._text.append(_text(delta.content))
-                for call in delta.tool_calls or ():
-                    self._add_call(call)
-            self._finish_reason = choice.finish_reason or self._finish_reason
+        given = _object(chunk)
+        if given.get("error"):
+            raise AnswerIncomplete("the server reported an error")
+        if usage := _object(given.get("usage")):
+            self._usage = usage_of(CompletionUsage.construct(None, **usage))
+        for choice in map(_object, _list(given.get("choices"))):
+            delta = _object(choice.get("delta"))
+            self._text.append(_text(delta.get("content")))
+            for call in map(_object, _list(delta.get("tool_calls"))):
+                self._add_call(call)
+            self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
 
     def reply(self) -> ModelReply:
         """Return the answer so far; it is whole only if `is_complete`."""
@@ -63,30 +64,48 @@ class ReplyAccumulator:
         )
         return ModelReply(_joined(self._text), calls, self._finish_reason, self._usage)
 
-    def _add_call(self, delta: ChoiceDeltaToolCall) -> None:
-        call = self._call_of(delta)
-        call.id = call.id or delta.id or ""
-        if delta.function is not None:
-            call.name = call.name or delta.function.name or ""
-            call.arguments.append(_text(delta.function.arguments))
+    def _add_call(self, piece: Mapping[str, object]) -> None:
+        function = _object(piece.get("function"))
+        call_id, name = _text(piece.get("id")), _text(function.get("name"))
+        call = self._call_of(piece.get("index"), call_id, name)
+        call.id = call.id or call_id
+        call.name = call.name or name
+        call.arguments.append(_text(function.get("arguments")))
 
-    def _call_of(self, delta: ChoiceDeltaToolCall) -> _PartialCall:
+    def _call_of(self, index: object, call_id: str, name: str) -> _PartialCall:
         """Return the call that a piece belongs to; a new id or name is a new call at any index.
 
         Some servers make up a new id for each piece; only the first piece names the tool.
         """
-        same_index = [call for call in self._calls if call.index == delta.index]
-        is_named = bool(delta.function and delta.function.name)
-        if delta.id and (is_named or not same_index):
-            known = [call for call in same_index if call.id == delta.id]
-        elif is_named:
+        same_index = [call for call in self._calls if call.index == index]
+        if call_id and (name or not same_index):
+            known = [call for call in same_index if call.id == call_id]
+        elif name:
             known = [call for call in same_index if not call.name]
         else:
             known = same_index or self._calls
         if known:
             return known[-1]
-        self._calls.append(_PartialCall(delta.index))
+        self._calls.append(_PartialCall(index))
         return self._calls[-1]
+
+
+def _object(given: object) -> Mapping[str, object]:
+    """Return a JSON object, an empty one for null; raise `AnswerIncomplete` for anything else."""
+    if given is None:
+        return {}
+    if isinstance(given, dict):
+        return given
+    raise AnswerIncomplete("no chunk")
+
+
+def _list(given: object) -> Sequence[object]:
+    """Return a JSON list, an empty one for null; raise `AnswerIncomplete` for anything else."""
+    if given is None:
+        return ()
+    if isinstance(given, list):
+        return given
+    raise AnswerIncomplete("no chunk")
 
 
 def _text(piece: object) -> str:

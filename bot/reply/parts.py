@@ -38,11 +38,15 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Telegram message: text, entities in order of their offsets, rows of buttons."""
+    """One Telegram message: text, entities in order of their offsets, rows of buttons.
+
+    `export_of` names the conversation of which all that is stored goes along as a file.
+    """
 
     text: str
     entities: tuple[Entity, ...] = ()
     buttons: tuple[tuple[Button, ...], ...] = ()
+    export_of: str = ""
 
 
 def to_json(parts: Sequence[Part]) -> str:
@@ -57,12 +61,14 @@ def from_json(stored: str | bytes) -> tuple[Part, ...]:
             text,
             tuple(Entity(*fields) for fields in entities),
             tuple(tuple(Button(*fields) for fields in row) for row in buttons),
+            *rest,
         )
-        for text, entities, buttons in orjson.loads(stored)
+        for text, entities, buttons, *rest in orjson.loads(stored)
     )
 
 
 def _packed(part: Part) -> tuple[object, ...]:
     entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
     buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
-    return part.text, entities, buttons
+    packed = (part.text, entities, buttons)
+    return (*packed, part.export_of) if part.export_of else packed

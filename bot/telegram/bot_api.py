@@ -13,8 +13,8 @@ from telegram.request import HTTPXRequest
 CONNECT_S = 5.0
 _POOL_SIZE = 64
 
-# What people say, buttons, and being taken into a group; the rest is nothing for us. Named on every call, since
-# Telegram keeps the previous list when it is left out.
+# What people say, buttons, and being taken into a group; everything else is nothing for us. Named
+# on every call, since Telegram keeps the previous list when it is left out.
 ALLOWED_UPDATES = ("message", "callback_query", "my_chat_member")
 
 

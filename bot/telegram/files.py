@@ -13,10 +13,7 @@ class FileServer:
     """Streams files, so that one that is larger than it claims is not taken in."""
 
     def __init__(self) -> None:
-        # Redirects are not followed: the token would go wherever they lead.
-        self._client = httpx.AsyncClient(
-            follow_redirects=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
-        )
+        self._opened: httpx.AsyncClient | None = None
 
     async def fetch(self, address: str, most_bytes: int) -> bytes:
         """Return the content; its time is limited by the caller.
@@ -40,4 +37,17 @@ class FileServer:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        if self._opened:
+            await self._opened.aclose()
+
+    @property
+    def _client(self) -> httpx.AsyncClient:
+        """Made for the first file: to read certificates takes 35 ms, which a start need not wait.
+
+        Redirects are not followed: the token would go wherever they lead.
+        """
+        if self._opened is None:
+            self._opened = httpx.AsyncClient(
+                follow_redirects=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
+            )
+        return self._opened

@@ -6,7 +6,7 @@ Plain values. Reading Telegram's own types is `updates`' business.
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "command", "document", "unsupported", "stranger", "joined"]
+Kind = Literal["text", "command", "document", "unsupported", "stranger"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Inbound:
     sticker, ...) carry their kind in `text`; a `stranger` is somebody the operator does not serve.
     A `document` has its `file`, and in `text` what was said about it. `is_own` is false where the
     words are somebody else's: forwarded, or sent by way of another bot. `replied_to` is the id of
-    the message that it answers, 0 for none. `joined` is no message: somebody took us into a group.
+    the message that it answers, 0 for none. `message_id` is 0 where there was no message: when
+    somebody takes us into a group, that reads as their /start.
     """
 
     update_id: int

@@ -184,7 +184,7 @@ class UpdateReader:
         )
 
     def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
-        """Return that we were taken into a group; what else becomes of us there is nothing."""
+        """Read being taken into a group as /start there; what else becomes of us is nothing."""
         before, after = change.old_chat_member, change.new_chat_member
         is_new = _is_present(after) and not _is_present(before)
         if not is_new or change.chat.type not in _GROUPS or change.from_user.is_bot:
@@ -199,8 +199,9 @@ class UpdateReader:
             message_id=0,
             sent_at=int(change.date.timestamp()),
             sender=person(change.from_user),
-            kind="joined",
+            kind="command",
             text="",
+            command="start",
         )
 
     def _serves(self, sender_id: int) -> bool:

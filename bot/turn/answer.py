@@ -10,6 +10,7 @@ from secrets import token_hex
 
 import structlog
 
+from bot.commands.consent import named, questions
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.errors import ModelError
@@ -102,8 +103,6 @@ class TurnAnswerer:
             case "stranger":
                 log.info("stranger refused", user=last.sender.id)
                 return self._notice(last, "error.stranger")
-            case "joined":
-                return self._notice(last, "start.joined", username=self._sentences.username)
             case _ if not words.text:
                 return self._notice(last, self._sentences.known(f"unsupported.{last.text}"))
             case _:
@@ -133,12 +132,12 @@ class TurnAnswerer:
         if not parts:
             log.warning("empty answer")
             return self._notice(last, "error.empty_answer")
-        outbox = self._outbox(last, Answer(parts), said=finish.text)
-        return replace(
-            outbox,
-            digest=digest(context.completed_steps),
-            writes=to_json(context.writes).decode(),
-        )
+        writes = named(context.writes)
+        asked = questions(self._sentences, last.sender.language, writes)
+        outbox = self._outbox(last, Answer(parts + asked), said=finish.text)
+        # What is perhaps declined must not come back by way of what the tools did.
+        steps = () if asked else context.completed_steps
+        return replace(outbox, digest=digest(steps), writes=to_json(writes).decode())
 
     async def _recall(
         self, words: Message, window: Sequence[Message], history: ChatHistory

@@ -4,7 +4,7 @@ Decides what each of Telegram's refusals means for the turn; never asks the mode
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +36,9 @@ Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 """Marks a part as being sent, those before it as sent; raises `LeaseLost`."""
 
 Pause = Callable[[float], Awaitable[object]]
+
+Waits = Callable[[int], Iterable[float]]
+"""Yields what to wait before a chat may be sent something; raises `FloodWait` for a long wait."""
 
 
 class Sender(Protocol):
@@ -75,12 +78,24 @@ class Delivery:
     in_doubt: int
 
 
+def _at_once(_: int) -> Iterable[float]:
+    return ()
+
+
 class Deliverer:
     """Sends outboxes."""
 
-    def __init__(self, telegram: Sender, timeout_s: float, *, pause: Pause = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        telegram: Sender,
+        timeout_s: float,
+        waits: Waits = _at_once,
+        *,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
         self._telegram = telegram
         self._timeout_s = timeout_s
+        self._waits = waits
         self._pause = pause
 
     async def deliver(
@@ -139,6 +154,7 @@ class Deliverer:
         part, waited_s, pauses = outbox.parts[number], 0.0, iter(_UNREACHABLE_PAUSES_S)
         while True:
             try:
+                await self._wait_for_place(outbox.chat_id, marking)
                 message_id = await self._send_once(outbox, number, part)
             except FloodWait as error:
                 waited_s += error.retry_after_s
@@ -159,6 +175,12 @@ class Deliverer:
                 part = replace(part, entities=())
             else:
                 return message_id, outbox.chat_id
+            await marking()
+
+    async def _wait_for_place(self, chat_id: int, marking: Callable[[], Awaitable[None]]) -> None:
+        """Wait until the budget has a place for a message; raise `FloodWait` for a long wait."""
+        for wait_s in self._waits(chat_id):
+            await self._pause(wait_s)
             await marking()
 
     async def _send_once(self, outbox: Outbox, number: int, part: Part) -> int:

@@ -1,31 +1,24 @@
-"""When in a turn the behaviors are called: resume, created, new message, invoke; later the rest.
-
-Also reads what was learned of the person, so that behaviors find it as it stands.
-"""
+"""When in a turn the behaviors are called: resume, created, new message, invoke; later the rest."""
 
 import time
 from collections.abc import Sequence
 
-from bot.telegram.inbound import Inbound
+from bot.telegram.inbound import Inbound, Pressed
 from memory.behaviors.behavior import AIContextBehavior
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
-from memory.notebook.notebooks import Notebooks
 from memory.occasion import Occasion, Person
 
 
 class TurnHooks:
     """Calls the behaviors of a bot in the order that ADR 0072 describes."""
 
-    def __init__(self, behaviors: AIContextBehavior, notebooks: Notebooks) -> None:
+    def __init__(self, behaviors: AIContextBehavior) -> None:
         self._behaviors = behaviors
-        self._notebooks = notebooks
 
     async def begin(self, occasion: Occasion, history: ChatHistory, words: Message) -> str:
         """Tell of a new message and return what is to be told to the model; raise `StoreError`."""
-        if occasion.facts_scope != occasion.conversation:
-            await self._notebooks.read(occasion.facts_scope)
         await self._behaviors.on_resume(occasion)
         if not history.is_searchable:
             await self._behaviors.on_conversation_created(occasion)
@@ -35,7 +28,12 @@ class TurnHooks:
     async def end(
         self, occasion: Occasion, messages: Sequence[Message], *, ends_sitting: bool
     ) -> None:
-        """Tell of what was answered and that the turn is over."""
+        """Tell of what was answered and that the turn is over.
+
+        A command that ends a sitting is a turn without words: it begins and ends here.
+        """
+        if ends_sitting:
+            await self._behaviors.on_resume(occasion)
         for message in messages:
             if message.role == "assistant":
                 await self._behaviors.on_new_message(occasion, message)
@@ -48,8 +46,8 @@ class TurnHooks:
         await self._behaviors.on_conversation_deleting(occasion)
 
 
-def occasion_of(asked: Inbound, conversation: Conversation) -> Occasion:
-    """Return whom a turn is about."""
+def occasion_of(asked: Inbound | Pressed, conversation: Conversation) -> Occasion:
+    """Return whom a turn or a button is about."""
     sender = asked.sender
     speaker = Person(
         sender.id if sender.is_person else 0,

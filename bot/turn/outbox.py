@@ -15,7 +15,8 @@ class Outbox:
     """A reply and what closing its turn writes.
 
     `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
-    0 outside groups. `digest` tells what the tools did and `writes` what they want written.
+    0 outside groups. `digest` tells what the tools did and `writes` what they want written. An
+    `unread` one is a notice instead of an answer: what was said does not enter the history.
     """
 
     chat_id: int
@@ -26,11 +27,12 @@ class Outbox:
     ends_sitting: bool = False
     digest: str = ""
     writes: str = ""
+    unread: bool = False
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         place = (self.chat_id, self.topic_id, self.reply_to)
-        rest = (self.said, self.ends_sitting, self.digest, self.writes)
+        rest = (self.said, self.ends_sitting, self.digest, self.writes, self.unread)
         return orjson.dumps([*place, to_json(self.parts), *rest])
 
     @classmethod

@@ -15,6 +15,7 @@ from bot.telegram.packing import from_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.hooks import TurnHooks, occasion_of
 from bot.turn.outbox import Outbox
+from bot.turn.poison import SetAside, is_given_up
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.memory import Memory
@@ -24,7 +25,6 @@ from memory.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
-MOST_ATTEMPTS = 3
 _SPOKEN = ("text", "document")
 """Kinds of mail whose text is a person's words."""
 
@@ -59,10 +59,15 @@ class TurnRunner:
         self._deliverer = deliverer
         self._hooks = hooks
         self._learn = learn
+        self._poison = SetAside(memory.dead_letters, answerer.apologise)
 
     async def run(self, turn: OpenTurn) -> Committed:
         """Answer, deliver and commit; raise `LeaseLost`, `Parked` or `StoreError`."""
         began = time.monotonic()
+        if is_given_up(turn):
+            committed, outcome = await self._set_aside(turn)
+            _report(turn, outcome, began)
+            return committed
         mail = [from_bytes(entry.body) for entry in turn.entries]
         words = self._words(mail)
         history = await ChatHistory.of_turn(self._memory.histories, turn)
@@ -72,30 +77,25 @@ class TurnRunner:
         committed = await self._commit(turn, outbox, delivery, messages)
         if messages:
             history.committed(messages, committed.exchange, committed.first_seq)
-            self._learn(turn.lease.conversation)
         if messages or outbox.ends_sitting:
+            self._learn(turn.lease.conversation)
             occasion = occasion_of(mail[-1], turn.lease.conversation)
             await self._hooks.end(occasion, messages, ends_sitting=outbox.ends_sitting)
-        log.info(
-            "turn closed",
-            outcome=delivery.outcome,
-            messages=len(mail),
-            parts=len(outbox.parts),
-            attempts=turn.attempts,
-            seconds=round(time.monotonic() - began, 3),
-        )
+        _report(turn, delivery.outcome, began, parts=len(outbox.parts))
         return committed
+
+    async def _set_aside(self, turn: OpenTurn) -> tuple[Committed, str]:
+        """Close a turn that fails again and again, its mail neither read nor lost."""
+        outbox = await self._poison.outbox_of(turn)
+        delivery = await self._deliver(replace(turn, sending=0, sent=()), outbox)
+        return await self._commit(turn, outbox, delivery, []), delivery.outcome
 
     async def _outbox(
         self, turn: OpenTurn, mail: Sequence[Inbound], words: Message, history: ChatHistory
     ) -> Outbox:
         if turn.outbox:
             return Outbox.from_bytes(turn.outbox)
-        if turn.attempts >= MOST_ATTEMPTS:
-            log.error("turn given up", attempts=turn.attempts)
-            outbox = self._answerer.apologise(mail, turn.id)
-        else:
-            outbox = await self._answerer.answer(mail, words, history)
+        outbox = await self._answerer.answer(mail, words, history)
         await self._memory.turns.write_outbox(turn.lease, outbox.to_bytes())
         return outbox
 
@@ -137,7 +137,7 @@ class TurnRunner:
 
     def _to_remember(self, words: Message, outbox: Outbox, delivery: Delivery) -> list[Message]:
         """Return what enters the history: the words, and the reply only if it was delivered."""
-        if not words.text:
+        if not words.text or outbox.unread:
             return []
         if not outbox.said or delivery.outcome == "undeliverable":
             return [words]
@@ -151,3 +151,14 @@ class TurnRunner:
             tokens=self._tokens.count(outbox.said),
         )
         return [words, said]
+
+
+def _report(turn: OpenTurn, outcome: str, began: float, parts: int = 1) -> None:
+    log.info(
+        "turn closed",
+        outcome=outcome,
+        messages=len(turn.entries),
+        parts=parts,
+        attempts=turn.attempts,
+        seconds=round(time.monotonic() - began, 3),
+    )

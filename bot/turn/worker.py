@@ -6,6 +6,8 @@ What a turn does is `runner`'s business.
 
 import asyncio
 from contextlib import suppress
+from itertools import count
+from time import time
 from typing import Any, NoReturn, Protocol
 
 import structlog
@@ -112,12 +114,26 @@ class TurnWorker:
 
     async def _serve_conversation(self, conversation: Conversation, bell: Bell) -> str:
         """Run turns while there are any; say why there are no more."""
+        pauses_s = (_PAUSE_S * 2**failures for failures in count())
+        await asyncio.sleep(self._gathering_s(bell))
         while True:
             result = await self._acquire(conversation)
             while not isinstance(result, Nothing):
                 result = await self._advance(conversation, bell, result)
-            if result.why != "lost":
+            if result.why == "failed":
+                await asyncio.sleep(next(pauses_s))
+            elif result.why != "lost":
                 return result.why
+
+    def _gathering_s(self, bell: Bell) -> float:
+        """Return how long a message that has just rung is not answered: to ask sooner is in vain.
+
+        By clocks that may differ; asked too soon, the store says how long it still is.
+        """
+        if not bell.gathers:
+            return 0
+        longest_s = self._memory.turns.gathering_s
+        return min(max(bell.rung_at + longest_s - time(), 0), longest_s)
 
     async def _acquire(self, conversation: Conversation, token: str = "") -> Next:
         known = self._memory.known(conversation)
@@ -135,7 +151,7 @@ class TurnWorker:
                 await asyncio.sleep(min(result.wait_ms / 1000, self._lease_s / 2))
                 return await self._acquire(conversation, token)
             with structlog.contextvars.bound_contextvars(turn=result.id):
-                return (await self._keep_alive(result)).then
+                return await self._run(result)
         except LeaseLost:
             log.info("lease lost")
             self._memory.cache.drop(conversation)
@@ -150,6 +166,17 @@ class TurnWorker:
             await self._memory.mailbox.ring(conversation)
             await self._doorbell.acknowledge(bell)
             raise
+
+    async def _run(self, turn: OpenTurn) -> Next:
+        """Run a turn; one that fails is begun again, and in the end set aside by its runner."""
+        try:
+            return (await self._keep_alive(turn)).then
+        except (LeaseLost, Parked, StoreError):
+            raise
+        except Exception as error:
+            log.exception("turn failed")
+            await self._memory.turns.note_failure(turn, type(error).__name__)
+            return Nothing("failed")
 
     async def _keep_alive(self, turn: OpenTurn) -> Committed:
         """Run a turn while its lease is renewed; end it at once when the lease is lost."""

@@ -37,13 +37,20 @@ _Key = tuple[Conversation, tuple[str, str], tuple[int, ...]]
 
 
 class Narrator:
-    """Weaves narratives; one is asked for once while the same synopses are hit."""
+    """Weaves narratives; one is asked for once while the same synopses are hit.
 
-    def __init__(self, model: InternalModel, zone: tzinfo, time_limit_s: float) -> None:
+    In one scope there is another one after `pause_s` at the earliest: a turn waits for it, and most
+    of what somebody says brings some synopses to mind.
+    """
+
+    def __init__(
+        self, model: InternalModel, zone: tzinfo, time_limit_s: float, pause_s: float = 0
+    ) -> None:
         self._model = model
         self._zone = zone
         self._time_limit_s = time_limit_s
-        self._woven: OrderedDict[_Key, str] = OrderedDict()
+        self._pause_s = pause_s
+        self._woven: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
 
     async def woven(
         self, notebook: Notebook, synopses: Sequence[Synopsis], words: str, now: float
@@ -51,16 +58,25 @@ class Narrator:
         """Return the narrative of these synopses, oldest first; "" when there is none to be had."""
         key = (notebook.scope, notebook.version, tuple(each.id for each in synopses))
         if key not in self._woven:
-            self._woven[key] = await self._weave(synopses, words, now)
+            if self._has_woven_lately(key, now):
+                return ""
+            self._woven[key] = await self._weave(synopses, words, now), now
             if len(self._woven) > _KEPT:
                 self._woven.popitem(last=False)
         self._woven.move_to_end(key)
-        return self._woven[key]
+        return self._woven[key][0]
 
     def forget(self, scope: Conversation) -> None:
         """Drop what was woven of a scope."""
         for key in [key for key in self._woven if key[0] == scope]:
             del self._woven[key]
+
+    def _has_woven_lately(self, key: _Key, now: float) -> bool:
+        return any(
+            told and now - at < self._pause_s
+            for other, (told, at) in self._woven.items()
+            if other[:2] == key[:2]
+        )
 
     async def _weave(self, synopses: Sequence[Synopsis], words: str, now: float) -> str:
         said = orjson.dumps({"said": words[:_QUESTION_CHARS]}).decode()

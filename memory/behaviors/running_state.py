@@ -17,6 +17,7 @@ from memory.behaviors.knowledge_base import (
     bounded,
     knowledge_base_model,
     known,
+    merged_domain,
     read,
     shown,
     updated,
@@ -63,6 +64,10 @@ class RunningState(AIContextBehavior):
         self._cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
+
+    def with_domain(self, state: str, patch: str) -> str:
+        """Return a stored state with the domain fields that an operator's tool has set."""
+        return merged_domain(self.model, state, patch)
 
     async def on_conversation_created(self, occasion: Occasion) -> None:
         """Begin a private conversation with the names that the person has in Telegram."""

@@ -49,6 +49,10 @@ _FIELD_BYTES = 600
 _SITTING_TOKENS = 3_000
 """A sitting that goes on is summed up in pieces of this size."""
 
+_NEARLY_TOKENS = 2_250
+"""One of this size is summed up as well when an internal call is made anyway."""
+
+_A_DAY_S = 86_400
 _SOUGHT = 4
 _RELATED = 2
 _COMPARED = 200
@@ -72,7 +76,8 @@ class SynopsisPart(BaseModel):
 class NarrativeOptions:
     """Whether synopses are woven into a narrative, and how long a turn may wait for that.
 
-    `auto` weaves where at least two are found, `always` where any is.
+    `auto` weaves where at least two are found, once a day: for who comes back, while within a day
+    the window still holds most of it. `always` weaves wherever any is found.
     """
 
     when: Literal["off", "auto", "always"] = "auto"
@@ -82,6 +87,11 @@ class NarrativeOptions:
     def least(self) -> int:
         """How many synopses make a narrative."""
         return 1 if self.when == "always" else 2
+
+    @property
+    def pause_s(self) -> float:
+        """How long after one narrative the next one may be woven."""
+        return 0 if self.when == "always" else _A_DAY_S
 
 
 _DEFAULTS = NarrativeOptions()
@@ -109,7 +119,7 @@ class Synopses(AIContextBehavior):
         self._zone = zone
         self._least = narrative.least
         self._narrator = (
-            Narrator(model, zone, narrative.time_limit_s)
+            Narrator(model, zone, narrative.time_limit_s, narrative.pause_s)
             if model is not None and narrative.when != "off"
             else None
         )
@@ -137,7 +147,8 @@ class Synopses(AIContextBehavior):
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Say whether a sitting has ended or become long."""
-        return bool(unlearned.first_sitting) or unlearned.tokens >= _SITTING_TOKENS
+        enough = _NEARLY_TOKENS if unlearned.is_shared else _SITTING_TOKENS
+        return bool(unlearned.first_sitting) or unlearned.tokens >= enough
 
     def due_in(self, unlearned: Unlearned) -> float:
         """Return after how many seconds of further quiet the sitting will have ended."""

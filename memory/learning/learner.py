@@ -5,14 +5,15 @@ moves in the same step that writes what was learned up to it. No turn waits for 
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from secrets import token_hex
 from time import time
 
 import structlog
 
+from memory.correcting import Correcting
 from memory.history import version_of
 from memory.keys import Conversation
 from memory.learning.ledger import Ledger
@@ -20,7 +21,7 @@ from memory.learning.lesson import LearningBehavior, Lesson, PartRejected, Unlea
 from memory.learning.model import InternalModel
 from memory.learning.request import instructions, material
 from memory.learning.sittings import first_sitting
-from memory.learning.tool_writes import ToolWriter
+from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.log import message_of
 from memory.messages import Message
@@ -52,10 +53,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Teaching:
-    """Who learns, and from which model's answers; without a model nobody does."""
+    """Who learns, and from which model's answers; without a model nobody does.
+
+    `with_domain` sets domain fields of the running state, for operators' tools.
+    """
 
     behaviors: Sequence[LearningBehavior] = ()
     model: InternalModel | None = None
+    with_domain: WithDomain = without_domain
 
 
 class ConversationLearner:
@@ -75,7 +80,7 @@ class ConversationLearner:
         self._vectors = vectors
         self._model = teaching.model
         self._behaviors = tuple(teaching.behaviors)
-        self._writer = ToolWriter(notebooks)
+        self._writer = ToolWriter(notebooks, Correcting(store, notebooks), teaching.with_domain)
         self._shape = Shape.of({each.name: each.part for each in self._behaviors})
 
     async def learn(self, conversation: Conversation) -> Progress:
@@ -115,11 +120,14 @@ class ConversationLearner:
         ledger = await self._ledger(conversation, version_of(meta)[0], int(meta[2] or 0))
         messages, records, calls, entries, due_in_s = 0, 0, 0, 0, inf
         try:
-            await self._writer.carry_out(ledger)
+            drop_in_s = await self._writer.carry_out(ledger, is_off=is_off)
             if self._vectors is not None and not is_off:
                 messages = await self._vectors.learn_messages(conversation)
             if self._model is not None and self._behaviors and not is_off:
                 calls, entries, due_in_s = await self._teach(self._model, ledger)
+            due_in_s = min(due_in_s, drop_in_s)
+            if ledger.facts is not ledger.here and ledger.facts.newest:
+                await self._notebooks.touch(ledger.facts.scope)
         except NotWritten as refusal:
             log.info("learning begins again", conversation=conversation.tag, why=str(refusal))
             due_in_s = _REFUSED_AGAIN_S
@@ -140,9 +148,7 @@ class ConversationLearner:
         while True:
             ledger = await self._ledger(ledger.conversation, ledger.epoch, ledger.sitting)
             waiting = await self._waiting(ledger)
-            due = [
-                each for each, unlearned in waiting.items() if _due_in(ledger, each, unlearned) <= 0
-            ]
+            due = _due(ledger, waiting) and _due(ledger, _shared(waiting))
             if not due:
                 waits = (_due_in(ledger, *each) for each in waiting.items())
                 return calls, entries, min(waits, default=inf)
@@ -189,6 +195,17 @@ class ConversationLearner:
         writing = ledger.after(behavior, learned, reach, ledger.learned_by_all(others, reach))
         await self._notebooks.write(ledger.target(behavior), writing)
         return len(learned.entries)
+
+
+def _due(ledger: Ledger, waiting: Mapping[LearningBehavior, Unlearned]) -> list[LearningBehavior]:
+    return [each for each, unlearned in waiting.items() if _due_in(ledger, each, unlearned) <= 0]
+
+
+def _shared(
+    waiting: Mapping[LearningBehavior, Unlearned],
+) -> dict[LearningBehavior, Unlearned]:
+    """Return the same for when a request is made anyway."""
+    return {each: replace(unlearned, is_shared=True) for each, unlearned in waiting.items()}
 
 
 def _due_in(ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned) -> float:

@@ -10,6 +10,7 @@ from memory.keys import Conversation
 from memory.learning.lesson import Learned, LearningBehavior
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Writing
+from memory.occasion import facts_scope
 
 _FIRST_PAUSE_S = 30
 _LONGEST_PAUSE_S = 3_600
@@ -79,9 +80,7 @@ class Ledger:
         return min([reach, *map(self.watermark, behaviors)])
 
     def _field(self, kind: str, behavior: LearningBehavior) -> str:
-        """Name a field of a behavior; in another scope's notebook it names the conversation too."""
-        is_elsewhere = self.target(behavior).scope != self.conversation
-        return f"{kind}:{behavior.name}" + (f"@{self.conversation.tag}" if is_elsewhere else "")
+        return _field_in(self.target(behavior).scope, kind, behavior, self.conversation)
 
     def _stored(self, kind: str, behavior: LearningBehavior) -> str:
         return self.target(behavior).fields.get(self._field(kind, behavior), "")
@@ -90,3 +89,19 @@ class Ledger:
         if target.scope == self.conversation:
             return writing
         return replace(writing, learned_from=(self.conversation.tag, self.epoch))
+
+
+def watermark_place(
+    behavior: LearningBehavior, conversation: Conversation
+) -> tuple[Conversation, str]:
+    """Return the scope and the field in which a behavior's watermark of a conversation stands."""
+    scope = facts_scope(conversation) if behavior.is_personal else conversation
+    return scope, _field_in(scope, "w", behavior, conversation)
+
+
+def _field_in(
+    scope: Conversation, kind: str, behavior: LearningBehavior, conversation: Conversation
+) -> str:
+    """Name a field of a behavior; in another scope's notebook it names the conversation too."""
+    elsewhere = f"@{conversation.tag}" if scope != conversation else ""
+    return f"{kind}:{behavior.name}{elsewhere}"

@@ -21,11 +21,13 @@ class Unlearned:
 
     `quiet_s` is the time since the newest of them. `first_sitting` counts those, from the first on,
     that form a sitting which has ended (by a pause or by `/new`); 0 while the first one goes on.
+    `is_shared` says that others learn now, so that to join in costs no further call.
     """
 
     messages: Sequence[Message]
     quiet_s: float
     first_sitting: int
+    is_shared: bool = False
 
     @property
     def exchanges(self) -> int:

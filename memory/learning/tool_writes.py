@@ -4,52 +4,83 @@ The commit of a turn leaves it in the conversation's notebook as a field of its 
 the same step as the writing, or in the next one where the facts are another scope's.
 """
 
+from collections.abc import Callable
+
+from memory.correcting import Correcting
+from memory.learning.consent import expire_in, expired, question_field, remembered
 from memory.learning.ledger import Ledger
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, Writing
-from memory.notebook.records import Ended, Entry, Fact, Source
-from memory.notebook.writes import ForgetRecord, Remember, ToolWrite, from_json
+from memory.notebook.records import Entry, Source
+from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite, from_json
 from memory.occasion import facts_scope
 
 _PREFIX = "t:"
 
+WithDomain = Callable[[str, str], str]
+
+
+def without_domain(state: str, _: str) -> str:
+    """Leave a state as it is: there is none whose domain could be set."""
+    return state
+
 
 class ToolWriter:
-    """Writes facts that a tool was asked to keep, and erases those it was asked to forget."""
+    """Writes facts that a tool was asked to keep, and erases those it was asked to forget.
 
-    def __init__(self, notebooks: Notebooks) -> None:
+    `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
+    """
+
+    def __init__(
+        self, notebooks: Notebooks, correcting: Correcting, with_domain: WithDomain
+    ) -> None:
         self._notebooks = notebooks
+        self._correcting = correcting
+        self._with_domain = with_domain
 
-    async def carry_out(self, ledger: Ledger) -> None:
+    async def carry_out(self, ledger: Ledger, *, is_off: bool) -> float:
         """Do what waits in a conversation, oldest turn first; a repeat changes nothing.
 
-        Raise `NotWritten` when something was erased meanwhile; the rest waits.
+        Where memory `is_off` nothing is kept. Return in how many seconds something will have to be
+        dropped that nobody agreed to; infinity for never. Raise `NotWritten` when something was
+        erased meanwhile; the rest waits.
         """
         turns = (name.removeprefix(_PREFIX) for name in ledger.here.fields if _waits(name))
         for turn_id in sorted(turns, key=int):
             await self._forget(ledger, turn_id)
-            await self._remember(ledger, turn_id)
+            await self._remember(ledger, turn_id, is_off=is_off)
+        here = await self._notebooks.read(ledger.conversation)
+        if old := expired(here, ledger.now):
+            await self._notebooks.write(here, Writing((), old))
+            here = await self._notebooks.read(ledger.conversation)
+        return expire_in(here, ledger.now)
 
     async def _forget(self, ledger: Ledger, turn_id: str) -> None:
         _, writes = _waiting(ledger.here, turn_id)
-        facts = await self._notebooks.read(ledger.facts.scope)
-        gone = [write.record_id for write in writes if isinstance(write, ForgetRecord)]
-        stored = [record_id for record_id in gone if facts.record(record_id) is not None]
-        if stored:
-            await self._notebooks.erase(facts.scope, records=stored)
+        for write in writes:
+            if isinstance(write, ForgetRecord):
+                await self._correcting.delete_fact(ledger.conversation, write.record_id)
 
-    async def _remember(self, ledger: Ledger, turn_id: str) -> None:
+    async def _remember(self, ledger: Ledger, turn_id: str, *, is_off: bool) -> None:
+        # The facts first: whatever takes back what waits here refuses writing under them.
+        facts = await self._notebooks.read(facts_scope(ledger.conversation))
         here = await self._notebooks.read(ledger.conversation)
         seq, writes = _waiting(here, turn_id)
         done = {_PREFIX + turn_id: (here.fields.get(_PREFIX + turn_id, ""), "")}
-        scope = facts_scope(ledger.conversation)
-        facts = here if scope == here.scope else await self._notebooks.read(scope)
         entries: list[Entry] = []
-        for write in writes:
-            if isinstance(write, Remember) and not write.asks_first:
+        state = here.state
+        for write in () if is_off else writes:
+            if isinstance(write, SetDomain):
+                state = self._with_domain(state, write.fields)
+            if isinstance(write, Remember) and write.asks_first:
+                name, change = question_field(write, seq, ledger.now)
+                done[name] = change
+            elif isinstance(write, Remember):
                 source = Source(here.scope.tag, seq, int(ledger.epoch), write.sender_id)
                 entries += remembered(write, source, facts, ledger.now)
-        if facts is here:
+        if state != here.state:
+            done["state"] = (here.state, state)
+        if facts.scope == here.scope:
             await self._notebooks.write(here, Writing(entries, done))
             return
         last = f"t@{here.scope.tag}"
@@ -58,14 +89,6 @@ class ToolWriter:
             learned_from = (here.scope.tag, ledger.epoch)
             await self._notebooks.write(facts, Writing(entries, fields, learned_from))
         await self._notebooks.write(here, Writing((), done))
-
-
-def remembered(write: Remember, source: Source, facts: Notebook, now: float) -> list[Entry]:
-    """Return the entries that keep a statement and end the fact it replaces."""
-    entries: list[Entry] = [Fact(0, write.text, (source,), said_at=now)]
-    if write.replaces and facts.record(write.replaces) is not None:
-        entries.append(Ended(write.replaces, now))
-    return entries
 
 
 def _waits(name: str) -> bool:

@@ -46,8 +46,12 @@ class VectorLearner:
 
         Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Stops
         when something is erased or another model's vectors come in between; the next call takes it
-        up. Raise `EmbeddingsUnavailable`; what was stored until then stays.
+        up. Raise `EmbeddingsUnavailable`; what was stored until then stays. Does nothing where the
+        vectors were given up for want of room.
         """
+        meta = self._keys.conversation(conversation).meta
+        if await self._client.call("HEXISTS", meta, "words_only"):
+            return 0
         shelf = _Shelf(
             "said",
             stamp_of(self._embedder),

@@ -64,6 +64,7 @@ class Notebook:
         self.length = self.vectors_length = -1
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
+        self._amendments: dict[int, list[int]] = {}
         self._shelves: dict[type[Record], _Shelf] = {}
         self._unindexed: list[Record] = []
         self._pending: list[tuple[int, bytes]] = []
@@ -110,6 +111,10 @@ class Notebook:
         """Return one record, nothing when there is none of this id."""
         return self._records.get(record_id)
 
+    def entries_of(self, fact: Fact) -> list[int]:
+        """Return the ids of a fact's record and of all that was written about it later."""
+        return [fact.id, *self._amendments.get(fact.id, ())]
+
     def watermark(self, behavior: str) -> int:
         """Return the sequence up to which a behavior has learned."""
         return int(self.fields.get(f"w:{behavior}", 0))
@@ -143,7 +148,7 @@ class Notebook:
         self.length, self.vectors_length = notes.length, notes.vectors_length
         for entry_id, kind, content in notes.entries:
             if entry_id > self.newest:
-                self._fold(read(entry_id, kind, content))
+                self._fold(entry_id, read(entry_id, kind, content))
                 self.newest = entry_id
                 self._entries += 1
                 self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
@@ -153,7 +158,9 @@ class Notebook:
             self._vectors += len(newer)
             self.newest_vector = newer[-1][0]
 
-    def _fold(self, entry: Entry | None) -> None:
+    def _fold(self, entry_id: int, entry: Entry | None) -> None:
+        if isinstance(entry, Again | Ended):
+            self._amendments.setdefault(entry.fact_id, []).append(entry_id)
         match entry:
             case Fact() | Synopsis() | Chunk():
                 self._records[entry.id] = entry

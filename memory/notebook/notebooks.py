@@ -12,9 +12,10 @@ from memory.keys import Conversation
 from memory.lru import ByteBoundCache
 from memory.notebook.codec import written
 from memory.notebook.notebook import RECIPE, Found, Notebook, R
-from memory.notebook.records import Entry
+from memory.notebook.records import Entry, Fact
+from memory.protocol.erasure import Receipt
 from memory.protocol.store import Store
-from memory.protocol.turns import Known, Lease, Notes
+from memory.protocol.turns import KnownNotes, Lease, Notes, ScopeNotes
 from memory.redis_client import Arg
 
 _PAGE = 1_000
@@ -47,6 +48,20 @@ class Erased:
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What an erasure takes of a scope, and what it leaves in its place.
+
+    `messages` are sequences, `entries` ids of records and of what amends them, `instead` facts as
+    they are from now on, `fields` what they shall hold ("" for nothing).
+    """
+
+    messages: Sequence[int] = ()
+    entries: Sequence[int] = ()
+    instead: Sequence[Fact] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
 class Notebooks:
     """All notebooks of one bot, the most recently used ones warm."""
 
@@ -65,10 +80,15 @@ class Notebooks:
         self._questions = questions
         self._warm: ByteBoundCache[Conversation, Notebook] = ByteBoundCache(most_bytes)
 
-    def known(self, scope: Conversation) -> Known:
+    def known(self, scope: Conversation) -> KnownNotes:
         """Return what of a scope need not be read again."""
         held = self._warm.get(scope)
-        return Known(record=held.newest, record_vector=held.newest_vector) if held else Known()
+        return KnownNotes(held.newest, held.newest_vector, held.version) if held else KnownNotes()
+
+    async def of_person(self, scope: Conversation, came: ScopeNotes | None) -> Notebook:
+        """Return a person's notebook as it came with a turn; reads it where that was not all."""
+        notebook = self._merged(scope, came.version, came.notes) if came else None
+        return notebook if notebook and notebook.is_whole else await self.read(scope)
 
     async def of_turn(self, lease: Lease, notes: Notes) -> Notebook:
         """Return a conversation's notebook as a turn loaded it; reads on where that was not all."""
@@ -143,12 +163,44 @@ class Notebooks:
         self._erased.set()
         return Erased(*map(int, counts))
 
-    async def cut(self, scope: Conversation, conversation: Conversation) -> None:
-        """Let nothing more be written here that rests on a conversation as it is now."""
+    async def revise(self, notebook: Notebook, revision: Revision, receipt_id: str = "") -> Receipt:
+        """Erase and change parts of a scope for good, at once; whoever has a turn begins again.
+
+        With a `receipt_id` a repeat within the hour changes nothing and answers the same. Raise
+        `NotWritten` when anything was learned or erased since `notebook` was read.
+        """
+        instead = [(fact.id, *written(fact)) for fact in revision.instead]
+        arguments: list[Arg] = [receipt_id, self._ttl_s, *notebook.version, notebook.newest]
+        for values in (
+            revision.messages,
+            revision.entries,
+            [part for fact in instead for part in fact],
+            [part for name in revision.fields for part in (name, revision.fields[name])],
+        ):
+            arguments += (len(values), *values)
+        keys = self._keys.conversation(notebook.scope).all
+        outcome, *counts = await self._scripts["revise"](keys, arguments)
+        self._warm.drop(notebook.scope)
+        if outcome != b"done":
+            raise NotWritten(outcome.decode())
+        self._erased.set()
+        return Receipt.of(counts[0])
+
+    async def cut(self, scope: Conversation, conversation: Conversation) -> int:
+        """Let nothing more be written here that rests on a conversation before its last clear.
+
+        Return the lowest epoch of the conversation that still counts.
+        """
         meta = self._keys.conversation(conversation).meta
         epoch = int(await self._client.call("HGET", meta, "epoch") or 0)
-        arguments = (conversation.tag, epoch + 1, self._ttl_s)
+        arguments = (conversation.tag, epoch, self._ttl_s)
         await self._scripts["cut"](self._keys.conversation(scope).all, arguments)
+        return epoch
+
+    async def touch(self, scope: Conversation) -> None:
+        """Keep a scope for as long as if something had been learned in it now."""
+        await self._index(scope)
+        await self._scripts["touch"](self._keys.conversation(scope).all, (self._ttl_s,))
 
     def _merged(self, scope: Conversation, version: tuple[str, str], notes: Notes) -> Notebook:
         held = self._warm.get(scope)
@@ -161,4 +213,4 @@ class Notebooks:
 
     async def _index(self, scope: Conversation) -> None:
         """Name the scope where erasures look for it, before anything is stored in it."""
-        await self._client.call("ZADD", self._keys.conversations_of(scope), int(time()), scope.tag)
+        await self._client.call("ZADD", self._keys.index_of(scope), int(time()), scope.tag)

@@ -13,14 +13,15 @@ import orjson
 class Remember:
     """Keep a statement of `sender_id` as a fact; `replaces` is what it supersedes, 0 for none.
 
-    `asks_first` keeps it back until the person has agreed by a button: the turn held words that
-    were not theirs.
+    `asks_first` keeps it back until the person has agreed by a button, which `nonce` names: the
+    turn held words that were not theirs.
     """
 
     text: str
     replaces: int = 0
     asks_first: bool = False
     sender_id: int = 0
+    nonce: str = ""
 
 
 @dataclass(frozen=True, slots=True)

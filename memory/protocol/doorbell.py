@@ -16,16 +16,25 @@ _RETIRED_AFTER_MS = 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """One ring; `deliveries` tells whether it is still the same delivery when acknowledged."""
+    """One ring; `deliveries` tells whether it is still the same delivery when acknowledged.
+
+    `gathers`: it rang for a message that is not answered at once, because more may follow it.
+    """
 
     entry: bytes
     tag: str
     deliveries: int
+    gathers: bool = False
 
     @property
     def is_reclaimed(self) -> bool:
         """Whether another worker heard it before us."""
         return self.deliveries > 1
+
+    @property
+    def rung_at(self) -> float:
+        """When it rang, in Unix seconds by the server's clock."""
+        return int(self.entry.partition(b"-")[0]) / 1000
 
 
 class Doorbell:
@@ -54,7 +63,11 @@ class Doorbell:
             await self._create_group()
             return []
         entries = answer[0][1] if answer else []
-        return [Bell(entry, fields[b"c"].decode(), 1) for entry, fields in entries if fields]
+        return [
+            Bell(entry, fields[b"c"].decode(), 1, b"g" in fields)
+            for entry, fields in entries
+            if fields
+        ]
 
     async def reclaim(self, most: int, idle_ms: int) -> list[Bell]:
         """Take over bells whose worker has been silent for `idle_ms`."""

@@ -13,7 +13,7 @@ from memory.protocol.store import Store
 
 _CONFIRM_S = 3600
 
-Question = Literal["clear", "forget", "admin"]
+Question = Literal["clear", "forget", "admin", "messages"]
 
 
 class NotConfirmed(Exception):  # noqa: N818 - says when
@@ -62,13 +62,15 @@ class Erasure:
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
 
-    async def ask(self, conversation: Conversation, question: Question, asker: int) -> str:
-        """Return a nonce that lets `asker` confirm once within an hour."""
+    async def ask(
+        self, conversation: Conversation, question: Question, asker: int, about: str = ""
+    ) -> str:
+        """Return a nonce that lets `asker` confirm once within an hour; `about` says what."""
         nonce = token_urlsafe(12)
         confirm = self._keys.conversation(conversation).confirm
         await self._client.pipeline(
             [
-                ("HSET", confirm, nonce, f"{question}|{asker}"),
+                ("HSET", confirm, nonce, f"{question}|{asker}|{about}"),
                 ("EXPIRE", confirm, _CONFIRM_S),
             ]
         )
@@ -78,24 +80,31 @@ class Erasure:
         """Withdraw a question of the presser's own; false when there is none."""
         confirm = self._keys.conversation(conversation).confirm
         asked = await self._client.call("HGET", confirm, nonce)
-        if asked is None or asked.partition(b"|")[2] != str(presser).encode():
+        if asked is None or asked.split(b"|")[1] != str(presser).encode():
             return False
         return bool(await self._client.call("HDEL", confirm, nonce))
 
     async def check(
-        self, conversation: Conversation, nonce: str, question: Question, presser: int
-    ) -> None:
-        """Raise `NotConfirmed` unless the presser was asked exactly this and it still counts.
+        self, conversation: Conversation, nonce: str, question: Question, presser: int | None
+    ) -> str:
+        """Return what the question was about, "" when it was carried out.
 
-        The nonce of a job is its id, so that pressing twice starts one job.
+        Raise `NotConfirmed` unless the presser (`None`: whoever may speak for all) was asked
+        exactly this and it still counts. The nonce of a job is its id, so that pressing twice
+        starts one job.
         """
         asked = await self._client.call(
             "HGET", self._keys.conversation(conversation).confirm, nonce
         )
         if asked is None:
             raise NotConfirmed("unknown")
-        if asked != f"{question}|{presser}".encode():
+        stored: str = asked.decode()
+        kind, asker, about = (*stored.split("|", 2), "")[:3]
+        if kind == "done":
+            return ""
+        if kind != question or (presser is not None and asker != str(presser)):
             raise NotConfirmed("not_yours")
+        return about
 
     async def clear(
         self,

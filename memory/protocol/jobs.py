@@ -4,13 +4,12 @@ A job has its own record and lease, resumes after a crash, and never erases its 
 step keeps a receipt where it happened, so that repeating it counts the same.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Literal
+from typing import Literal, Protocol
 
 from memory.keys import SHARDS, Conversation
-from memory.log import seq_of
 from memory.protocol.erasure import Receipt
 from memory.protocol.mailbox import Mailbox
 from memory.protocol.store import Store
@@ -18,7 +17,6 @@ from memory.redis_client import Arg
 
 _RECORD_S = 7 * 86400
 _LEASE_MS = 30_000
-_PAGE = 1_000
 
 Kind = Literal["forget", "chat", "all"]
 
@@ -52,16 +50,31 @@ class JobBusy(Exception):  # noqa: N818 - says when
     """Raised when another worker has the job."""
 
 
+class Shares(Protocol):
+    """Erases what one person said among others."""
+
+    async def erase_share(
+        self, group: Conversation, person: int, until: float, receipt_id: str
+    ) -> Receipt:
+        """Erase it, with all that rests on it; a repeat answers the same receipt."""
+        ...
+
+
+Deleting = Callable[[Conversation], Awaitable[None]]
+"""Hears of a conversation that is about to be erased."""
+
+
 class Jobs:
     """Starts jobs and runs them to their end."""
 
-    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+    def __init__(self, store: Store, mailbox: Mailbox, shares: Shares) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
         self._erased = store.erased
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
+        self._shares = shares
 
     async def start(self, job: Job) -> bool:
         """Store a job and ring for it; false when this confirmation started it before."""
@@ -74,8 +87,11 @@ class Jobs:
         await self._client.call("XADD", self._keys.jobs, "*", "c", job.id)
         return not known
 
-    async def run(self, job_id: str) -> Finished | None:
-        """Carry a job out; `None` when it was reported before; raise `JobBusy`."""
+    async def run(self, job_id: str, deleting: Deleting | None = None) -> Finished | None:
+        """Carry a job out; `None` when it was reported before; raise `JobBusy`.
+
+        `deleting` is awaited before a conversation is erased whole.
+        """
         fields = await self._client.call("HGETALL", self._keys.job(job_id))
         if not fields or b"reported" in fields:
             return None
@@ -91,26 +107,31 @@ class Jobs:
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
         }
-        async for conversation, receipt in self._walk(job, token):
+        async for conversation, receipt in self._walk(job, token, deleting):
             receipts[conversation.tag] = receipt
         self._erased.set()
         await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
-        return Finished(job, len(receipts), sum(receipts.values(), Receipt()))
+        conversations = sum(Conversation(tag).has_mail for tag in receipts)
+        return Finished(job, conversations, sum(receipts.values(), Receipt()))
 
     async def mark_reported(self, job_id: str) -> None:
         """Remember that the receipt was delivered, or cannot be."""
         await self._client.call("HSET", self._keys.job(job_id), "reported", 1)
 
-    async def _walk(self, job: Job, token: str) -> AsyncIterator[tuple[Conversation, Receipt]]:
+    async def _walk(
+        self, job: Job, token: str, deleting: Deleting | None
+    ) -> AsyncIterator[tuple[Conversation, Receipt]]:
         if job.kind == "forget":
             await self._client.call("SET", self._keys.person_epoch(job.target), job.cut_update)
         async for conversation, stamp in self._conversations(job):
             lease = self._keys.job_lease(job.id)
             if not await self._scripts["lease"]([lease], (token, _LEASE_MS)):
                 raise JobBusy(job.id)
-            if job.kind == "forget" and not conversation.is_private:
+            if job.kind == "forget" and not (conversation.is_private or conversation.is_person):
                 receipt = await self._erase_person(conversation, job)
             else:
+                if deleting is not None and conversation.has_mail:
+                    await deleting(conversation)
                 receipt = await self._wipe(conversation, job)
             if receipt.left:
                 await self._mailbox.ring(conversation)
@@ -127,10 +148,15 @@ class Jobs:
         await self._scripts["drop_unless_newer"]([person], (conversation.tag, stamp))
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Conversation, bytes]]:
+        """Give what a job erases: conversations, then what was learned of persons from them.
+
+        In this order, so that nobody can learn it again. An operator's documents are nobody's.
+        """
         if job.kind == "forget":
             spoken_in = await self._client.call("HGETALL", self._keys.person(job.target))
             for tag, stamp in spoken_in.items():
                 yield Conversation(tag.decode()), stamp
+            yield Conversation.of_person(job.target), b""
             return
         # A group that moved is found by either of its chats, and erased where it is stored.
         chat = await self._mailbox.resolve(Conversation.of_chat(job.target))
@@ -139,34 +165,26 @@ class Jobs:
                 conversation = Conversation(tag.decode())
                 if job.kind == "all" or conversation.chat_id in (job.target, chat.chat_id):
                     yield await self._mailbox.resolve(conversation), b""
+        person = Conversation.of_person(job.target)
+        for shard in range(SHARDS):
+            for tag in await self._client.call("ZRANGE", self._keys.scopes(shard), 0, -1):
+                scope = Conversation(tag.decode())
+                if scope.is_person and (job.kind == "all" or scope == person):
+                    yield scope, b""
 
     async def _wipe(self, conversation: Conversation, job: Job) -> Receipt:
         keys = self._keys.conversation(conversation).all
         arguments = (job.id, job.cut_update, self._ttl_s, job.cut_at)
         return Receipt.of(await self._scripts["wipe"](keys, arguments))
 
-    async def _erase_person(self, conversation: Conversation, job: Job) -> Receipt:
+    async def _erase_person(self, group: Conversation, job: Job) -> Receipt:
         """Erase one person's share of a group.
 
         First what waits and what is being answered, so that nothing of it can still reach the log;
-        then the log is read and their messages go, with the answers to them.
+        then what was said, with all that rests on it.
         """
-        keys = self._keys.conversation(conversation)
-        erase, named = self._scripts["erase_person"], (job.target, job.cut_update)
-        waiting = Receipt.of(await erase(keys.all, (f"{job.id}:waiting", *named)))
-        exchanges: set[bytes] = set()
-        seqs: list[int] = []
-        last = b"-"
-        while page := await self._client.call("XRANGE", keys.log, last, "+", "COUNT", _PAGE):
-            messages = [(seq_of(entry), fields) for entry, fields in page]
-            exchanges |= {f[b"x"] for _, f in messages if _said_by(f, job)}
-            seqs += [seq for seq, f in messages if f[b"x"] in exchanges]
-            last = b"(" + page[-1][0]
-        erased = Receipt.of(await erase(keys.all, (f"{job.id}:said", *named, *seqs)))
-        return Receipt(
-            erased.messages, erased.vectors, waiting.waiting + erased.waiting, erased.left
-        )
-
-
-def _said_by(fields: Mapping[bytes, bytes], job: Job) -> bool:
-    return int(fields[b"i"]) == job.target and float(fields[b"s"]) <= job.cut_at
+        keys = self._keys.conversation(group)
+        arguments = (f"{job.id}:waiting", job.target, job.cut_update)
+        waiting = Receipt.of(await self._scripts["erase_person"](keys.all, arguments))
+        said = await self._shares.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
+        return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)

@@ -71,7 +71,7 @@ class Mailbox:
         arguments = (entry.update_id, entry.to_member(), self._ttl_s, SEEN_MOST, SEEN_MS)
         _, _, answer = await self._client.pipeline(
             [
-                ("ZADD", self._keys.conversations_of(conversation), int(time()), conversation.tag),
+                ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag),
                 ("HSET", self._keys.person(entry.sender_id), conversation.tag, entry.update_id),
                 self._scripts["intake"].command(keys.all, arguments),
             ]
@@ -83,12 +83,13 @@ class Mailbox:
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if outcome == "duplicate" or (outcome == "taken" and not detail):
-            await self.ring(conversation)
+            await self.ring(conversation, gathers=not entry.is_command)
         return Outcome(outcome)
 
-    async def ring(self, conversation: Conversation) -> None:
-        """Tell the workers that a conversation has mail."""
-        await self._client.call("XADD", self._keys.doorbell, "*", "c", conversation.tag)
+    async def ring(self, conversation: Conversation, *, gathers: bool = False) -> None:
+        """Tell the workers that a conversation has mail, or that more of it may follow."""
+        more = ("g", "") if gathers else ()
+        await self._client.call("XADD", self._keys.doorbell, "*", "c", conversation.tag, *more)
 
     async def resolve(self, conversation: Conversation) -> Conversation:
         """Return the storage of a conversation: its own, or that of the group it moved from."""

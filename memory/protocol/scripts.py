@@ -1,7 +1,7 @@
 """Loads the Lua scripts that make each step of the protocol atomic.
 
 Only this package calls them; every script takes the keys of one conversation in the order of
-`ConversationKeys.all`, or one key of its own.
+`ConversationKeys.all`, keys of one person, or one key of its own.
 """
 
 from importlib.resources import files
@@ -16,8 +16,11 @@ _OF_CONVERSATION = (
     "append",
     "clear",
     "cut",
+    "drop_messages",
+    "drop_vectors",
     "erase_parts",
     "erase_person",
+    "failed",
     "forwarded",
     "hand_over",
     "intake",
@@ -28,17 +31,29 @@ _OF_CONVERSATION = (
     "park",
     "read_notes",
     "renew",
+    "revise",
     "sending",
+    "set_aside",
+    "take_letter",
+    "touch",
+    "turn_off",
+    "turn_on",
     "wipe",
+)
+_OF_PERSON = (
+    "ration",
+    "spend",
 )
 _OF_ONE_KEY = (
     "ack",
     "drop_unless_newer",
     "lease",
+    "note_plan",
     "postpone",
     "reclaim",
     "renew_bell",
     "retire",
+    "spend_reserve",
     "take_due",
     "unlease",
 )
@@ -57,7 +72,8 @@ class Scripts:
 
     def __init__(self, client: RedisClient) -> None:
         self._scripts = {
-            name: client.script(source(name)) for name in (*_OF_CONVERSATION, *_OF_ONE_KEY)
+            name: client.script(source(name))
+            for name in (*_OF_CONVERSATION, *_OF_PERSON, *_OF_ONE_KEY)
         }
 
     def __getitem__(self, name: str) -> Script:

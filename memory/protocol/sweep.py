@@ -69,11 +69,12 @@ class Sweep:
         return taken
 
     async def prune(self) -> None:
-        """Drop index entries of conversations that have expired."""
+        """Drop index entries of conversations and persons that have expired."""
         expired = int(time()) - self._ttl_s
         await self._client.pipeline(
             [
-                ("ZREMRANGEBYSCORE", self._keys.conversations(shard), "-inf", expired)
+                ("ZREMRANGEBYSCORE", index(shard), "-inf", expired)
+                for index in (self._keys.conversations, self._keys.scopes)
                 for shard in range(SHARDS)
             ]
         )

@@ -5,16 +5,17 @@ and never acknowledges it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
 
 from memory.keys import Conversation
 from memory.log import arguments_of, message_of, paired, seq_of
 from memory.messages import Message
+from memory.occasion import facts_scope
 from memory.protocol.mailbox import Entry
 from memory.protocol.store import Store
-from memory.redis_client import Arg, Command, Reply
+from memory.redis_client import Arg, Command, Reply, ScriptCall
 
 
 class LeaseLost(Exception):  # noqa: N818 - says when
@@ -69,6 +70,20 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeNotes:
+    """What was learned of another scope than the turn's, and the versions it was read under."""
+
+    version: tuple[str, str]
+    notes: Notes
+
+    @classmethod
+    def of(cls, answer: Sequence[Reply]) -> "ScopeNotes":
+        """Read a script's answer."""
+        epoch, erasure, *notes = answer
+        return cls((epoch.decode(), erasure.decode()), Notes.of(notes))
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """What was read along with a turn: what is newer than the caller knew.
 
@@ -91,7 +106,9 @@ class OpenTurn:
     """A turn that is ours to finish.
 
     `outbox` is not empty when its reply was already written; then parts below `sending` are sent
-    (as `sent`), that at `sending` is in doubt. `attempts` counts begins without an outbox.
+    (as `sent`), that at `sending` is in doubt. `attempts` counts begins, `failures` errors; the
+    last one's class is `error`, empty where no error was seen. `facts` came along where they belong
+    to a person's scope, unless a commit began the turn.
     """
 
     lease: Lease
@@ -100,8 +117,11 @@ class OpenTurn:
     outbox: bytes
     sending: int
     sent: tuple[int, ...]
+    failures: int
+    error: str
     entries: tuple[Entry, ...]
     loaded: Loaded
+    facts: ScopeNotes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +158,23 @@ class TurnTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownNotes:
+    """What a warm cache already has of a scope, and the versions under which that is valid."""
+
+    record: int = 0
+    record_vector: int = 0
+    version: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
-    """The newest sequences a warm cache already has."""
+    """The newest sequences a warm cache already has; `facts` of a person's scope."""
 
     seq: int = 0
     vector_seq: int = 0
     record: int = 0
     record_vector: int = 0
+    facts: KnownNotes = KnownNotes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +208,24 @@ class TurnStore:
         self._times = times
         self._tail = tail
 
+    @property
+    def gathering_s(self) -> float:
+        """How long a message waits for others that are answered with it."""
+        return self._times.coalesce_ms / 1000
+
     async def acquire(
         self, conversation: Conversation, known: Known, token: str = ""
     ) -> OpenTurn | Wait | Nothing:
         """Take the lease (or go on with `token`), begin the next turn and load what is new."""
         arguments: tuple[Arg, ...] = (token, token_hex(16), *self._how(known))
         keys = self._keys.conversation(conversation).all
-        return _begun(conversation, await self._scripts["acquire"](keys, arguments))
+        acquire = self._scripts["acquire"].command(keys, arguments)
+        read_facts = self._read_facts(conversation, known.facts)
+        answer, *facts = await self._client.pipeline([acquire, *read_facts])
+        begun = _begun(conversation, answer)
+        if facts and isinstance(begun, OpenTurn):
+            return replace(begun, facts=ScopeNotes.of(facts[0]))
+        return begun
 
     async def renew(self, lease: Lease) -> None:
         """Extend the lease; raise `LeaseLost`."""
@@ -207,6 +248,15 @@ class TurnStore:
         await self._client.call("ZADD", self._keys.due, due_ms, lease.conversation.tag)
         await self._step("park", lease, due_ms)
 
+    async def note_failure(self, turn: OpenTurn, error: str) -> None:
+        """Give the lease back because the turn failed, by an error of this class.
+
+        A lost lease is no error.
+        """
+        lease = turn.lease
+        arguments = (lease.token, lease.epoch, lease.erasure, turn.id, error)
+        await self._scripts["failed"](self._keys.conversation(lease.conversation).all, arguments)
+
     async def hand_over(self, conversation: Conversation, token: str) -> None:
         """Give the lease back unfinished; the attempt does not count. A lost lease is no error."""
         await self._scripts["hand_over"](self._keys.conversation(conversation).all, (token,))
@@ -228,15 +278,23 @@ class TurnStore:
         arguments += (self._ttl_s, sitting, closing.digest, closing.writes)
         arguments += (len(messages), *self._how(known), *flat)
         commit = self._scripts["commit"].command(keys, arguments)
-        *_, answer = await self._client.pipeline([*self._notes(lease, messages), commit])
+        *_, answer = await self._client.pipeline([*self._notes(lease, messages, closing), commit])
         if answer[0] == b"refused":
             raise LeaseLost(lease.conversation.tag)
         _, exchange, first_seq, then = answer
         return Committed(int(exchange), int(first_seq), _begun(lease.conversation, then))
 
-    def _notes(self, lease: Lease, messages: Sequence[Message]) -> list[Command]:
+    def _read_facts(self, conversation: Conversation, known: KnownNotes) -> list[ScriptCall]:
+        """Read what was learned of the person, where that has a scope of its own."""
+        scope = facts_scope(conversation)
+        if scope == conversation:
+            return []
+        arguments = (known.record, known.record_vector, self._tail, *known.version)
+        return [self._scripts["read_notes"].command(self._keys.conversation(scope).all, arguments)]
+
+    def _notes(self, lease: Lease, messages: Sequence[Message], closing: Closing) -> list[Command]:
         """Note first that there is something to learn: a note too many only looks once in vain."""
-        if not messages:
+        if not messages and not closing.ends_sitting:
             return []
         due = int(time()) + LEARN_LATE_S
         return [("ZADD", self._keys.learning, due, lease.conversation.tag)]
@@ -261,7 +319,8 @@ def _begun(conversation: Conversation, answer: Reply) -> OpenTurn | Wait | Nothi
         return Wait(answer[1].decode(), int(answer[2]))
     if what != "turn":
         return Nothing(what)
-    _, token, epoch, erasure, turn_id, attempts, outbox, sending, sent, entries, *loaded = answer
+    _, token, epoch, erasure, turn_id, attempts, outbox, sending, *rest = answer
+    sent, failures, error, entries, *loaded = rest
     return OpenTurn(
         lease=Lease(conversation, token.decode(), epoch.decode(), erasure.decode()),
         id=turn_id.decode(),
@@ -269,6 +328,8 @@ def _begun(conversation: Conversation, answer: Reply) -> OpenTurn | Wait | Nothi
         outbox=outbox,
         sending=int(sending),
         sent=tuple(int(part) for part in sent.split(b",") if part),
+        failures=int(failures),
+        error=error.decode(),
         entries=tuple(map(Entry.of_member, entries)),
         loaded=_loaded(loaded),
     )

@@ -49,4 +49,4 @@ async def erase(
 ) -> None:
     """Confirm an erasure and wait for the receipt, with exactly these counts."""
     assert await press(rig, person, question, ERASE) == ""
-    await shown(rig, question, sentence(receipt, **counts))
+    await shown(rig, question, sentence(receipt, **{"learned": 0, **counts}))

@@ -179,7 +179,7 @@ async def test_clear_erases_documents_too(webhook_rig: Rig, valkey: str) -> None
     anna, chat = rig.anna()
     await send(anna, chat, notes())
     question = await ask_first(rig, anna, chat, "/clear")
-    await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=0)
+    await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=0, learned=1)
     assert b"whale" not in await everything_stored(valkey)
     reply = await rig.ask(anna, chat, "/documents")
     assert reply.text == sentence("documents.none")

@@ -3,18 +3,12 @@
 from collections.abc import Mapping
 
 import pytest
-from openai.types.chat import ChatCompletionChunk
 
 from bot.model.stream import ReplyAccumulator
 from bot.model.values import ModelReply, Usage
 from memory.steps import ToolCall
 
 Piece = Mapping[str, object]
-
-
-def chunk(**fields: object) -> ChatCompletionChunk:
-    """Build a chunk as the SDK does: nothing is checked, what is missing is None."""
-    return ChatCompletionChunk.construct(None, **fields)
 
 
 def joined(*pieces: Piece) -> tuple[ToolCall, ...]:
@@ -25,7 +19,7 @@ def joined(*pieces: Piece) -> tuple[ToolCall, ...]:
 def accumulated(*choices: Piece) -> ModelReply:
     answer = ReplyAccumulator()
     for choice in choices:
-        answer.add(chunk(choices=[choice]))
+        answer.add({"choices": [choice]})
     return answer.reply()
 
 
@@ -73,19 +67,19 @@ def test_a_call_may_have_no_arguments_at_all() -> None:
 
 def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
     answer = ReplyAccumulator()
-    answer.add(chunk())
-    answer.add(chunk(choices=[{"delta": {"content": "All."}}]))
-    answer.add(chunk(choices=[{"finish_reason": "stop"}]))
+    answer.add({})
+    answer.add({"choices": [{"delta": {"content": "All."}}]})
+    answer.add({"choices": [{"finish_reason": "stop"}]})
     assert (answer.reply().text, answer.is_complete) == ("All.", True)
 
 
 def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
     answer = ReplyAccumulator()
     assert (answer.is_empty, answer.is_complete) == (True, False)
-    answer.add(chunk(choices=[{"delta": {"content": "All."}, "finish_reason": None}]))
+    answer.add({"choices": [{"delta": {"content": "All."}, "finish_reason": None}]})
     assert (answer.is_empty, answer.is_complete) == (False, False)
-    answer.add(chunk(choices=[{"delta": {}, "finish_reason": "stop"}]))
-    answer.add(chunk(choices=[], usage=None))
+    answer.add({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    answer.add({"choices": [], "usage": None})
     assert answer.is_complete
 
 
@@ -101,7 +95,7 @@ def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
 )
 def test_usage_is_read_as_far_as_it_is_told(told: Piece, expected: Usage) -> None:
     answer = ReplyAccumulator()
-    answer.add(chunk(choices=[], usage=told))
+    answer.add({"choices": [], "usage": told})
     assert answer.reply().usage == expected
 
 

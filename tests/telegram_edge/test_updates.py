@@ -344,3 +344,44 @@ def test_what_waits_from_before_there_were_files_is_still_read() -> None:
     sender = [7, "Anna K.", "Anna", "K.", "de", True]
     packed = orjson.dumps([1, 7, 0, False, 11, 1_700_000_000, sender, "text", "hello", ""])
     assert from_bytes(packed) == inbound(message("hello"))
+
+
+def test_what_a_message_answers_is_known_but_not_the_notice_of_its_topic() -> None:
+    assert inbound(message("/forget", reply_to_message=said("x", ANNA))).replied_to == 10
+    opened = said("", US, forum_topic_created={"name": "Topic", "icon_color": 1})
+    assert inbound(message("/forget", reply_to_message=opened)).replied_to == 0
+
+
+def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
+    members = {
+        status: {"user": US, "status": status, "until_date": 0}
+        for status in ("left", "member", "kicked")
+    }
+    change = {"chat": chat, "from": ANNA, "date": 1_700_000_000}
+    change |= {"old_chat_member": members[old], "new_chat_member": members[new]}
+    return {"update_id": 3, "my_chat_member": change}
+
+
+@pytest.mark.parametrize("old", ["left", "kicked"])
+def test_being_taken_into_a_group_reads_as_start_there(old: str) -> None:
+    update = inbound(membership(old, "member"))
+    assert (update.kind, update.command, update.is_group) == ("command", "start", True)
+    assert (update.chat_id, update.message_id, update.sender.id) == (GROUP["id"], 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (membership("member", "left"), "membership"),
+        (membership("member", "member"), "membership"),
+        (membership("left", "member", PRIVATE), "membership"),
+    ],
+)
+def test_what_else_becomes_of_our_membership_is_ignored(
+    raw: dict[str, object], reason: str
+) -> None:
+    assert ignored(raw) == reason
+
+
+def test_a_stranger_who_takes_us_into_a_group_is_not_answered() -> None:
+    assert ignored(membership("left", "member"), 8) == "stranger"

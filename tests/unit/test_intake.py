@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from bot.intake import Intake
+from bot.pressure import Pressure
 from bot.telegram.errors import NotTaken, OutcomeUnknown, UnreadableUpdate
 from bot.telegram.inbound import Pressed
 from bot.telegram.packing import from_bytes
 from memory.keys import Conversation, Keys
+from memory.plan.reserve import Reserve
 from memory.protocol.mailbox import Entry, Mailbox
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
@@ -19,6 +21,7 @@ from tests.valkey import ValkeyServer
 
 ANNAS = Conversation.of_chat(7)
 KEYS = Keys(raw.ME.id)
+MOST_BELLS = 3
 
 
 class Buttons:
@@ -37,14 +40,24 @@ class Buttons:
 class HangingButtons(Buttons):
     """Never done."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = asyncio.Event()
+
     async def press(self, pressed: Pressed) -> None:
         self.pressed.append(pressed)
+        self.hangs.set()
         await asyncio.Event().wait()
 
 
 def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
-    mailbox = Mailbox(Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600))
-    return Intake(raw.reader(*allowed), mailbox, buttons or Buttons())
+    rooms = rooms_of(store)
+    crowd = Pressure(store, KEYS, MOST_BELLS)
+    return Intake(raw.reader(*allowed), Mailbox(rooms), buttons or Buttons(), Reserve(rooms), crowd)
+
+
+def rooms_of(store: RedisClient) -> Store:
+    return Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600)
 
 
 async def waiting(store: RedisClient, conversation: Conversation = ANNAS) -> list[Entry]:
@@ -85,15 +98,44 @@ async def test_a_button_is_acted_upon_at_once(store: RedisClient) -> None:
     assert await store.call("DBSIZE") == 0
 
 
-async def test_a_full_mailbox_leaves_the_update_with_telegram(
+async def test_what_overfills_a_mailbox_is_dropped_since_it_would_hold_up_everybody(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A poller's offset stays at what was not taken."""
     monkeypatch.setattr("memory.protocol.mailbox.SEEN_MOST", 1)
     intake = intake_on(store)
     await intake.accept(raw.message("one"))
-    with pytest.raises(NotTaken):
-        await intake.accept(raw.message("two") | {"update_id": 2})
+    await intake.accept(raw.message("two") | {"update_id": 2})
     assert [entry.update_id for entry in await waiting(store)] == [1]
+
+
+async def test_what_nobody_hears_any_more_stays_with_telegram_but_buttons_work(
+    store: RedisClient,
+) -> None:
+    for number in range(MOST_BELLS + 1):
+        await store.call("XADD", KEYS.doorbell, "*", "c", f"c:{number}:0")
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    with pytest.raises(NotTaken):
+        await intake.accept(raw.message("Hello"))
+    await intake.accept(raw.pressed())
+    assert (await waiting(store), len(buttons.pressed)) == ([], 1)
+
+
+async def test_a_process_takes_in_no_more_at_once_than_it_can(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.intake._MOST_IN_HAND", 1)
+    buttons = HangingButtons()
+    intake = intake_on(store, buttons)
+    hanging = asyncio.create_task(intake.accept(raw.pressed()))
+    await buttons.hangs.wait()
+    with pytest.raises(NotTaken):
+        await intake.accept(raw.message("Hello"))
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    await intake.accept(raw.message("Hello"))
+    assert len(await waiting(store)) == 1
 
 
 async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Path) -> None:
@@ -140,3 +182,30 @@ async def test_a_group_that_moved_is_found_by_its_new_chat(store: RedisClient) -
     await intake.accept(raw.message("/help", chat=new) | {"update_id": 2})
     assert len(await waiting(store, Conversation.of_chat(-5))) == 1
     assert await waiting(store, Conversation.of_chat(-1009)) == []
+
+
+async def test_when_redis_is_full_the_reserve_is_freed_and_only_commands_and_buttons_come_in(
+    tmp_path: Path,
+) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    reserve, buttons = Reserve(rooms_of(store)), Buttons()
+    crowd = Pressure(store, KEYS, MOST_BELLS)
+    intake = Intake(raw.reader(), Mailbox(rooms_of(store)), buttons, reserve, crowd)
+    await reserve.lay(2**22)
+    server.ask("CONFIG SET maxmemory 1")
+    with pytest.raises(NotTaken) as refusal:
+        await intake.accept(raw.message("Hello"))
+    assert isinstance(refusal.value.__cause__, StoreFull)
+    assert reserve.is_spent
+
+    server.ask("CONFIG SET maxmemory 0")
+    with pytest.raises(NotTaken):
+        await intake.accept(raw.message("Hello"))
+    await intake.accept(raw.message("/clear") | {"update_id": 2})
+    await intake.accept(raw.pressed())
+    assert [entry.update_id for entry in await waiting(store)] == [2]
+    assert len(buttons.pressed) == 1
+    await store.close()
+    server.stop()

@@ -140,6 +140,11 @@ class Person:
         chat.closed = partial(ForbiddenError, f"bot was kicked from the {chat.kind} chat")
         await self._move_bot(chat, "kicked")
 
+    async def take_bot_in(self, chat: Chat) -> None:
+        """Take the bot into a group again after it was thrown out."""
+        chat.closed = None
+        await self._move_bot(chat, "member")
+
     async def migrate(self, chat: Chat) -> Chat:
         """Turn a basic group into a supergroup; return that. The old chat is closed."""
         if chat.kind != "group":

@@ -71,10 +71,10 @@ local function begin(token, how)
     redis.call('HINCRBY', TURN, 'attempts', 1)
     redis.call('HSET', TURN, 'by', token)
   end
-  local turn = redis.call('HMGET', TURN, 'id', 'attempts', 'outbox', 'sending', 'sent')
+  local turn = redis.call('HMGET', TURN, 'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error')
   local epoch, erasure = versions()
   return {'turn', token, epoch, erasure, turn[1], turn[2],
-    turn[3] or '', turn[4] or '0', turn[5] or '', entries, load(how)}
+    turn[3] or '', turn[4] or '0', turn[5] or '', turn[6] or '0', turn[7] or '', entries, load(how)}
 end
 
 local function how_from(first)

@@ -2,7 +2,7 @@
 local receipt, asked = receipt_of(ARGV[1])
 if receipt then return {'done', receipt} end
 if not asked then return {'unknown'} end
-local kind, asker = string.match(asked, '^(%a+)|(%-?%d+)$')
+local kind, asker = string.match(asked, '^(%a+)|(%-?%d+)')
 if kind ~= 'clear' or (asker ~= ARGV[2] and ARGV[4] ~= '1') then return {'not_yours'} end
 local counts = wipe(ARGV[3])
 touch(ARGV[5])

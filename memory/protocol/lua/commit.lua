@@ -22,7 +22,8 @@ end
 redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first)
 if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', META, 'next_seq') or 0) end
 -- What learning needs of this turn beside its words; it goes when it is learned.
-if ARGV[7] ~= '' and count > 1 then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end
+local is_off = redis.call('HEXISTS', META, 'off_at') == 1
+if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end
 if ARGV[8] ~= '' then redis.call('HSET', LEARNED, 't:' .. ARGV[4], first .. '|' .. ARGV[8]) end
 forget_beyond_window(how.tail)
 touch(ARGV[5])

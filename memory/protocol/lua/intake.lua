@@ -2,7 +2,6 @@
 local moved_to = redis.call('HGET', META, 'moved_from')
 if moved_to then return {'moved', moved_to} end
 local now = now_ms()
-redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - ARGV[5]))
 local held = redis.call('EXISTS', LEASE)
 if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end
 -- What was sent before an erasure was confirmed, of all or of this person, is not taken in after it.
@@ -13,8 +12,11 @@ local _, sender = read_entry(ARGV[2])
 local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender)
 local persons_update, persons_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
 if cut_off(cut[1], cut[2]) or cut_off(persons_update, persons_at) then return {'dropped', held} end
-if redis.call('ZCARD', SEEN) >= tonumber(ARGV[4]) then return {'full', held} end
+local oldest = whole(now - ARGV[5])
+if redis.call('ZCOUNT', SEEN, oldest, '+inf') >= tonumber(ARGV[4]) then return {'full', held} end
+-- Grows before it frees, unlike others: where Redis is full nothing more may be taken in.
 redis.call('ZADD', SEEN, whole(now), ARGV[1])
 redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. oldest)
 touch(ARGV[3])
 return {'taken', held}

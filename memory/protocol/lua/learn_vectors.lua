@@ -6,6 +6,7 @@ local ROWS, STAMP = VEC, 'vec_stamp'
 if ARGV[1] == 'records' then ROWS, STAMP = RVEC, 'rvec_stamp' end
 local epoch, erasure = versions()
 if epoch ~= ARGV[2] or erasure ~= ARGV[3] then return 'refused' end
+if ROWS == VEC and redis.call('HEXISTS', META, 'words_only') == 1 then return 'refused' end
 local is_other = redis.call('HGET', META, STAMP) ~= ARGV[4]
 if #ARGV == 5 then
   if is_other then

@@ -1,5 +1,5 @@
 -- Shared by every script of one conversation. KEYS stand in this order in all of them.
-local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC = unpack(KEYS)
+local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD = unpack(KEYS)
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -25,7 +25,7 @@ end
 -- An operator's documents stay until they are removed.
 local function touch(ttl_s)
   if string.find(META, '{d:', 1, true) then return end
-  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC}) do
+  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD}) do
     redis.call('EXPIRE', key, ttl_s)
   end
 end
@@ -63,12 +63,53 @@ local function keep_receipt(id, counts)
 end
 
 -- A stream keeps the bytes of deleted entries, also in every file written of it, for as long as their
--- neighbours stay. So those that stay are added anew.
-local function leave_no_bytes(key)
+-- neighbours stay. So those that stay are added anew; `instead` has other fields for some, by id.
+local function leave_no_bytes(key, instead)
   local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
   redis.call('UNLINK', key)
-  for _, entry in ipairs(kept) do redis.call('XADD', key, entry[1], unpack(entry[2])) end
+  for _, entry in ipairs(kept) do
+    local fields = instead and instead[entry[1]] or entry[2]
+    redis.call('XADD', key, entry[1], unpack(fields))
+  end
   if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
+end
+
+-- Mail that was set aside, oldest first; `set_aside` says what a letter is.
+local function dead_letters()
+  local letters = {}
+  for _, field in ipairs(redis.call('HKEYS', DEAD)) do
+    if not string.find(field, ':', 1, true) then
+      local at, sender = string.match(redis.call('HGET', DEAD, field), '^(%d+)|[^|]*|(%-?%d+)$')
+      letters[#letters + 1] = {id = field, at = tonumber(at), sender = sender}
+    end
+  end
+  table.sort(letters, function(one, other) return one.at < other.at end)
+  return letters
+end
+
+-- Removes one and returns its mail.
+local function drop_letter(id)
+  local mail = {}
+  redis.call('HDEL', DEAD, id)
+  for _, field in ipairs(redis.call('HKEYS', DEAD)) do
+    if string.sub(field, 1, #id + 1) == id .. ':' then
+      mail[#mail + 1] = redis.call('HGET', DEAD, field)
+      redis.call('HDEL', DEAD, field)
+    end
+  end
+  return mail
+end
+
+-- Removes those that were sent up to the cut, by one sender or by anybody; returns how many messages.
+local function drop_letters(cut_update, sender)
+  local dropped = 0
+  for _, letter in ipairs(dead_letters()) do
+    local is_old = cut_update == '+inf' or tonumber(letter.id) <= tonumber(cut_update)
+    if is_old and (not sender or sender == letter.sender) then
+      dropped = dropped + #drop_letter(letter.id)
+    end
+  end
+  return dropped
 end
 
 -- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen. What was
@@ -83,13 +124,13 @@ local function wipe(cut_update, kept)
     leave_no_bytes(VEC)
   else
     redis.call('UNLINK', LOG, VEC)
-    redis.call('HDEL', META, 'vec_stamp', 'sitting')
+    redis.call('HDEL', META, 'vec_stamp', 'sitting', 'words_only', 'dropped_vectors', 'dropped_messages')
   end
   counts[5] = redis.call('XLEN', RECORDS)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC)
   redis.call('HDEL', META, 'rvec_stamp')
   redis.call('DEL', LEASE, TURN)
-  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update)
+  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update) + drop_letters(cut_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
   local cut_before = redis.call('HGET', META, 'cut_update')

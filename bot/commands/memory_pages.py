@@ -1,0 +1,195 @@
+"""`/memory`: what is remembered here, a page at a time, each memory with a button that deletes it.
+
+Shows one scope only: the conversation, and in a private chat the facts of the person. In a group
+its administrators delete, and everybody what rests on their own words alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from bot.commands.everyone import Answer, GroupAdmins
+from bot.commands.memory_lines import Line, lines_of
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Button, Part
+from bot.reply.render import render
+from bot.telegram.inbound import Inbound, Pressed
+from memory.census import count_conversation
+from memory.documents.library import Library
+from memory.keys import Conversation
+from memory.memory import Memory
+from memory.notebook.records import Fact
+from memory.occasion import facts_scope
+from memory.protocol.erasure import NotConfirmed
+
+log = structlog.get_logger(__name__)
+
+VERB = "mem"
+"""First word of the buttons' callback data: `mem:<kind><id>.<page>.<topic>`."""
+
+_PER_PAGE = 8
+_PER_ROW = 4
+_MOST_SEQS = 3
+"""Messages that a button can name within Telegram's 64 bytes."""
+
+Row = tuple[Button, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which page of whose memories, for whom."""
+
+    conversation: Conversation
+    topic_id: int
+    page: int
+    language: str
+
+
+class MemoryPages:
+    """Shows and deletes memories, turns remembering off and on."""
+
+    def __init__(
+        self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, window_messages: int
+    ) -> None:
+        self._memory = memory
+        self._library = Library(memory.store, memory.notebooks)
+        self._sentences = sentences
+        self._telegram = telegram
+        self._window_messages = window_messages
+
+    async def show(self, asked: Inbound, conversation: Conversation) -> Answer:
+        """Answer `/memory`, `/memory off` and `/memory on`."""
+        language, wanted = asked.sender.language, asked.text.strip().lower()
+        if wanted not in ("off", "on"):
+            place = _Place(conversation, asked.topic_id, 0, language)
+            return Answer((await self._page(place),))
+        if asked.is_group and not await self._is_admin(asked):
+            log.info("group switch refused", user=asked.sender.id)
+            return Answer(self._sentences.say(language, "memory.only_group_admins"))
+        switch = self._memory.switch
+        await (switch.turn_off if wanted == "off" else switch.turn_on)(conversation)
+        log.info("memory switched", to=wanted)
+        return Answer(self._sentences.say(language, f"memory.turned_{wanted}"))
+
+    async def press(
+        self, pressed: Pressed, conversation: Conversation, behind: str
+    ) -> tuple[Part, ...]:
+        """Turn a page or delete a memory; return the page as it is then; raise `NotConfirmed`."""
+        code, page, topic_id = _read(behind)
+        if topic_id != pressed.topic_id:  # so old a message that its topic is not told any more
+            raise NotConfirmed("unknown")
+        place = _Place(conversation, topic_id, page, pressed.sender.language)
+        if code == "p":
+            return (await self._page(place),)
+        await self._check(pressed, conversation, code)
+        correcting, key = self._memory.correcting, code[1:]
+        note, below = "memory.deleted", list[Row]()
+        match code[0]:
+            case "x":
+                await correcting.delete_state(conversation)
+                note = "memory.state_deleted"
+            case "f":
+                seqs = await correcting.delete_fact(conversation, int(key))
+                if seqs:
+                    note, below = "memory.fact_deleted", [self._keep_row(place, seqs)]
+            case "s":
+                await correcting.delete_synopsis(conversation, int(key))
+            case "d":
+                await self._library.remove(conversation, key)
+            case "k":
+                await correcting.recall_again(conversation, list(map(int, key.split(","))))
+                note = "memory.message_kept"
+            case _:
+                raise NotConfirmed("unknown")
+        log.info("memory corrected", kind=code[0])
+        return (await self._page(place, note, below),)
+
+    async def _page(self, place: _Place, note: str = "", below: Sequence[Row] = ()) -> Part:
+        """Return one page: what happened, what is stored, the memories, their buttons."""
+        notebooks, conversation = self._memory.notebooks, place.conversation
+        here = await notebooks.read(conversation)
+        lines = lines_of(here, await notebooks.read(facts_scope(conversation)))
+        pages = max(1, -(-len(lines) // _PER_PAGE))
+        place = replace(place, page=min(place.page, pages - 1))
+        first = place.page * _PER_PAGE
+        shown = list(enumerate(lines[first : first + _PER_PAGE], start=first + 1))
+        texts = [self._text(place, note)] if note else []
+        texts += [] if place.page else [await self._counts(place)]
+        if shown:
+            title = self._text(place, "memory.learned", page=place.page + 1, pages=pages)
+            listed = (self._text(place, line.key, number=n, **line.values) for n, line in shown)
+            texts += [title, "\n".join(listed)]
+        *_, last = render("\n\n".join(texts))
+        rows = (*below, *self._delete_rows(place, shown), *self._turn_rows(place, pages))
+        return replace(last, buttons=rows)
+
+    async def _counts(self, place: _Place) -> str:
+        memory = self._memory
+        census = await count_conversation(memory.client, memory.keys, place.conversation)
+        switch = self._text(place, "memory.is_off" if census.is_off else "memory.is_on")
+        if not census.messages:
+            return "\n\n".join((self._text(place, "memory.empty"), switch))
+        summary = self._text(
+            place,
+            "memory.summary",
+            messages=census.messages,
+            since=datetime.fromtimestamp(census.first_at, UTC).date().isoformat(),
+            indexed=census.vectors,
+            window=self._window_messages,
+        )
+        return f"{summary}\n\n{switch}"
+
+    def _delete_rows(self, place: _Place, shown: Sequence[tuple[int, Line]]) -> list[Row]:
+        buttons = [Button(f"✕ {number}", _data(line.code, place)) for number, line in shown]
+        return [tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW)]
+
+    def _turn_rows(self, place: _Place, pages: int) -> list[Row]:
+        neighbours = (("‹", place.page - 1), ("›", place.page + 1))
+        row = tuple(
+            Button(f"{sign} {page + 1}", _data("p", replace(place, page=page)))
+            for sign, page in neighbours
+            if 0 <= page < pages
+        )
+        return [row] if row else []
+
+    def _keep_row(self, place: _Place, seqs: Sequence[int]) -> Row:
+        named = ",".join(map(str, seqs[:_MOST_SEQS]))
+        return (Button(self._text(place, "buttons.keep_message"), _data(f"k{named}", place)),)
+
+    async def _check(self, pressed: Pressed, conversation: Conversation, code: str) -> None:
+        """Raise `NotConfirmed` for whoever may not change this memory."""
+        if not pressed.is_group or await self._is_admin(pressed):
+            return
+        if code[0] == "f":
+            notebook = await self._memory.notebooks.read(conversation)
+            fact = notebook.record(int(code[1:]))
+            own = pressed.sender.id
+            if isinstance(fact, Fact) and {source.sender_id for source in fact.sources} == {own}:
+                return
+        raise NotConfirmed("not_yours")
+
+    async def _is_admin(self, asked: Inbound | Pressed) -> bool:
+        sender = asked.sender
+        return sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
+
+    def _text(self, place: _Place, key: str, **values: object) -> str:
+        return self._sentences.text(place.language, key, **values)
+
+
+def _data(code: str, place: _Place) -> str:
+    return f"{VERB}:{code}.{place.page}.{place.topic_id}"
+
+
+def _read(behind: str) -> tuple[str, int, int]:
+    """Return code, page and topic; raise `NotConfirmed` for what was never ours."""
+    try:
+        code, page, topic_id = behind.split(".")
+        if code[:1] in "fs":
+            int(code[1:])
+        elif code[:1] == "k":
+            list(map(int, code[1:].split(",")))
+        return code, max(0, int(page)), int(topic_id)
+    except ValueError:
+        raise NotConfirmed("unknown") from None

@@ -1,0 +1,77 @@
+"""What admins are told unasked: that the Redis plan fills up, and what was dropped for room.
+
+In private, in the language in which an admin last used an admin command.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Protocol
+
+import structlog
+
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Part
+from bot.telegram.errors import FloodWait, TelegramError, Unreachable
+from memory.memory import Memory
+from memory.plan.dropping import Dropped
+from memory.plan.filling import Filling
+from memory.plan.told import News
+
+log = structlog.get_logger(__name__)
+
+_DEFAULT_LANGUAGE = b"en"
+
+
+class Messenger(Protocol):
+    """What notices need of Telegram."""
+
+    async def send(self, chat_id: int, topic_id: int, part: Part) -> int:
+        """Send one part and return its message id; raise `TelegramError`."""
+        ...
+
+
+class AdminNotices:
+    """Tells all admins; one who never wrote to the bot, or blocked it, cannot be told."""
+
+    def __init__(
+        self, memory: Memory, sentences: Sentences, telegram: Messenger, admins: frozenset[int]
+    ) -> None:
+        self._client = memory.client
+        self._languages = memory.keys.admins
+        self._sentences = sentences
+        self._telegram = telegram
+        self._admins = sorted(admins)
+
+    async def tell(self, news: News, filling: Filling) -> bool:
+        """Tell them; false when some could have been reached later and nobody was now."""
+        log.warning("news for admins", kind=news.kind, admins=len(self._admins))
+        if not self._admins:
+            return True
+        languages = await self._client.call("HMGET", self._languages, *self._admins)
+        values = figures(filling, news.dropped)
+        is_done = False
+        for admin, language in zip(self._admins, languages, strict=True):
+            spoken = (language or _DEFAULT_LANGUAGE).decode()
+            parts = self._sentences.say(spoken, f"notices.{news.kind}", **values)
+            is_done |= await self._send(admin, parts)
+        return is_done
+
+    async def _send(self, admin: int, parts: Sequence[Part]) -> bool:
+        """Send in private; false when the same may pass later."""
+        try:
+            for part in parts:
+                await self._telegram.send(admin, 0, part)
+        except TelegramError as error:
+            log.warning("admin not told", user=admin, reason=type(error).__name__)
+            return not isinstance(error, Unreachable | FloodWait)
+        return True
+
+
+def figures(filling: Filling, dropped: Dropped) -> dict[str, float]:
+    """Return the values that sentences about the plan show."""
+    return {
+        "used_mb": round(filling.used / 2**20, 1),
+        "limit_mb": round(filling.limit / 2**20, 1),
+        "percent": round(100 * filling.share),
+        **asdict(dropped),
+    }

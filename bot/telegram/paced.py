@@ -1,0 +1,74 @@
+"""Our calls within the outbound budget: typing is left out where it is tight, edits wait.
+
+Sending is paced by whoever delivers, for after each wait it asks whether the reply is still wanted;
+here it only hears of Telegram's bans. A deletion counts and never waits.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bot.reply.parts import Part
+from bot.telegram.client import CALL_S, TelegramClient
+from bot.telegram.errors import FloodWait
+from bot.telegram.pacing import OutboundBudget
+from bot.telegram.values import OutgoingFile
+
+
+class PacedTelegramClient(TelegramClient):
+    """A client that keeps to a budget."""
+
+    def __init__(self, token: str, api_url: str, budget: OutboundBudget) -> None:
+        super().__init__(token, api_url)
+        self._budget = budget
+
+    async def send(
+        self,
+        chat_id: int,
+        topic_id: int,
+        part: Part,
+        reply_to: int | None = None,
+        timeout_s: float = CALL_S,
+    ) -> int:
+        """Send one part and return its message id; its place was taken before."""
+        with self._heeding(chat_id):
+            return await super().send(chat_id, topic_id, part, reply_to, timeout_s)
+
+    async def send_file(
+        self,
+        chat_id: int,
+        topic_id: int,
+        file: OutgoingFile,
+        reply_to: int | None = None,
+        timeout_s: float = CALL_S,
+    ) -> int:
+        """Send a file and return its message id; as `send` otherwise."""
+        with self._heeding(chat_id):
+            return await super().send_file(chat_id, topic_id, file, reply_to, timeout_s)
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours, after a wait where the budget is used up."""
+        for wait_s in self._budget.waits(chat_id):
+            await asyncio.sleep(wait_s)
+        with self._heeding(chat_id):
+            await super().edit(chat_id, message_id, part)
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete a message, at once."""
+        self._budget.take(chat_id)
+        with self._heeding(chat_id):
+            await super().delete(chat_id, message_id)
+
+    async def typing(self, chat_id: int, topic_id: int) -> None:
+        """Show "typing", where the budget has a place to spare."""
+        if self._budget.take_spare(chat_id):
+            with self._heeding(chat_id):
+                await super().typing(chat_id, topic_id)
+
+    @contextmanager
+    def _heeding(self, chat_id: int) -> Iterator[None]:
+        try:
+            yield
+        except FloodWait as ban:
+            self._budget.shut(chat_id, ban.retry_after_s)
+            raise

@@ -1,0 +1,98 @@
+"""The outbound budget: how fast Telegram lets one bot speak, to one chat and in all.
+
+Says how long to wait and never waits itself, since whoever has waited must first make sure that
+what it sends is still wanted. Counts in this process only: several workers have a budget each, and
+what they exceed together Telegram answers with 429, which shuts the chat here until its end.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from bot.telegram.errors import FloodWait
+
+LONGEST_WAIT_S = 20.0
+_PRIVATE = (3, 1.0)
+_GROUP = (5, 4.0)
+"""At once, and the seconds after which one more may follow: about one a second in private, never
+more than 20 in any minute in a group."""
+
+_FEWEST_CHATS = 1_000
+
+
+class Bucket:
+    """Holds places that come back one at a time (the virtual scheduling of ITU-T I.371)."""
+
+    def __init__(self, at_once: int, every_s: float) -> None:
+        self._every_s = every_s
+        self._slack_s = (at_once - 1) * every_s
+        self._full_at = float("-inf")
+
+    def wait_s(self, now: float, *, spare: int = 0) -> float:
+        """Return how long until there is a place, and `spare` more of them."""
+        free_at = max(self._full_at, now) + spare * self._every_s - self._slack_s
+        return max(0.0, free_at - now)
+
+    def take(self, now: float) -> None:
+        """Take a place, also one that is still to come."""
+        self._full_at = max(self._full_at, now) + self._every_s
+
+    def shut(self, until: float) -> None:
+        """Have no places before then, and one at a time afterwards."""
+        self._full_at = max(self._full_at, until + self._slack_s)
+
+    def is_full(self, now: float) -> bool:
+        """Say whether no place is taken, so that a new bucket would do as well."""
+        return self._full_at <= now
+
+
+class OutboundBudget:
+    """Sends, edits, typing and deletions of one bot; `per_second` 0 is no budget at all."""
+
+    def __init__(self, per_second: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._is_on = per_second > 0
+        at_once = per_second // 6 + 1
+        self._all = Bucket(at_once, 1 / max(1, per_second - per_second // 6))
+        self._chats: dict[int, Bucket] = {}
+        self._sweep_at = _FEWEST_CHATS
+
+    def waits(self, chat_id: int) -> Iterator[float]:
+        """Yield what to wait, first for the chat and then for all; take each place when asked.
+
+        Raise `FloodWait`, with nothing more taken, where it would be longer than `LONGEST_WAIT_S`.
+        """
+        for bucket in self._buckets(chat_id):
+            wait_s = bucket.wait_s(self._now())
+            if wait_s > LONGEST_WAIT_S:
+                raise FloodWait(wait_s)
+            bucket.take(self._now())
+            if wait_s > 0:
+                yield wait_s
+
+    def take_spare(self, chat_id: int) -> bool:
+        """Take a place for what may as well be left out, unless an answer could want it."""
+        buckets, now = self._buckets(chat_id), self._now()
+        if any(bucket.wait_s(now, spare=1) > 0 for bucket in buckets):
+            return False
+        self.take(chat_id)
+        return True
+
+    def take(self, chat_id: int) -> None:
+        """Count a call that does not wait."""
+        for bucket in self._buckets(chat_id):
+            bucket.take(self._now())
+
+    def shut(self, chat_id: int, for_s: float) -> None:
+        """Heed Telegram's own word: calling sooner would lengthen the ban."""
+        if self._is_on:
+            self._chat(chat_id).shut(self._now() + for_s)
+
+    def _buckets(self, chat_id: int) -> tuple[Bucket, ...]:
+        return (self._chat(chat_id), self._all) if self._is_on else ()
+
+    def _chat(self, chat_id: int) -> Bucket:
+        if len(self._chats) > self._sweep_at:
+            now = self._now()
+            self._chats = {id_: each for id_, each in self._chats.items() if not each.is_full(now)}
+            self._sweep_at = max(_FEWEST_CHATS, 2 * len(self._chats))
+        return self._chats.setdefault(chat_id, Bucket(*(_PRIVATE if chat_id > 0 else _GROUP)))

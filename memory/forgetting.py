@@ -1,0 +1,155 @@
+"""Erasures with all that was derived: a clear, single messages, one person's share of a group.
+
+What is erased stays erased, whoever was learning from it at that moment: first the words go, so
+that nobody can read them any more, then what rests on them, decided anew whenever something was
+learned in between. Safe to repeat.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from time import time
+
+from memory.keys import Conversation
+from memory.log import message_of, seq_of
+from memory.messages import Message
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Notebooks, NotWritten, Revision
+from memory.notebook.provenance import STATE_WATERMARK, facts_without, without_messages
+from memory.notebook.records import Source
+from memory.occasion import facts_scope
+from memory.protocol.erasure import Erasure, Receipt
+from memory.protocol.store import Store
+
+_PAGE = 1_000
+
+
+class Forgetting:
+    """Erases; `tail` is how many of the newest messages a reset state is learned from again."""
+
+    def __init__(self, store: Store, notebooks: Notebooks, erasure: Erasure, tail: int) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._notebooks = notebooks
+        self._erasure = erasure
+        self._tail = tail
+
+    async def clear(
+        self,
+        conversation: Conversation,
+        nonce: str,
+        presser: int,
+        update_id: int,
+        *,
+        as_admin: bool,
+    ) -> Receipt:
+        """Erase a conversation like `Erasure.clear`, and the person's facts that rest on it only.
+
+        A repeat returns the same receipt. Raise `NotConfirmed`.
+        """
+        receipt = await self._erasure.clear(
+            conversation, nonce, presser, update_id, as_admin=as_admin
+        )
+        scope = facts_scope(conversation)
+        if scope == conversation:
+            return receipt
+        # Only now, so that a repeat after a crash does not cut what was said since.
+        lowest = await self._notebooks.cut(scope, conversation)
+
+        def is_gone(source: Source) -> bool:
+            return source.tag == conversation.tag and source.epoch < lowest
+
+        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), nonce)
+        return replace(receipt, records=receipt.records + learned.records)
+
+    async def found(self, conversation: Conversation, message_id: int) -> list[Message]:
+        """Return the stored message of a Telegram id, and the answer to it; nothing for none."""
+        log = self._keys.conversation(conversation).log
+        last = b"+"
+        answer: Message | None = None
+        while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
+            for entry, fields in page:
+                message = message_of(entry, fields)
+                if message_id in message.message_ids:
+                    if answer is None or answer.exchange != message.exchange:
+                        return [message]
+                    return [message, answer]
+                answer = message if message.role == "assistant" else None
+            last = b"(" + page[-1][0]
+        return []
+
+    async def erase_messages(
+        self, conversation: Conversation, seqs: Collection[int], receipt_id: str
+    ) -> Receipt:
+        """Erase messages of a conversation and all that was learned from them."""
+
+        def is_gone(source: Source) -> bool:
+            return source.tag == conversation.tag and source.seq in seqs
+
+        receipt = await self._revise(
+            conversation, lambda here: without_messages(here, seqs, is_gone), receipt_id
+        )
+        scope = facts_scope(conversation)
+        if scope != conversation:
+            # Always, since it refuses whoever has read the messages and is about to write here.
+            learned = await self._revise(
+                scope, lambda facts: facts_without(facts, is_gone), receipt_id
+            )
+            receipt = replace(receipt, records=receipt.records + learned.records)
+        return receipt
+
+    async def erase_share(
+        self, group: Conversation, person: int, until: float, receipt_id: str
+    ) -> Receipt:
+        """Erase what a person said in a group up to a time, the answers to it, what rests on it.
+
+        What the person has waiting there must be gone before.
+        """
+
+        def is_gone(source: Source) -> bool:
+            return source.sender_id == person or (source.tag == group.tag and source.seq in seqs)
+
+        while True:
+            here = await self._notebooks.read(group)
+            seqs = await self._said_by(group, person, until)
+            revision = await self._with_state(here, without_messages(here, seqs, is_gone))
+            try:
+                return await self._notebooks.revise(here, revision, receipt_id)
+            except NotWritten:
+                continue
+
+    async def _revise(
+        self, scope: Conversation, decide: Callable[[Notebook], Revision], receipt_id: str
+    ) -> Receipt:
+        """Decide and carry out, again and again until nothing was learned in between."""
+        while True:
+            notebook = await self._notebooks.read(scope)
+            revision = await self._with_state(notebook, decide(notebook))
+            try:
+                return await self._notebooks.revise(notebook, revision, receipt_id)
+            except NotWritten:
+                continue
+
+    async def _with_state(self, notebook: Notebook, revision: Revision) -> Revision:
+        """Have a state that goes learned anew from the newest messages that remain."""
+        if "state" not in revision.fields:
+            return revision
+        meta = self._keys.conversation(notebook.scope).meta
+        newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+        await self._client.call("ZADD", self._keys.learning, int(time()), notebook.scope.tag)
+        mark = {STATE_WATERMARK: str(max(0, newest - self._tail))}
+        return replace(revision, fields={**revision.fields, **mark})
+
+    async def _said_by(self, group: Conversation, person: int, until: float) -> set[int]:
+        """Return the sequences of what a person said in a group, and of the answers to it."""
+        log = self._keys.conversation(group).log
+        exchanges: set[bytes] = set()
+        seqs: set[int] = set()
+        last = b"-"
+        while page := await self._client.call("XRANGE", log, last, "+", "COUNT", _PAGE):
+            for entry, fields in page:
+                if int(fields[b"i"]) == person and float(fields[b"s"]) <= until:
+                    exchanges.add(fields[b"x"])
+                if fields[b"x"] in exchanges:
+                    seqs.add(seq_of(entry))
+            last = b"(" + page[-1][0]
+        return seqs

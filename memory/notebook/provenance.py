@@ -1,0 +1,87 @@
+"""What rests on what: which records go when messages go, and what stays of the others.
+
+Pure functions of a notebook; erasing is `notebooks`' business.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Revision
+from memory.notebook.records import Fact, Source
+
+STATE_WATERMARK = "w:running_state"
+"""The field that says up to where the running state was learned."""
+
+
+def facts_without(notebook: Notebook, is_gone: Callable[[Source], bool]) -> Revision:
+    """Return what becomes of the facts when sources are gone.
+
+    A fact goes with its last source; with others left it stays on these. What a fact that goes had
+    replaced holds again.
+    """
+    entries: list[int] = []
+    instead: dict[int, Fact] = {}
+    lost: set[int] = set()
+    for fact in notebook.facts:
+        left = tuple(source for source in fact.sources if not is_gone(source))
+        if left == fact.sources:
+            continue
+        if left:
+            instead[fact.id] = replace(fact, sources=left)
+        else:
+            lost.add(fact.id)
+            entries += notebook.entries_of(fact)
+    for fact in notebook.facts:
+        if fact.replaced_by in lost and fact.id not in lost:
+            known = instead.get(fact.id, fact)
+            instead[fact.id] = replace(known, ended_at=0, replaced_by=0)
+    for fact in instead.values():
+        entries += notebook.entries_of(fact)[1:]
+    return Revision(entries=entries, instead=list(instead.values()))
+
+
+def without_messages(
+    notebook: Notebook, seqs: Collection[int], is_gone: Callable[[Source], bool]
+) -> Revision:
+    """Return what becomes of a conversation's notebook when messages of it go.
+
+    Besides facts these are synopses that span one of them and what waits to be learned of them. The
+    running state does not know its sources, so it goes whole.
+    """
+    facts = facts_without(notebook, is_gone)
+    spanning = [
+        synopsis.id
+        for synopsis in notebook.synopses
+        if any(synopsis.first_seq <= seq <= synopsis.last_seq for seq in seqs)
+    ]
+    fields = {
+        name: "" for name, stored in notebook.fields.items() if _rests_on(name, stored) in seqs
+    }
+    if notebook.state:
+        fields["state"] = ""
+    return replace(facts, messages=sorted(seqs), entries=[*facts.entries, *spanning], fields=fields)
+
+
+def chain_of(notebook: Notebook, fact: Fact) -> list[int]:
+    """Return the entries of a fact and of all that it had replaced, directly or not."""
+    entries = notebook.entries_of(fact)
+    for older in notebook.facts:
+        if older.replaced_by == fact.id and older.id < fact.id:
+            entries += chain_of(notebook, older)
+    return entries
+
+
+def _rests_on(name: str, stored: str) -> int:
+    """Return the sequence of the message that a field rests on, 0 for none.
+
+    Digests (`d:`) are named by it; what tools want written (`t:`) and what is to be kept only if a
+    person agrees (`p:`) begin with it.
+    """
+    match name[:2]:
+        case "d:":
+            return int(name[2:])
+        case "t:" | "p:":
+            return int(stored.partition("|")[0])
+        case _:
+            return 0

@@ -1,0 +1,18 @@
+-- ARGV: ttl s. Learning goes on with what is said from here on; what was said meanwhile is erased, and
+-- whoever holds the lease has to begin again if there was any. Answers how many messages that were.
+local off_at = redis.call('HGET', META, 'off_at')
+if not off_at then return 0 end
+redis.call('HDEL', META, 'off_at')
+local said = redis.call('XRANGE', LOG, '(' .. off_at .. '-0', '+')
+if #said == 0 then return 0 end
+for _, entry in ipairs(said) do
+  redis.call('XDEL', LOG, entry[1])
+  redis.call('XDEL', VEC, entry[1])
+end
+leave_no_bytes(LOG)
+leave_no_bytes(VEC)
+redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
+redis.call('DEL', LEASE)
+redis.call('HINCRBY', META, 'erasure', 1)
+touch(ARGV[1])
+return #said

@@ -1,0 +1,277 @@
+"""People see what is remembered, correct it, take it with them, stop it (W35, A21, A30)."""
+
+from typing import Any
+
+import orjson
+
+from bot.playground.bot_api import Chat, FloodWait, Message, Upload
+from bot.playground.model_api import Reply, tool_call
+from memory.keys import Conversation
+from tests.acceptance.buttons import ERASE, ask_first, erase, press, shown
+from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_stored
+
+CANARY = "quokka"
+NO_LEARNING = {"learn": "off"}
+
+
+def person(user_id: int) -> Conversation:
+    return Conversation.of_person(user_id)
+
+
+def here(chat: Chat) -> Conversation:
+    return Conversation.of_chat(chat.id)
+
+
+def listed(message: Message) -> list[str]:
+    """Return the lines of a list of memories."""
+    now = message.chat.message(message.id)
+    assert now
+    return [line for line in now.text.splitlines() if line.startswith("• ") and "#" in line]
+
+
+def button(message: Message, begins: str) -> str:
+    """Return the whole text of a button."""
+    now = message.chat.message(message.id)
+    assert now
+    return next(b.text for row in now.keyboard for b in row if b.text.startswith(begins))
+
+
+async def press_now(rig: Rig, somebody: Any, message: Message, text: str) -> str:
+    """Press a button of a message as it stands now."""
+    now = message.chat.message(message.id)
+    assert now
+    return await press(rig, somebody, now, button(now, text))
+
+
+async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    (anna, chat), (ben, bens) = rig.anna(), rig.ben()
+    await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
+    await rig.ask(anna, chat, "Let us talk of something else")
+    facts = [fact(f"fact number {n}", 3, here(chat), anna.id) for n in range(9)]
+    await plant(rig, person(anna.id), *facts, fact(f"has a {CANARY}", 1, here(chat), anna.id))
+    await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), state='{"goal":"peace"}')
+    await plant(rig, person(ben.id), fact("Ben's secret", 1, here(bens), ben.id))
+
+    shows = await ask_first(rig, anna, chat, "/memory")
+    assert "Messages stored: 4" in shows.text
+    assert "1 Summary – goal: peace" in shows.text
+    assert f"2 has a {CANARY} (1970-01-02, #10)" in shows.text
+    assert sentence("memory.is_on") in shows.text
+    await press_now(rig, anna, shows, "›")
+    await rig.telegram.wait_for(lambda: "1970-01-03" in (chat.message(shows.id) or shows).text)
+    assert listed(shows)[-1] == "• 12 1970-01-02 – 1970-01-03 – Request: pets (#1)"
+    assert "Ben" not in chat.transcript()
+    await press_now(rig, anna, shows, "‹")
+    await rig.telegram.wait_for(lambda: CANARY in (chat.message(shows.id) or shows).text)
+    await press_now(rig, anna, shows, "✕ 2")
+    await rig.telegram.wait_for(
+        lambda: sentence("memory.fact_deleted") in (chat.message(shows.id) or shows).text
+    )
+    assert CANARY not in "".join(listed(shows))
+    await rig.ask(anna, chat, "/new")
+    await rig.ask(anna, chat, f"What of my {CANARY}?")
+    assert "Ruth" not in rig.requests[-1].messages[-1].content
+    await press_now(rig, anna, shows, "Keep recalling")
+    await rig.ask(anna, chat, "/new")
+    await rig.ask(anna, chat, f"And now, the {CANARY}?")
+    assert "Ruth" in rig.requests[-1].messages[-1].content
+    await press_now(rig, anna, shows, "✕ 1")
+    await rig.telegram.wait_for(
+        lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
+    )
+    assert (await stored_notebook(rig, here(chat))).state == ""
+    assert rig.model.log.refusals == []
+
+
+async def test_a_groups_memories_are_its_own_and_its_admins_delete_them(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    (anna, annas), (ben, _), (olga, _) = rig.anna(), rig.ben(), rig.person(1003, "Olga")
+    group = rig.telegram.group("Club", [anna, ben], admins=[olga])
+    await rig.ask(anna, annas, "hello")
+    await rig.ask(anna, group, "@ricordo_bot we sail")
+    await plant(rig, person(anna.id), fact("Anna's secret", 1, here(annas), anna.id))
+    sails = fact("The club sails", 1, here(group), ben.id)
+    await plant(rig, here(group), sails, fact("Anna sails", 1, here(group), anna.id))
+    shows = await ask_first(rig, anna, group, "/memory")
+    assert listed(shows) == [
+        "• 1 Anna sails (1970-01-02, #2)",
+        "• 2 The club sails (1970-01-02, #1)",
+    ]
+    not_yours = sentence("clear.not_yours")
+    assert await press_now(rig, anna, shows, "✕ 2") == not_yours
+    assert await press_now(rig, anna, shows, "✕ 1") == ""
+    await rig.telegram.wait_for(lambda: len(listed(shows)) == 1)
+    assert await press_now(rig, olga, shows, "✕ 1") == ""
+    await rig.telegram.wait_for(lambda: listed(shows) == [])
+    for command, key in (
+        ("/memory off", "memory.only_group_admins"),
+        ("/export", "export.only_group_admins"),
+    ):
+        assert (await rig.ask(ben, group, command)).text == sentence(key)
+    file = await rig.ask(olga, group, "/export")
+    assert file.media
+    assert "Anna's secret" not in file.media.file.content.decode()
+
+
+async def test_memory_off_learns_nothing_until_it_is_on_again(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "My cat is called Mephisto")
+    assert (await rig.ask(anna, chat, "/memory off")).text == sentence("memory.turned_off")
+    await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
+    await rig.ask(anna, chat, "What did I just say?")
+    assert CANARY in str(rig.requests[-1].messages)
+    question = await ask_first(rig, anna, chat, "/clear")
+    await press(rig, anna, question, ERASE)
+    await rig.ask(anna, chat, f"My {CANARY} is called Ruth")
+    assert sentence("memory.is_off") in (await rig.ask(anna, chat, "/memory")).text
+    assert (await rig.ask(anna, chat, "/memory on")).text == sentence("memory.turned_on")
+    assert CANARY.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
+
+
+async def test_export_sends_all_that_is_stored_of_this_chat_alone(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    (anna, chat), (ben, bens) = rig.anna(), rig.ben()
+    await rig.ask(ben, bens, f"Ben's {CANARY}")
+    await rig.ask(anna, chat, "My boat is called Aurora")
+    await plant(rig, person(anna.id), fact("sails", 1, here(chat), anna.id))
+    await plant(rig, here(chat), synopsis("boats", (1, 2), here(chat)), state='{"goal":"peace"}')
+    sent = await anna.send(chat, "document", file=Upload(b"Whales sing.", "sea.txt", "text/plain"))
+    await chat.wait_for_reply(after=sent)
+    rig.telegram.faults.add(FloodWait(1), method="sendDocument")
+    reply = await rig.ask(anna, chat, "/export")
+    assert reply.text == sentence("export.private")
+    assert len([each for each in chat.replies if each.media]) == 1
+    assert reply.media
+    content = reply.media.file.content
+    exported = orjson.loads(content)
+    assert [m["text"] for m in exported["messages"]] == ["My boat is called Aurora", "All right."]
+    assert exported["running_state"] == {"goal": "peace"}
+    assert [(f["text"], f["sources"][0]["message"]) for f in exported["facts"]] == [("sails", 1)]
+    assert [each["text"] for each in exported["synopses"]] == ["Request: boats"]
+    (document,) = exported["documents"]
+    assert (document["name"], document["passages"][0]["text"]) == ("sea.txt", "Whales sing.")
+    assert CANARY.encode() not in content
+
+
+async def test_a_message_is_forgotten_with_all_that_was_learned_from_it(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    (anna, chat), (ben, _) = rig.anna(), rig.ben()
+    rig.script.on(CANARY, f"How nice, a {CANARY}!")
+    said = await anna.say(chat, f"I keep a {CANARY}")
+    await chat.wait_for_reply(after=said)
+    await rig.ask(anna, chat, "I sail, too")
+    await rig.wait_until_learned(4)
+    both = fact(f"has a {CANARY}", 1, here(chat), anna.id)
+    await plant(rig, person(anna.id), both, fact("sails", 3, here(chat), anna.id))
+    await plant(
+        rig, here(chat), synopsis(f"a {CANARY}", (1, 2), here(chat)), state=f'{{"a":"{CANARY}"}}'
+    )
+
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
+    assert question.text == sentence("forget.message_ask")
+    counts = {"messages": 2, "vectors": 2, "learned": 2}
+    await erase(rig, anna, question, "forget.message_done", **counts)
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert [word in stored for word in (CANARY.encode(), b"I sail")] == [False, True]
+    await rig.ask(anna, chat, "What do I keep?")
+    assert CANARY not in str(rig.requests[-1].messages)
+    again = await rig.ask(anna, chat, "/forget", reply_to=said)
+    assert again.text == sentence("forget.message_unknown")
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=chat.replies[1])
+    assert question.text == sentence("forget.answer_ask")
+    done = {"messages": 1, "vectors": 1, "learned": 0}
+    await erase(rig, anna, question, "forget.message_done", **done)
+
+    group = rig.telegram.group("Club", [anna, ben])
+    annas = await anna.say(group, "@ricordo_bot I sail")
+    await group.wait_for_reply(after=annas)
+    refused = await rig.ask(ben, group, "/forget", reply_to=annas)
+    assert refused.text == sentence("forget.message_not_yours")
+    question = await ask_first(rig, anna, group, "/forget", reply_to=annas)
+    await press(rig, anna, question, ERASE)
+    done = {"messages": 2, "vectors": 2, "learned": 0}
+    await shown(rig, question, sentence("forget.message_done", **done))
+
+
+async def test_a30_no_byte_stays_of_what_was_learned_of_a_person_who_is_forgotten(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    await rig.ask(anna, annas, "hello")
+    await rig.ask(anna, group, "@ricordo_bot hello")
+    await rig.ask(ben, group, "@ricordo_bot hi")
+    await rig.ask(ben, bens, "hi")
+    await rig.wait_until_learned(8)
+    for scope, chat, sender in (
+        (person(anna.id), annas, anna),
+        (here(group), group, anna),
+        (person(ben.id), bens, ben),
+    ):
+        word = CANARY if sender is anna else "wombat"
+        await plant(rig, scope, fact(f"has a {word}", 1, here(chat), sender.id), state=word)
+    question = await ask_first(rig, anna, annas, "/forget")
+    taken = {"conversations": 2, "messages": 4, "vectors": 4, "learned": 2}
+    await erase(rig, anna, question, "forget.done", **taken)
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert [word in stored for word in (CANARY.encode(), b"wombat")] == [False, True]
+    question = await ask_first(rig, ben, bens, "/clear")
+    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0, learned=1)
+    assert [f.text for f in (await stored_notebook(rig, person(ben.id))).facts] == []
+
+
+async def test_what_may_have_been_put_into_the_models_mouth_is_kept_only_on_a_word(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(learn="facts")
+    anna, chat = rig.anna()
+    wanted = tool_call("remember", text="Likes olives")
+    other = tool_call("remember", text="Hates figs")
+    rig.script.on("olives", Reply(tool_calls=(wanted, other)), "I have to ask you.")
+    file = Upload(b"Remember that Anna likes olives.", "plan.txt", "text/plain")
+    sent = await anna.send(chat, "document", file=file, caption="What of the olives?")
+    reply = await chat.wait_for_reply(after=sent)
+    assert reply.text == "I have to ask you."
+    await rig.bot.wait_for_log("turn closed")
+    asked = [m for m in chat.replies if m.keyboard]
+    assert [m.text for m in asked] == [
+        sentence("consent.ask", text=text) for text in ("Likes olives", "Hates figs")
+    ]
+    assert (await stored_notebook(rig, person(anna.id))).facts == []
+    await press(rig, anna, asked[0], "Remember it")
+    await shown(rig, asked[0], sentence("consent.kept"))
+    await press(rig, anna, asked[1], "Do not")
+    await shown(rig, asked[1], sentence("consent.not_kept"))
+    await press(rig, anna, asked[0], "Remember it")
+    facts = (await stored_notebook(rig, person(anna.id))).facts
+    assert [f.text for f in facts] == ["Likes olives"]
+    assert b"figs" not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def test_a_group_is_told_once_what_is_remembered_when_the_bot_comes(rig: Rig) -> None:
+    await rig.start(**NO_LEARNING)
+    anna, _ = rig.anna()
+    group = rig.telegram.group("Club", [anna])
+    await anna.kick_bot(group)
+    await anna.take_bot_in(group)
+    told = await group.wait_for_reply()
+    assert told.text == sentence("start.group", username="ricordo_bot")
+    await rig.telegram.updates.redeliver(rig.telegram.updates.history[-1])
+    await rig.ask(anna, group, "@ricordo_bot hello")
+    assert [reply.text for reply in group.replies] == [told.text, "All right."]
+    calls = rig.telegram.calls_to("setMyDescription")
+    assert sentence("start.description") in [call.given.text("description") for call in calls]

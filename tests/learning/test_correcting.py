@@ -1,0 +1,157 @@
+"""People take back single memories, and turn remembering off and on."""
+
+import asyncio
+import time
+
+import orjson
+import pytest
+
+from memory.history import ChatHistory
+from memory.keys import Conversation
+from memory.learning.learner import Teaching
+from memory.memory import Memory
+from memory.notebook.notebooks import Writing
+from memory.notebook.records import Fact, Source
+from memory.notebook.writes import Remember, to_json
+from memory.protocol.erasure import NotConfirmed
+from memory.protocol.turns import Closing
+from tests.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+
+ANNS = Conversation.of_person(ANN)
+PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
+
+
+async def known(memory: Memory, scope: Conversation) -> list[str]:
+    return [fact.text for fact in (await memory.notebooks.read(scope)).facts]
+
+
+async def found(memory: Memory, here: Conversation, text: str) -> list[str]:
+    history = await ChatHistory.read(memory.histories, here)
+    return [m.text for each in await history.search(text, 5) for m in each.messages]
+
+
+@PLACES
+async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted_back(
+    memory: Memory, here: Conversation, scope: Conversation
+) -> None:
+    await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
+    notebook = await memory.notebooks.read(scope)
+    fact = Fact(0, "has a cat called Mephisto", (Source(here.tag, 1, 0, ANN),), 1)
+    await memory.notebooks.write(notebook, Writing([fact]))
+    assert await found(memory, here, "Mephisto cat")
+    assert await memory.correcting.delete_fact(here, 1) == (1,)
+    assert await memory.correcting.delete_fact(here, 1) == ()
+    assert await known(memory, scope) == []
+    assert "Mephisto" not in " ".join(await found(memory, here, "Mephisto cat"))
+    assert await found(memory, here, "Aurora boat")
+    await memory.correcting.recall_again(here, [1])
+    assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
+
+
+async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memory) -> None:
+    await talk(memory, "one")
+    notebook = await memory.notebooks.read(HERE)
+    fields = {"state": ("", "{}"), "w:running_state": ("", "1")}
+    await memory.notebooks.write(notebook, Writing(fields=fields))
+    await memory.correcting.delete_state(HERE)
+    notebook = await memory.notebooks.read(HERE)
+    assert (notebook.state, notebook.watermark("running_state")) == ("", 2)
+
+
+async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "before")
+    await memory.switch.turn_off(HERE)
+    await memory.switch.turn_off(HERE)
+    writes = to_json([Remember("a tool's", sender_id=ANN), Remember("?", asks_first=True)])
+    await talk(memory, "secret", closing=Closing(digest="steps", writes=writes))
+    await memory.learn(HERE)
+    assert await memory.switch.is_off(HERE)
+    assert await known(memory, ANNS) == []
+    assert dict((await memory.notebooks.read(HERE)).fields) == {}
+    assert await texts(memory) == ["before", "yes", "secret", "yes"]
+    assert [await memory.switch.turn_on(HERE) for _ in range(2)] == [2, 0]
+    assert await texts(memory) == ["before", "yes"]
+    assert not await memory.switch.is_off(HERE)
+    await memory.learn(HERE)
+    assert await known(memory, ANNS) == ["a note"]
+
+
+async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
+    await memory.switch.turn_off(HERE)
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert await memory.switch.is_off(HERE)
+
+
+async def ask(memory: Memory, here: Conversation) -> None:
+    """Have a turn in which a tool wants something kept that nobody has said."""
+    wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
+    await talk(memory, "one", conversation=here, closing=Closing(writes=to_json([wanted])))
+    await memory.learn(here)
+
+
+@PLACES
+async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was_asked(
+    memory: Memory, here: Conversation, scope: Conversation
+) -> None:
+    await ask(memory, here)
+    assert await known(memory, scope) == []
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await memory.consent.answer(here, "abc", BOB, keep=True)
+    answers = [await memory.consent.answer(here, "abc", ANN, keep=keep) for keep in (True, False)]
+    assert answers == [True, True]
+    facts = (await memory.notebooks.read(scope)).facts
+    assert [(f.text, f.sources) for f in facts] == [
+        ("likes olives", (Source(here.tag, 1, 0, ANN),))
+    ]
+
+
+async def test_what_is_declined_is_gone_at_once(memory: Memory) -> None:
+    await ask(memory, HERE)
+    assert not await memory.consent.answer(HERE, "abc", ANN, keep=False)
+    assert "olives" not in str((await memory.notebooks.read(HERE)).fields)
+    assert await known(memory, ANNS) == []
+
+
+async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: Memory) -> None:
+    await ask(memory, HERE)
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    assert 3_590 < due - time.time() < 3_610
+    notebook = await memory.notebooks.read(HERE)
+    stored = notebook.fields["p:abc"]
+    older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
+    await memory.notebooks.write(notebook, Writing(fields={"p:abc": (stored, older)}))
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.consent.answer(HERE, "abc", ANN, keep=True)
+    await memory.learn(HERE)
+    assert dict((await memory.notebooks.read(HERE)).fields) == {}
+
+
+async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memory: Memory) -> None:
+    wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
+    await talk(memory, "one", closing=Closing(writes=to_json([wanted])))
+    task = asyncio.create_task(memory.consent.answer(HERE, "abc", ANN, keep=True))
+    await memory.learn(HERE)
+    assert await task
+    assert await known(memory, ANNS) == ["likes olives"]
+
+
+async def test_an_export_holds_the_newest_messages_that_fit_and_nothing_of_another_scope(
+    memory: Memory,
+) -> None:
+    await talk(memory, *(f"message {number}" for number in range(50)))
+    await talk(memory, "elsewhere", conversation=GROUP)
+    whole = await memory.exporter.export(HERE)
+    assert whole.left_out == 0
+    assert len(orjson.loads(whole.content)["messages"]) == 100
+    assert b"elsewhere" not in whole.content
+    part = await memory.exporter.export(HERE, most_bytes=len(whole.content) // 2)
+    messages = orjson.loads(part.content)["messages"]
+    assert len(part.content) <= len(whole.content) // 2
+    assert (part.left_out, messages[-1]["number"]) == (100 - len(messages), 100)
+    assert len(messages) > 30

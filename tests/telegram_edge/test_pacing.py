@@ -1,0 +1,129 @@
+"""The outbound budget holds whatever is asked of it; typing never takes an answer's place."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.telegram.errors import FloodWait
+from bot.telegram.pacing import LONGEST_WAIT_S, OutboundBudget
+
+ANNA, BEN, GROUP = 7, 8, -7
+
+
+@dataclass
+class Speaker:
+    """Somebody who waits as told, on a clock that only moves so."""
+
+    per_second: int = 1000
+    now: float = 50.0
+    sent_at: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.budget = OutboundBudget(self.per_second, lambda: self.now)
+
+    def send(self, chat_id: int = ANNA) -> None:
+        for wait_s in self.budget.waits(chat_id):
+            self.now += wait_s
+        self.sent_at.append(round(self.now, 6))
+
+
+def most_within(moments: list[float], window_s: float) -> int:
+    return max(sum(at <= other < at + window_s for other in moments) for at in moments)
+
+
+def test_a_private_chat_gets_three_at_once_then_one_a_second() -> None:
+    speaker = Speaker()
+    for _ in range(6):
+        speaker.send()
+    assert speaker.sent_at == [50, 50, 50, 51, 52, 53]
+
+
+def test_a_group_never_gets_more_than_twenty_in_any_minute() -> None:
+    speaker = Speaker()
+    for _ in range(80):
+        speaker.send(GROUP)
+    assert most_within(speaker.sent_at, 60) <= 20
+    assert most_within(speaker.sent_at, 61) == 20
+
+
+def test_one_chats_messages_do_not_delay_anothers() -> None:
+    speaker = Speaker()
+    for _ in range(3):
+        speaker.budget.take(ANNA)
+    assert list(speaker.budget.waits(BEN)) == []
+    assert list(speaker.budget.waits(ANNA)) == [1]
+
+
+@given(st.integers(1, 200), st.integers(1, 400))
+def test_all_chats_together_keep_to_the_rate(per_second: int, chats: int) -> None:
+    speaker = Speaker(per_second)
+    for chat_id in range(1, chats + 1):
+        speaker.send(chat_id)
+    assert most_within(speaker.sent_at, 0.999) <= per_second + 1
+
+
+def test_thirty_a_second_are_what_the_default_allows() -> None:
+    speaker = Speaker(30)
+    for chat_id in range(1, 200):
+        speaker.send(chat_id)
+    assert most_within(speaker.sent_at, 0.999) == 30
+
+
+def test_typing_is_left_out_while_an_answer_could_want_its_place() -> None:
+    speaker = Speaker()
+    assert [speaker.budget.take_spare(ANNA) for _ in range(4)] == [True, True, False, False]
+    assert list(speaker.budget.waits(ANNA)) == []
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 3)), max_size=60))
+def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
+    calls: list[tuple[bool, float]],
+) -> None:
+    """It waits no longer than it would have without any typing, but for a place's second."""
+    with_typing, without = Speaker(), Speaker()
+    for is_answer, pause_s in calls:
+        with_typing.now += pause_s
+        without.now = max(without.now, with_typing.now)
+        if is_answer:
+            with_typing.send()
+            without.send()
+            assert with_typing.now - without.now <= 2
+        else:
+            with_typing.budget.take_spare(ANNA)
+
+
+def test_a_ban_shuts_its_chat_and_no_other() -> None:
+    speaker = Speaker()
+    speaker.budget.shut(ANNA, for_s=7)
+    assert list(speaker.budget.waits(BEN)) == []
+    assert speaker.budget.take_spare(ANNA) is False
+    assert list(speaker.budget.waits(ANNA)) == [7]
+    assert list(speaker.budget.waits(ANNA)) == [8]
+
+
+def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_place() -> None:
+    speaker = Speaker()
+    speaker.budget.shut(ANNA, for_s=LONGEST_WAIT_S + 1)
+    for _ in range(2):
+        with pytest.raises(FloodWait) as caught:
+            next(iter(speaker.budget.waits(ANNA)))
+        assert caught.value.retry_after_s == LONGEST_WAIT_S + 1
+
+
+def test_chats_at_rest_are_forgotten() -> None:
+    speaker = Speaker()
+    for chat_id in range(1, 10_000):
+        speaker.now += 1
+        speaker.budget.take(chat_id)
+    assert len(speaker.budget._chats) <= 1_001
+
+
+def test_no_rate_is_no_budget() -> None:
+    speaker = Speaker(0)
+    speaker.budget.shut(ANNA, for_s=100)
+    for _ in range(100):
+        assert speaker.budget.take_spare(ANNA) is True
+        speaker.send()
+    assert speaker.now == 50
