@@ -14,7 +14,7 @@ from bot.telegram.errors import NotTaken, TelegramError
 from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
 from bot.telegram.packing import to_bytes
 from memory.keys import Conversation
-from memory.protocol.mailbox import Entry, Mailbox, MailboxFull
+from memory.protocol.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.redis_client import StoreError, StoreFull
 
 log = structlog.get_logger(__name__)
@@ -93,12 +93,9 @@ class Intake:
             with suppress(StoreError):
                 await self._room.spend()
             raise NotTaken from error
-        except (StoreError, TooMuchWaits, TelegramError, TimeoutError) as error:
+        except (StoreError, MailboxFull, TooMuchWaits, TelegramError, TimeoutError) as error:
             log.warning("not taken", update=update.update_id, reason=type(error).__name__)
             raise NotTaken from error
-        except MailboxFull:
-            # Telegram would offer it again and again, and hold up what others send behind it.
-            log.warning("mailbox full, update dropped", update=update.update_id)
         finally:
             self._in_hand -= 1
 
@@ -110,7 +107,7 @@ class Intake:
                 raise TooMuchWaits
             case Inbound():
                 conversation = Conversation.of_chat(update.chat_id, update.topic_id)
-                outcome = await self._mailbox.put(conversation, _entry(update))
+                outcome = await self._put(conversation, _entry(update))
                 log.info(
                     "update",
                     update=update.update_id,
@@ -127,6 +124,17 @@ class Intake:
                 log.info("group moved", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
+
+    async def _put(self, conversation: Conversation, entry: Entry) -> Outcome:
+        """Put mail where a turn finds it; a flood is dropped.
+
+        Telegram would offer it again and again, and hold up what others send behind it.
+        """
+        try:
+            return await self._mailbox.put(conversation, entry)
+        except MailboxFull:
+            log.warning("mailbox full", conversation=conversation.tag, sender=entry.sender_id)
+            return Outcome.DROPPED
 
 
 def _entry(inbound: Inbound) -> Entry:

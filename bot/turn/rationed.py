@@ -24,6 +24,8 @@ from memory.steps import FinishAction
 
 log = structlog.get_logger(__name__)
 
+_FREE = ("command", "stranger")
+
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -65,7 +67,7 @@ class RationedAnswerer:
     async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
         """Return the reply, or a notice: once with a sentence, then without any."""
         last = mail[-1]
-        if last.kind != "document" and not (last.kind == "text" and words.text):
+        if not _asks_a_model(last, words):
             return await self._answerer.answer(mail, words, history)
         turn = _turn(history.conversation, words)
         verdict = await self._allowance.admit(words.sender_id, turn)
@@ -94,6 +96,10 @@ def counted(run: RunAgent, allowance: Allowance) -> RunAgent:
             await allowance.spend(context.words.sender_id, turn, context.tokens_used)
 
     return run_and_count
+
+
+def _asks_a_model(last: Inbound, words: Message) -> bool:
+    return last.kind == "document" or (last.kind not in _FREE and bool(words.text))
 
 
 def _turn(conversation: Conversation, words: Message) -> str:

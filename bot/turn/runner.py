@@ -85,7 +85,7 @@ class TurnRunner:
         return committed
 
     async def _set_aside(self, turn: OpenTurn) -> tuple[Committed, str]:
-        """Close a turn that fails again and again, its mail neither read nor lost."""
+        """Close a turn that is given up: a notice goes out, its mail is neither read nor lost."""
         outbox = await self._poison.outbox_of(turn)
         delivery = await self._deliver(replace(turn, sending=0, sent=()), outbox)
         return await self._commit(turn, outbox, delivery, []), delivery.outcome

@@ -12,6 +12,7 @@ PARTS = st.lists(
             st.builds(Entity, TEXT, st.integers(0, 4096), st.integers(1, 4096), TEXT, TEXT)
         ).map(tuple),
         st.lists(st.lists(st.builds(Button, TEXT, TEXT)).map(tuple)).map(tuple),
+        TEXT,
     )
 )
 

@@ -1,0 +1,59 @@
+"""A memory on a plan of 8 MB."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from memory.memory import Memory
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.words_embedder import WordsEmbedder
+from tests.plan.old_days import OldDays
+from tests.valkey import ValkeyServer
+
+PLAN_BYTES = 8 * 2**20
+
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
+
+
+@pytest.fixture(scope="module")
+def _small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    options = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
+    server = ValkeyServer(tmp_path_factory.mktemp("small"), *options)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def small_server(_small_server: ValkeyServer) -> ValkeyServer:
+    _small_server.ask("FLUSHALL")
+    _small_server.ask(f"CONFIG SET maxmemory {PLAN_BYTES}")
+    return _small_server
+
+
+@pytest.fixture
+async def small_store(small_server: ValkeyServer) -> AsyncIterator[RedisClient]:
+    client = await RedisClient.open(small_server.url)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder("words:512", 512)
+
+
+@pytest.fixture
+def memory(small_store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(small_store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+def old_days(memory: Memory) -> OldDays:
+    return OldDays(memory)
