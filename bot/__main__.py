@@ -16,9 +16,10 @@ from typing import TypeAlias
 import structlog
 from pydantic import SecretStr
 
-from bot.app import EVERYTHING, WEB, WORKER, App, Duty, redis_address, until_told
+from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
+from bot.process import redis_address, until_told
 from bot.telegram.errors import BadToken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable

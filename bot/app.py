@@ -4,9 +4,8 @@ Nothing else reads settings or knows how the parts fit together.
 """
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import structlog
@@ -28,6 +27,7 @@ from bot.notices import AdminNotices
 from bot.plan_watch import PlanWatch
 from bot.polling_lease import PollingLease
 from bot.pressure import Pressure
+from bot.process import open_store
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
 from bot.telegram.errors import NotTaken
@@ -50,11 +50,9 @@ from bot.upkeep import Learner, Upkeep
 from bot.web import WebServer, health_routes
 from config.settings import Settings
 from memory.append_only_file import keep_clean
-from memory.embedded import EmbeddedValkey
 from memory.memory import Memory, MemoryOptions
 from memory.protocol.rations import Ration
 from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient
 from memory.selectors import BlockWindowMessageSelector
 from memory.tokens import TokenCounter
 
@@ -120,7 +118,7 @@ class App:
         `UnusableSystemPrompt`, `UnusableBehavior`.
         """
         async with AsyncExitStack() as stack:
-            store = await stack.enter_async_context(_store(self._redis, self._settings))
+            store = await stack.enter_async_context(open_store(self._redis, self._settings))
             tokens = await TokenCounter.load()
             models = await stack.enter_async_context(open_models(self._settings, self._metrics))
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
@@ -282,38 +280,6 @@ class App:
         )
 
 
-@contextmanager
-def redis_address(settings: Settings) -> Iterator[str]:
-    """Give the address of the operator's Redis, or of an embedded Valkey while the block lasts.
-
-    Blocks, so it belongs around the event loop. Raise `EmbeddedError`.
-    """
-    if settings.redis_url is not None:
-        yield settings.redis_url.get_secret_value()
-        return
-    if settings.platform:
-        log.warning("no REDIS_URL: this platform's disk is lost with every deploy")
-    embedded = EmbeddedValkey(settings.data_dir)
-    address = embedded.start()
-    try:
-        yield address
-    finally:
-        embedded.stop()
-
-
-@asynccontextmanager
-async def _store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
-    client = await RedisClient.open(
-        address,
-        max_connections=settings.redis_max_connections,
-        tls_verify=settings.verifies_redis_tls,
-    )
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
 async def _first(task: "asyncio.Task[BotIdentity]", stopping: asyncio.Event) -> bool:
     """Wait for the task; false when the process is to stop before it is done."""
     stop = asyncio.create_task(stopping.wait())
@@ -329,12 +295,3 @@ async def _end(tasks: "list[asyncio.Task[None]] | list[asyncio.Task[BotIdentity]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run with an event that SIGTERM and SIGINT set."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    await run(stopping)

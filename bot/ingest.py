@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.app import redis_address
 from bot.assistant import open_models
 from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
 from bot.documents.refusals import DocumentRefused
 from bot.metering.metrics import Metrics
+from bot.process import redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents.chunking import passages

@@ -10,13 +10,13 @@ from contextlib import ExitStack, aclosing, contextmanager
 
 import structlog
 
-from bot.app import redis_address
 from bot.check.chat_model import check_chat
 from bot.check.embeddings import check_embeddings
 from bot.check.preferences import check_settings, lacks_embedding_key, lacks_model_key
 from bot.check.rows import Row, Rows, is_passed, table
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
+from bot.process import redis_address
 from config.settings import Settings
 from memory.embedded import EmbeddedError
 

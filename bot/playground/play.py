@@ -11,7 +11,7 @@ from functools import partial
 
 from pydantic import SecretStr
 
-from bot.app import App, until_told
+from bot.app import App
 from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer
 from bot.playground.loopback import LoopbackServer
@@ -19,6 +19,7 @@ from bot.playground.model_api import ModelApiServer
 from bot.playground.page import BenchPage
 from bot.playground.scene import Scene
 from bot.playground.stand_in import StandIn
+from bot.process import until_told
 from bot.web import PortUnavailable
 from config.settings import Settings
 from memory.embedded import EmbeddedValkey

@@ -1,0 +1,56 @@
+"""What ties the bot to its process: the address of its Redis, a client of it, signals."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import structlog
+
+from config.settings import Settings
+from memory.embedded import EmbeddedValkey
+from memory.redis_client import RedisClient
+
+log = structlog.get_logger(__name__)
+
+
+@contextmanager
+def redis_address(settings: Settings) -> Iterator[str]:
+    """Give the address of the operator's Redis, or of an embedded Valkey while the block lasts.
+
+    Blocks, so it belongs around the event loop. Raise `EmbeddedError`.
+    """
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value()
+        return
+    if settings.platform:
+        log.warning("no REDIS_URL: this platform's disk is lost with every deploy")
+    embedded = EmbeddedValkey(settings.data_dir)
+    address = embedded.start()
+    try:
+        yield address
+    finally:
+        embedded.stop()
+
+
+@asynccontextmanager
+async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
+    """Give a client while the block lasts; raise `StoreError`."""
+    client = await RedisClient.open(
+        address,
+        max_connections=settings.redis_max_connections,
+        tls_verify=settings.verifies_redis_tls,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run with an event that SIGTERM and SIGINT set."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    await run(stopping)
