@@ -236,6 +236,9 @@ async def open_rig(
             # What is learned besides has scenarios of its own, which turn it on.
             "LEARN": "off",
             "LOG_FORMAT": "json",
+            # So have the bounds for people who write much, and the pace of what is sent.
+            "USER_TURNS_PER_MINUTE": "0",
+            "SENDS_PER_SECOND": "0",
         }
         if mode == "webhook":
             environment["WEBHOOK_URL"] = f"http://127.0.0.1:{port}"

@@ -4,10 +4,14 @@
 
 Made-up conversations (see `made_up`) go through the product's own classes and a real Valkey,
 storage included; beside them usearch (HNSW) over the same vectors, if it is installed. One JSON
-line a length. Times are in milliseconds unless they say otherwise; `load` is the machine's, before
-and after.
+line a length. Times are in milliseconds unless they say otherwise; `cpu_p50` counts all threads and,
+unlike the others, hardly depends on `load`, which is the machine's, before and after.
 """
 
+# Before numpy, which `memory` tells how many threads to use.
+from memory.history import ChatHistory
+
+# isort: split
 import asyncio
 import importlib
 import json
@@ -22,7 +26,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from memory.history import ChatHistory
 from memory.index.words import stem
 from memory.indexed import indexed_text
 from memory.keys import Conversation
@@ -163,12 +166,13 @@ async def measure(size: int, redis: str) -> dict[str, object]:
 
 async def times(search: Callable[[str], Awaitable[object]], labelled: Labelled) -> dict[str, float]:
     """Return how long questions take, one after another."""
-    taken = []
+    taken, worked = [], []
     for question in labelled.questions:
-        began = time.perf_counter()
+        began, began_work = time.perf_counter(), time.process_time()
         await search(question.text)
         taken.append(time.perf_counter() - began)
-    return milliseconds(taken)
+        worked.append(time.process_time() - began_work)
+    return milliseconds(taken) | {"cpu_p50": milliseconds(worked)["p50"]}
 
 
 async def turn_bytes(bench: Bench) -> int:

@@ -1,9 +1,12 @@
 """A bell is heard by one worker, survives that worker, and is removed only by its holder."""
 
+import time
+
 import pytest
 
 from memory.memory import Memory
-from tests.memory.turns import HERE, close, put, take
+from memory.protocol.mailbox import Entry
+from tests.memory.turns import ANN, HERE, close, put, take
 
 
 async def test_bells_from_before_the_first_worker_are_heard(memory: Memory) -> None:
@@ -77,3 +80,15 @@ async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     assert await memory.doorbell().retire_consumers() == 1
     await holding.acknowledge(bell)
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 0
+
+
+async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memory) -> None:
+    doorbell = memory.doorbell()
+    await doorbell.read(1, 1)
+    earliest = int(time.time() * 1000) / 1000
+    await put(memory, 1)
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/help"))
+    await memory.mailbox.ring(HERE)
+    bells = await doorbell.read(5, 100)
+    assert [bell.gathers for bell in bells] == [True, False, False]
+    assert all(earliest <= bell.rung_at <= time.time() for bell in bells)

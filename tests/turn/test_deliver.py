@@ -1,6 +1,7 @@
 """An outbox reaches Telegram part by part; each refusal means what the protocol says it means."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -79,6 +80,7 @@ class Delivering:
     telegram: ScriptedTelegram = field(default_factory=ScriptedTelegram)
     marks: Marks = field(default_factory=Marks)
     pauses: list[float] = field(default_factory=list)
+    waits: list[float | FloodWait] = field(default_factory=list)
 
     async def __call__(self, *parts: Part, start: int = 0, sent: tuple[int, ...] = ()) -> Delivery:
         return await self.deliverer.deliver(
@@ -87,7 +89,14 @@ class Delivering:
 
     @property
     def deliverer(self) -> Deliverer:
-        return Deliverer(self.telegram, 10.0, pause=self._pause)
+        return Deliverer(self.telegram, 10.0, self._waits_for, pause=self._pause)
+
+    def _waits_for(self, _: int) -> Iterator[float]:
+        while self.waits:
+            wait = self.waits.pop(0)
+            if isinstance(wait, FloodWait):
+                raise wait
+            yield wait
 
     async def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -121,6 +130,30 @@ async def test_a_part_whose_formatting_is_refused_goes_out_plain(deliver: Delive
     deliver.telegram.answers = [Refused("entities")]
     assert (await deliver(BOLD)).outcome == "delivered"
     assert deliver.telegram.texts == ["one*", "one"]
+
+
+async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
+    deliver: Delivering,
+) -> None:
+    deliver.waits = [1.5, 0.1]
+    assert (await deliver(ONE)).outcome == "delivered"
+    assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
+
+
+async def test_nothing_is_sent_that_was_erased_while_it_waited_for_its_place(
+    deliver: Delivering,
+) -> None:
+    deliver.waits, deliver.marks.refused_from = [1.5], 1
+    with pytest.raises(LeaseLost):
+        await deliver(ONE)
+    assert deliver.telegram.sent == []
+
+
+async def test_a_turn_whose_place_is_far_off_is_parked_until_then(deliver: Delivering) -> None:
+    deliver.waits = [FloodWait(40)]
+    with pytest.raises(Parked) as parked:
+        await deliver(ONE)
+    assert (parked.value.pause_s, deliver.telegram.sent) == (40, [])
 
 
 @pytest.mark.parametrize("refusal", [Blocked(), Refused("topic_gone"), Refused("entities")])

@@ -338,12 +338,9 @@ async def test_a_parked_turns_bell_goes(rig: Rig) -> None:
     assert (await rig.bells(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("away"), ValueError("a mistake")])
-async def test_a_turn_that_fails_is_begun_again_when_its_lease_is_over(
-    rig: Rig, error: Exception
-) -> None:
+async def test_a_turn_that_lost_the_store_is_begun_again_when_its_lease_is_over(rig: Rig) -> None:
     async def fail(_: OpenTurn) -> Committed:
-        raise error
+        raise StoreUnavailable("away")
 
     rig.runner.script = [fail]
     async with rig.working():
@@ -351,6 +348,40 @@ async def test_a_turn_that_fails_is_begun_again_when_its_lease_is_over(
         turn = await rig.runner.begun(2)
         await rig.until_acknowledged(1)
     assert (turn.attempts, rig.doorbell.acknowledged[0].is_reclaimed) == (2, True)
+    assert (turn.failures, turn.error) == (0, "")
+
+
+async def test_a_turn_that_fails_is_begun_again_soon_with_its_error_noted(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: OpenTurn) -> Committed:
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    rig.runner.script = [fail, fail]
+    async with rig.working():
+        await put(rig.memory, 1)
+        turn = await rig.runner.begun(3)
+        await rig.until_acknowledged(1)
+    assert (turn.attempts, turn.failures, turn.error) == (3, 2, "ValueError")
+    assert rig.doorbell.acknowledged[0].is_reclaimed is False
+
+
+async def test_a_mistake_after_the_commit_is_not_counted_against_the_next_turn(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_late(turn: OpenTurn) -> Committed:
+        await put(rig.memory, 2)
+        await rig.runner.close(turn)
+        raise ValueError("a mistake")
+
+    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    rig.runner.script = [fail_late]
+    async with rig.working():
+        await put(rig.memory, 1)
+        turn = await rig.runner.begun(2)
+        await rig.until_acknowledged(1)
+    assert (turn.id, turn.attempts, turn.failures) == ("2", 1, 0)
 
 
 async def test_a_stopping_worker_finishes_its_turn_and_hands_over_what_comes_next(

@@ -1,0 +1,141 @@
+"""Bots as processes, and the world around them: a local Telegram, a local model, a Redis.
+
+The world lives in the benchmark's own process, so that a bot's CPU time is its own.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.playground.bot_api import BotApiServer, Chat, Person
+from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
+from tests.valkey import ValkeyServer, free_port
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-benchmark"
+EMBEDDINGS = "hashed-words"
+REPLY = " ".join(f"word{number:03}" for number in range(60))
+"""An answer that the local model streams in so many pieces."""
+
+PATIENCE_S = 60
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Model:
+    """Streams the same answer to everybody; asked for JSON, it has learned nothing."""
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        """Return the answer."""
+        if request.response_format == "text":
+            return Reply(REPLY)
+        wanted: Mapping[str, object] = request.raw["response_format"]["json_schema"]["schema"]  # type: ignore[index]
+        return Reply(json.dumps(_empty(wanted)))
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The other side of a bot: Telegram, a model, a Redis, and a folder for what it writes."""
+
+    telegram: BotApiServer
+    model: ModelApiServer
+    valkey: ValkeyServer
+    folder: Path
+
+    def environment(self, port: int, redis: str) -> dict[str, str]:
+        """Return the settings of a bot; all that is not said here is as shipped."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "TELEGRAM_BOT_TOKEN": self.telegram.token,
+            "TELEGRAM_API_URL": self.telegram.url,
+            "OPENAI_API_KEY": KEY,
+            "OPENAI_BASE_URL": self.model.base_url,
+            "OPENAI_MODEL": "gpt-benchmark",
+            "OPENAI_EMBEDDING_MODEL": EMBEDDINGS,
+            "REDIS_URL": redis,
+            "PORT": str(port),
+            "LOG_FORMAT": "json",
+        }
+
+    def people(self, first: int, count: int) -> list[tuple[Person, Chat]]:
+        """Return people with their private chats."""
+        persons = [self.telegram.user(first + at, f"Person {at}") for at in range(count)]
+        return [(person, self.telegram.private_chat(person)) for person in persons]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A bot at work."""
+
+    pid: int
+    port: int
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time so far, in seconds; counted by the kernel in steps of 10 ms."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+
+    @property
+    def resident_mb(self) -> float:
+        """Memory that is the process's own or shared, in MB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
+        return round(int(line.split()[1]) / 1024, 1)
+
+    async def ready(self) -> None:
+        """Ask `/readyz` until it says so."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not await self._is_ready():  # noqa: ASYNC110 - it is another process
+                await asyncio.sleep(0.01)
+
+    async def _is_ready(self) -> bool:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return False
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        return answer.startswith(b"HTTP/1.1 200")
+
+
+@asynccontextmanager
+async def running(world: World, module: str, redis: str) -> AsyncIterator[Running]:
+    """Run a bot while the block lasts; its log goes into the world's folder."""
+    port = free_port()
+    with (world.folder / f"{module}.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", module),
+            cwd=ROOT,
+            env=world.environment(port, redis),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield Running(process.pid, port)
+    except Exception:
+        sys.stderr.write((world.folder / f"{module}.log").read_text()[-4_000:])
+        raise
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+
+
+def _empty(schema: Mapping[str, object]) -> object:
+    """Return what says least in this shape."""
+    match schema:
+        case {"type": "object", "properties": dict(properties)}:
+            return {name: _empty(inner) for name, inner in properties.items()}
+        case {"type": "array"}:
+            return []
+        case {"type": "string"}:
+            return ""
+        case _:
+            return None

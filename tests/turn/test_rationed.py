@@ -1,0 +1,109 @@
+"""Only what asks a model is counted, whatever becomes of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.telegram.inbound import Inbound, Kind
+from bot.turn.outbox import Outbox
+from bot.turn.rationed import Allowance, RationedAnswerer, counted
+from memory.context import AgentContext
+from memory.history import ChatHistory
+from memory.memory import Memory
+from memory.messages import Message
+from memory.protocol.rations import Ration
+from memory.steps import FinishAction
+from tests.memory.conftest import memory, tokens
+from tests.telegram_edge import raw
+
+__all__ = ["memory", "tokens"]
+
+ANNA = 7
+ANSWER = Outbox(ANNA, 0, 0, (Part("yes"),), said="yes")
+
+
+@dataclass
+class Answers:
+    """Always answers; counts how often."""
+
+    times: int = 0
+    apologies: list[str] = field(default_factory=list)
+
+    async def answer(
+        self, _mail: Sequence[Inbound], _words: Message, _history: ChatHistory
+    ) -> Outbox:
+        self.times += 1
+        return ANSWER
+
+    def apologise(self, _mail: Sequence[Inbound], reference: str) -> Outbox:
+        self.apologies.append(reference)
+        return ANSWER
+
+
+async def history_of(memory: Memory) -> ChatHistory:
+    context = await AgentContext.get_or_create({"chat_id": ANNA}, memory.histories, now=0)
+    return context.chat_history
+
+
+def said(text: str, message_id: int) -> Message:
+    return Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (message_id,), 1)
+
+
+def mail(kind: Kind, text: str = "") -> list[Inbound]:
+    return [replace(raw.inbound(raw.message("Hello")), kind=kind, text=text)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "answered"),
+    [
+        ("text", "Hello", 1),
+        ("document", "", 1),
+        ("unsupported", "Hello, and then a voice", 1),
+        ("unsupported", "", 3),
+        ("command", "", 3),
+        ("stranger", "Let me in", 3),
+    ],
+)
+async def test_what_asks_a_model_is_counted(
+    memory: Memory, kind: Kind, words: str, answered: int
+) -> None:
+    answers = Answers()
+    allowance = Allowance(memory.rations, Ration(1, 0), frozenset())
+    rationed = RationedAnswerer(answers, allowance, Sentences(Catalogue()))
+    history = await history_of(memory)
+    outboxes = [
+        await rationed.answer(mail(kind, "voice"), said(words, number), history)
+        for number in range(3)
+    ]
+    assert answers.times == answered
+    if answered == 1:
+        _, notice, silence = outboxes
+        assert (notice.unread, len(notice.parts), silence.unread, silence.parts) == (
+            *(True, 1),
+            *(True, ()),
+        )
+
+
+async def test_a_run_that_fails_has_taken_its_tokens_all_the_same(memory: Memory) -> None:
+    async def fail(context: AgentContext) -> FinishAction:
+        context.tokens_used += 40
+        raise ValueError("a mistake")
+
+    context = await AgentContext.get_or_create({"chat_id": ANNA}, memory.histories, now=0)
+    context.words = said("Hello", 1)
+    allowance = Allowance(memory.rations, Ration(0, 100), frozenset())
+    with pytest.raises(ValueError, match="a mistake"):
+        await counted(fail, allowance)(context)
+    assert await memory.rations.spend(ANNA, "another", 2) == 42
+
+
+async def test_admins_are_not_counted(memory: Memory) -> None:
+    allowance = Allowance(memory.rations, Ration(1, 1), frozenset({ANNA}))
+    for turn in ("a", "b", "c"):
+        assert await allowance.admit(ANNA, turn) == "admitted"
+        await allowance.spend(ANNA, turn, 100)
+    assert await memory.client.call("DBSIZE") == 0
