@@ -173,9 +173,11 @@ class TurnWorker:
             return (await self._keep_alive(turn)).then
         except (LeaseLost, Parked, StoreError):
             raise
-        except Exception as error:
-            log.exception("turn failed")
-            await self._memory.turns.note_failure(turn, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
+            try:
+                await self._memory.turns.note_failure(turn, type(error).__name__)
+            finally:
+                log.exception("turn failed", exc_info=error)
             return Nothing("failed")
 
     async def _keep_alive(self, turn: OpenTurn) -> Committed:

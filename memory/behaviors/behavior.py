@@ -36,7 +36,9 @@ class AIContextBehavior:
     async def on_new_message(self, occasion: Occasion, message: Message) -> None:
         """Hear a message of any participant, once, before the model is asked or after it answered.
 
-        A turn that is repeated after a crash tells its message again, with the same `message_ids`.
+        A turn that is repeated after a crash tells its message again, with the same `message_ids`;
+        an answer is not told when the process dies between its commit and this call. What must not
+        be missed is learned from watermarks (`memory.learning`).
         """
 
     async def on_model_invoke(

@@ -60,7 +60,10 @@ class Narrator:
         if key not in self._woven:
             if self._has_woven_lately(key, now):
                 return ""
-            self._woven[key] = await self._weave(synopses, words, now), now
+            told = await self._weave(synopses, words, now)
+            if not told:
+                return ""
+            self._woven[key] = told, now
             if len(self._woven) > _KEPT:
                 self._woven.popitem(last=False)
         self._woven.move_to_end(key)

@@ -125,12 +125,14 @@ class RunningState(AIContextBehavior):
 
 
 def _rightly_named(lesson: Lesson, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
-    """Return `new` without names in groups, and without names that only others' words may hold."""
+    """Return `new` without names in groups, and without names that people did not say themselves.
+
+    What the assistant, a tool or a document says is nobody's name.
+    """
     if not lesson.conversation.is_private:
         return new.model_copy(update=dict.fromkeys(_NAMES, UNKNOWN))
     said = [message for message in lesson.messages if message.role == "user"]
-    own = " ".join(message.text for message in said if message.is_own).casefold()
-    if all(message.is_own for message in said):
-        return new
+    words = [f"{message.sender_name} {message.text}" for message in said if message.is_own]
+    own = " ".join(words).casefold()
     doubtful = [name for name in _NAMES if getattr(new, name).casefold() not in own]
     return new.model_copy(update={name: getattr(old, name) for name in doubtful})

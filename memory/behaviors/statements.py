@@ -7,7 +7,7 @@ cases, and in English.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +18,10 @@ from memory.notebook.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, S
 
 MOST_CHARS = 200
 _MOST_A_LESSON = 8
+
+_WORD = re.compile(r"\w{4,}")
+_STEM = 5
+"""Letters by which forms of a word are alike; shorter words say little."""
 
 # Orders to the assistant, and claims of being allowed more than others. Wishes ("prefers short
 # answers") and professions ("is a database administrator") pass.
@@ -73,12 +77,15 @@ def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
 def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
     """Return what to write: new facts, further sources of known ones, ends of superseded ones."""
     own = {m.seq: m for m in lesson.messages if m.role == "user" and m.is_own}
+    foreign = _foreign_words(lesson, own)
     current = {fact.id: fact for fact in lesson.facts.facts if fact.is_current}
     entries: list[Entry] = []
     touched: set[str] = set()
     for statement in statements:
         text, message = one_line(statement.text), own.get(statement.message or 0)
         if message is None or unfit(text) or _normal(text) in touched:
+            continue
+        if (_words(text) - _words(message.text)) & foreign:
             continue
         touched.add(_normal(text))
         source = _source(lesson, message)
@@ -95,6 +102,20 @@ def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
         if len(touched) == _MOST_A_LESSON:
             break
     return entries
+
+
+def _foreign_words(lesson: Lesson, own: Mapping[int, Message]) -> set[str]:
+    """Return the beginnings of words that only others have said in this lesson.
+
+    A fact that has one of them from there, and not from the message it names, is not that person's.
+    """
+    others = [message.text for message in lesson.messages if message.seq not in own]
+    said = set().union(*map(_words, (*others, *lesson.digests.values())))
+    return said.difference(*(_words(message.text) for message in own.values()))
+
+
+def _words(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(text.casefold())}
 
 
 def _again(fact: Fact, source: Source) -> list[Entry]:

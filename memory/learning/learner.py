@@ -6,6 +6,7 @@ moves in the same step that writes what was learned up to it. No turn waits for 
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from secrets import token_hex
@@ -25,15 +26,18 @@ from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.log import message_of
 from memory.messages import Message
-from memory.notebook.notebooks import Notebooks, NotWritten
+from memory.notebook.notebooks import Notebooks, NotWritten, Writing
 from memory.occasion import facts_scope
 from memory.protocol.store import Store
+from memory.redis_client import StoreError
 from memory.shape import PartInvalid, Shape
 from memory.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
-_LEASE_MS = 120_000
+_LEASE_MS = 15_000
+_RENEW_S = 5
+_BUSY_AGAIN_S = 10
 _PAGE = 200
 _LESSON_TOKENS = 4_000
 """What one internal call reads at most; a long backlog is learned in several."""
@@ -92,7 +96,11 @@ class ConversationLearner:
         keys, token = self._store.keys, token_hex(16)
         lease = keys.learner(conversation)
         if not await self._store.scripts["lease"]([lease], (token, _LEASE_MS)):
+            # Whoever has it may be dead: look again soon.
+            due = int(time()) + _BUSY_AGAIN_S
+            await self._store.client.call("ZADD", keys.learning, "LT", due, conversation.tag)
             return Progress()
+        renewing = asyncio.create_task(self._renew(lease, token))
         try:
             noted = await self._store.client.call("ZSCORE", keys.learning, conversation.tag)
             progress, due_in_s = await self._learn(conversation)
@@ -100,7 +108,15 @@ class ConversationLearner:
                 await self._note(conversation, f"{noted:.0f}", due_in_s)
             return progress
         finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
             await asyncio.shield(self._store.scripts["unlease"]([lease], (token,)))
+
+    async def _renew(self, lease: str, token: str) -> None:
+        while True:
+            await asyncio.sleep(_RENEW_S)
+            with suppress(StoreError):
+                await self._store.scripts["lease"]([lease], (token, _LEASE_MS))
 
     async def _note(self, conversation: Conversation, score: str, due_in_s: float) -> None:
         """Leave a note for when more is due, unless somebody has left another meanwhile."""
@@ -126,6 +142,7 @@ class ConversationLearner:
             if self._model is not None and self._behaviors and not is_off:
                 calls, entries, due_in_s = await self._teach(self._model, ledger)
             due_in_s = min(due_in_s, drop_in_s)
+            await self._drop_unwanted_digests(conversation)
             if ledger.facts is not ledger.here and ledger.facts.newest:
                 await self._notebooks.touch(ledger.facts.scope)
         except NotWritten as refusal:
@@ -135,6 +152,15 @@ class ConversationLearner:
             for scope in {conversation, facts_scope(conversation)}:
                 records += await self._vectors.learn_records(scope)
         return Progress(messages, records, calls, entries), due_in_s
+
+    async def _drop_unwanted_digests(self, conversation: Conversation) -> None:
+        """Let go of what tools did where nobody will learn from it."""
+        if not all(each.is_personal for each in self._behaviors):
+            return
+        ledger = await self._ledger(conversation, "", 0)
+        if ledger.digests:
+            gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
+            await self._notebooks.write(ledger.here, Writing((), gone))
 
     async def _ledger(self, conversation: Conversation, epoch: str, sitting: int) -> Ledger:
         here = await self._notebooks.read(conversation)

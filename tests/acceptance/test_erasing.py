@@ -7,6 +7,7 @@ from bot.playground.model_api import Reply
 from memory.keys import Conversation, Keys
 from memory.redis_client import RedisClient
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
+from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.stored import everything_on_disk, everything_stored
@@ -144,7 +145,11 @@ async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
     await rig.ask(ben, group, "@ricordo_bot I like pancakes")
     await rig.ask(ben, bens, "My cat is called Mephisto")
     await rig.wait_until_learned(8)
-    store = await RedisClient.open(f"unix://{folder}/valkey.sock")
+    redis = f"unix://{folder}/valkey.sock"
+    for user, chat, word in ((anna, annas, "ultramarine"), (ben, bens, "Mephisto")):
+        source = fact(f"Knows {word}", 1, Conversation.of_chat(chat.id), user.id)
+        await plant(rig, Conversation.of_person(user.id), source, redis=redis)
+    store = await RedisClient.open(redis)
     await store.call("CONFIG SET", "rdbcompression", "no")
 
     async def wait_until_the_disk_holds(*words: bytes) -> None:
@@ -155,10 +160,11 @@ async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
 
     await wait_until_the_disk_holds(b"ultramarine", b"ratatouille", b"Mephisto", b"pancakes")
     question = await ask_first(rig, anna, annas, "/forget")
-    await erase(rig, anna, question, "forget.done", conversations=2, messages=4, vectors=4)
+    counts = {"messages": 4, "vectors": 4, "learned": 1}
+    await erase(rig, anna, question, "forget.done", conversations=2, **counts)
     await wait_until_the_disk_holds(b"Mephisto", b"pancakes")
     question = await ask_first(rig, ben, bens, "/clear")
-    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0)
+    await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0, learned=1)
     await wait_until_the_disk_holds(b"pancakes")
     await store.close()
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -104,6 +105,14 @@ def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
     unlearned = Unlearned(talk(20, tokens_a_message), 0, 0)
     assert behavior.is_due(unlearned)
     assert behavior.covers(unlearned) == unlearned.messages[:covered]
+
+
+@pytest.mark.parametrize(("is_shared", "is_due"), [(True, True), (False, False)])
+def test_a_nearly_long_sitting_is_summed_up_when_others_learn(
+    behavior: Synopses, *, is_shared: bool, is_due: bool
+) -> None:
+    unlearned = Unlearned(talk(3, 400), 0, 0, is_shared=is_shared)
+    assert behavior.is_due(unlearned) == is_due
 
 
 def test_an_answer_becomes_a_synopsis_with_time_and_messages(behavior: Synopses) -> None:
@@ -223,6 +232,26 @@ async def test_a_narrative_serves_while_the_same_synopses_are_hit(
     for _ in range(3):
         assert await told(behavior, "Strong wind today!") == f"{HEADING}\nWoven."
     assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("when", "later", "woven"),
+    [
+        ("auto", DAY - 1, 1),
+        ("auto", DAY, 2),
+        ("always", 1, 2),
+    ],
+)
+async def test_another_narrative_is_woven_after_a_day_unless_it_is_always_wanted(
+    notebooks: Notebooks, tokens: TokenCounter, when: str, later: int, woven: int
+) -> None:
+    await store_entries(notebooks, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8))
+    model = ScriptedModel("Woven.", "Anew.")
+    behavior = narrating(notebooks, tokens, model, when=when)
+    await told(behavior, "Strong wind today!")
+    then = replace(occasion(), now=NOW + later)
+    await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
+    assert len(model.asked) == woven
 
 
 async def test_an_erasure_lets_no_woven_narrative_serve(

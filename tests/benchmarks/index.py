@@ -4,8 +4,8 @@
 
 Made-up conversations (see `made_up`) go through the product's own classes and a real Valkey,
 storage included; beside them usearch (HNSW) over the same vectors, if it is installed. One JSON
-line a length. Times are in milliseconds unless they say otherwise; `cpu_p50` counts all threads and,
-unlike the others, hardly depends on `load`, which is the machine's, before and after.
+line a length. Times are in milliseconds unless they say otherwise; `cpu_p50` counts all threads and
+depends least on `load`, which is the machine's, before and after.
 """
 
 # Before numpy, which `memory` tells how many threads to use.

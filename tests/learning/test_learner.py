@@ -8,6 +8,7 @@ import pytest
 
 from memory.history import ChatHistory
 from memory.learning.learner import Teaching
+from memory.learning.lesson import Unlearned
 from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
 from memory.notebook.records import Fact
@@ -80,6 +81,27 @@ async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in
         ANNS: ["private"],
         GROUP: ["group"],
     }
+
+
+class Joining(Notes):
+    """Learns only where that costs no further call."""
+
+    def is_due(self, unlearned: Unlearned) -> bool:
+        return unlearned.is_shared
+
+
+async def test_a_behavior_may_join_a_call_that_is_made_anyway(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(
+        Teaching([joining := Joining("joining", is_personal=True), Notes("due", every=2)], model)
+    )
+    model.parts = {"joining": {"text": "a"}, "due": {"text": "b"}}
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 0
+    await talk(memory, "two")
+    assert (await memory.learn(HERE)).calls == 1
+    assert joining.lessons == [[1, 2, 3, 4]]
 
 
 async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:

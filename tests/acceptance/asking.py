@@ -1,0 +1,43 @@
+"""Says something and waits for more than the answer: until the turn is closed, or learned from."""
+
+from typing import Any
+
+from bot.playground.bot_api import Chat, Message, Person
+from tests.acceptance.rig import Rig
+
+_ENDS = ("learned", "learning postponed", "learning failed")
+
+
+async def ask_to_the_end(rig: Rig, person: Person, chat: Chat, text: str) -> Message:
+    """Say something; return the answer once the turn is closed."""
+    before = len(rig.bot.log)
+    reply = await rig.ask(person, chat, text)
+    turn = str(rig.telegram.updates.history[-1].id)
+
+    def is_closed() -> bool:
+        lines = rig.bot.log[before:]
+        return any(line["event"] == "turn closed" and line["turn"] == turn for line in lines)
+
+    await rig.bot.wait_until(is_closed)
+    return reply
+
+
+async def ask_and_learn(rig: Rig, person: Person, chat: Chat, text: str, **how: Any) -> Message:
+    """Say something; return the answer once the bot has learned from it, or has failed to.
+
+    What was said before must have been learned from already.
+    """
+    before = len(rig.bot.log)
+    reply = await rig.ask(person, chat, text, **how)
+    await wait_until_learned_from(rig, chat, before)
+    return reply
+
+
+async def wait_until_learned_from(rig: Rig, chat: Chat, after: int) -> None:
+    """Wait until a round of learning in a chat has ended, looking at the log from `after` on."""
+
+    def has_ended(line: dict[str, Any]) -> bool:
+        is_here = str(line.get("conversation", "")).startswith(f"c:{chat.id}:")
+        return is_here and line["event"] in _ENDS
+
+    await rig.bot.wait_until(lambda: any(map(has_ended, rig.bot.log[after:])), timeout_s=20)

@@ -1,0 +1,175 @@
+"""A model that keeps a bot's memory, scripted: what it is given to learn from, and what it answers.
+
+It believes whatever it reads, in whatever line it stands, so that what must never be learned is
+kept out by the bot alone. Calls that are not internal go on to the rig's script.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+import orjson
+
+from bot.playground.model_api import ApiRequest, ChatRequest, Reply, Scripted
+from tests.acceptance.rig import Rig
+
+Parts = dict[str, object]
+
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
+_CLAIM = re.compile(r"\b(?:my|our) ([a-z ]+?) is (?:called )?([\w-]+)", re.IGNORECASE)
+_NAME = re.compile(r"\bmy name (?:is|to) ([\w-]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message as an internal call reads it."""
+
+    n: int
+    who: str
+    said: str
+    foreign: bool = False
+    tools: str = ""
+    on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One internal call: what is known, by behavior, and what was said since."""
+
+    request: ChatRequest
+    known: Mapping[str, str]
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def of(cls, request: ChatRequest) -> "Lesson":
+        """Read what the bot has sent."""
+        _, *pieces = _HEADING.split(request.messages[-1].content)
+        texts = dict(zip(pieces[::2], map(str.strip, pieces[1::2]), strict=True))
+        said = texts.pop("What was said")
+        known = {heading.partition(":")[0]: text for heading, text in texts.items()}
+        lines = (Line(**orjson.loads(line)) for line in said.splitlines())
+        return cls(request, known, tuple(lines))
+
+    @property
+    def said(self) -> list[str]:
+        """The words of all messages."""
+        return [line.said for line in self.lines]
+
+    @property
+    def state(self) -> Parts:
+        """The running state as it stands; empty where nothing is known."""
+        text = self.known.get("running_state", "")
+        state: Parts = orjson.loads(text) if text.startswith("{") else {}
+        return state
+
+
+def gullible(lesson: Lesson) -> Parts:
+    """Return a part for each behavior that is asked, as somebody would who believes everything."""
+    parts = {
+        "running_state": _state(lesson),
+        "facts": {"facts": _facts(lesson)},
+        "synopses": _synopsis(lesson),
+    }
+    return {name: part if name in lesson.known else None for name, part in parts.items()}
+
+
+def _state(lesson: Lesson) -> Parts:
+    everything = " ".join(f"{line.said} {line.tools}" for line in lesson.lines)
+    named = _NAME.findall(everything)
+    news: Parts = {
+        "discussion_summary": f"It was said: {lesson.said[0][:300]}",
+        "key_entities": [value for _, value in _CLAIM.findall(everything)],
+        "open_problems": [],
+        "current_goals": ["Become " + name for name in named],
+    }
+    names: Parts = {"first_name": "unknown", "last_name": "unknown", **lesson.state}
+    return names | news | ({"first_name": named[-1]} if named else {})
+
+
+def _facts(lesson: Lesson) -> list[Parts]:
+    return [
+        {
+            "text": f"Their {thing.lower()} is {value}.",
+            "message": line.n,
+            "replaces": None,
+            "repeats": None,
+        }
+        for line in lesson.lines
+        for thing, value in _CLAIM.findall(f"{line.said} {line.tools}")
+    ]
+
+
+def _synopsis(lesson: Lesson) -> Parts:
+    tools = [line.tools for line in lesson.lines if line.tools]
+    return {
+        "likely_request": lesson.said[0],
+        "actions": " ".join(tools) or None,
+        "result": lesson.said[-1],
+        "behaviour": "They were friendly.",
+        "emotions": None,
+        "preferences": None,
+        "reasoning": None,
+    }
+
+
+@dataclass
+class MemoryModel:
+    """Plays both models of a bot; `read` makes the answers, `dress` puts them into words."""
+
+    script: Scripted
+    read: Callable[[Lesson], Parts | Reply] = gullible
+    dress: Callable[[str], str] = str
+    narrative: str = "Once upon a time."
+    lessons: list[Lesson] = field(default_factory=list)
+    woven: list[ChatRequest] = field(default_factory=list)
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def lesson_about(self, words: str) -> Lesson:
+        """Return the first internal call that learns from these words, once there is one."""
+
+        def found() -> list[Lesson]:
+            return [each for each in self.lessons if words in "\n".join(each.said)]
+
+        async with asyncio.timeout(10), self._news:
+            await self._news.wait_for(found)
+            return found()[0]
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        """Play the model."""
+        if not is_internal(request):
+            return await self.script.respond(request)
+        if not is_lesson(request):
+            self.woven.append(request)
+            return Reply(self.narrative)
+        lesson = Lesson.of(request)
+        async with self._news:
+            self.lessons.append(lesson)
+            self._news.notify_all()
+        answer = self.read(lesson)
+        if isinstance(answer, Reply):
+            return answer
+        return Reply(self.dress(orjson.dumps(answer).decode()))
+
+
+def is_internal(request: ApiRequest) -> TypeGuard[ChatRequest]:
+    """Tell a call whose answer nobody sees from one that answers a person."""
+    return isinstance(request, ChatRequest) and not request.tools
+
+
+def is_lesson(request: ApiRequest) -> bool:
+    """Tell an internal call that learns from one that tells."""
+    return is_internal(request) and "\n## What was said\n" in request.messages[-1].content
+
+
+def remember_with(rig: Rig) -> MemoryModel:
+    """Let a rig's model keep the bot's memory from now on."""
+    model = MemoryModel(rig.script)
+    rig.model.responder = model
+    return model
+
+
+def main_requests(rig: Rig) -> list[ChatRequest]:
+    """Return the requests whose answers people see, oldest first."""
+    return [request for request in rig.requests if not is_internal(request)]

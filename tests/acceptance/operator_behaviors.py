@@ -1,0 +1,129 @@
+"""Behaviors of an operator who wants to see what is called when.
+
+One logs, one fails, one dies, one has a function for the model. What they hear is written at once
+to the file that `HOOK_LOG` names, so that a kill loses nothing.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+from pydantic import Field
+
+from memory.behaviors.behavior import AIContextBehavior
+from memory.context import AgentContext
+from memory.messages import Message
+from memory.occasion import Occasion
+from memory.tool import Arguments, Tool
+
+TOLD = "The hooks send their regards."
+
+
+def _note(hook: str, occasion: Occasion, *messages: Message, **more: object) -> None:
+    said = [(each.role, each.text, each.message_ids) for each in messages]
+    where = (os.getpid(), occasion.conversation.tag)
+    line = orjson.dumps({"hook": hook, "where": where, "said": said, **more}) + b"\n"
+    file = os.open(os.environ["HOOK_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, line)
+    os.close(file)
+
+
+class HookLog(AIContextBehavior):
+    """Writes down every call; counts messages in a state that it saves and loads as hooks ask."""
+
+    name = "hook_log"
+    instructions = "Hooks: they are written down."
+
+    def __init__(self) -> None:
+        self._heard: Counter[str] = Counter()
+
+    async def on_conversation_created(self, occasion: Occasion) -> None:
+        _note("created", occasion)
+
+    async def on_conversation_deleting(self, occasion: Occasion) -> None:
+        _note("deleting", occasion)
+
+    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
+        _note("checkpoint", occasion)
+
+    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
+        self._heard[occasion.conversation.tag] += 1
+        _note("message", occasion, message)
+
+    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+        _note("invoke", occasion, *new_messages)
+        return f"{TOLD} {new_messages[-1].text}"
+
+    async def on_suspend(self, occasion: Occasion) -> None:
+        tag = occasion.conversation.tag
+        _state_of(tag).write_text(str(self._heard[tag]))
+        _note("suspend", occasion, heard=self._heard[tag])
+
+    async def on_resume(self, occasion: Occasion) -> None:
+        tag = occasion.conversation.tag
+        self._heard[tag] = int(_state_of(tag).read_text()) if _state_of(tag).exists() else 0
+        _note("resume", occasion, heard=self._heard[tag])
+
+
+class Failed(Exception):  # noqa: N818 - says when
+    """Raised by a behavior that cannot do what it should."""
+
+
+class Broken(AIContextBehavior):
+    """Fails at whatever it is asked."""
+
+    name = "broken"
+
+    async def on_conversation_created(self, occasion: Occasion) -> None:
+        raise Failed(occasion)
+
+    async def on_conversation_deleting(self, occasion: Occasion) -> None:
+        raise Failed(occasion)
+
+    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
+        raise Failed(occasion)
+
+    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
+        raise Failed(occasion, message)
+
+    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+        raise Failed(occasion, *new_messages)
+
+    async def on_suspend(self, occasion: Occasion) -> None:
+        raise Failed(occasion)
+
+    async def on_resume(self, occasion: Occasion) -> None:
+        raise Failed(occasion)
+
+
+class Guess(Arguments):
+    """What is guessed."""
+
+    number: int = Field(description="The number")
+
+
+async def guess(guess: Guess, context: AgentContext) -> str:
+    assert context.occasion
+    _note("called", context.occasion, number=guess.number)
+    return f"{guess.number} is too low"
+
+
+class Game(AIContextBehavior):
+    """Has a function that the model may call."""
+
+    name = "game"
+    functions = (Tool("guess", "Guess the number.", Guess, guess, is_foreign=False),)
+
+
+def _is_first_death() -> bool:
+    """Say whether nobody has died yet, and note that somebody has now."""
+    mark = Path(os.environ["HOOK_LOG"] + ".died")
+    is_first = not mark.exists()
+    mark.touch()
+    return is_first
+
+
+def _state_of(tag: str) -> Path:
+    return Path(os.environ["HOOK_LOG"] + f".{tag.replace(':', '_')}")

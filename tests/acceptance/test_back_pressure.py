@@ -1,0 +1,109 @@
+"""Who writes much slows nobody else, is told so once, and costs no model call beyond the bounds."""
+
+import asyncio
+
+from bot.playground.bot_api import Chat, Person
+from bot.playground.model_api import Reply
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence, sentence_in
+
+ADMIN_ID = 1009
+
+
+async def closed(rig: Rig, turn: int) -> dict[str, object]:
+    """Return the log line of a closed turn."""
+    await rig.bot.wait_until(lambda: any(_closes(line, turn) for line in rig.bot.log))
+    return next(line for line in rig.bot.log if _closes(line, turn))
+
+
+def _closes(line: dict[str, object], turn: int) -> bool:
+    return line["event"] == "turn closed" and line["turn"] == str(turn)
+
+
+async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> None:
+    """Say something and wait until its turn is closed without a word."""
+    await person.say(chat, text)
+    line = await closed(rig, rig.telegram.updates.history[-1].id)
+    assert line["parts"] == 0
+
+
+async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(sends_per_second=30)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    gate = asyncio.Event()
+    rig.script.on("slow", Reply("Slowly.", gate=gate))
+    await anna.say(annas, "Be slow")
+    await rig.wait_until_asked("slow")
+    for number in range(100):
+        await anna.say(annas, f"And {number}")
+    assert (await rig.ask(ben, bens, "Hello")).text == "All right."
+    assert annas.replies == []
+    gate.set()
+    await rig.telegram.wait_for(lambda: "And 99" in rig.requests[-1].asked, timeout_s=20)
+    assert [chat.asked.count("And") for chat in rig.requests[2:]] == [32, 32, 32, 4]
+
+    for _ in range(20):
+        await anna.say(annas, "/privacy")
+    before = len(annas.replies)
+    assert (await rig.ask(ben, bens, "Hello again")).text == "All right."
+    assert len(annas.replies) - before <= 5
+
+
+async def test_who_writes_too_fast_is_told_once_and_commands_still_work(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(user_turns_per_minute=2, admin_user_ids=ADMIN_ID)
+    (anna, annas), (ben, bens) = rig.anna("de"), rig.ben()
+    ada, adas = rig.person(ADMIN_ID, "Ada")
+    group = rig.telegram.group("Club", [anna, ben])
+    await rig.ask(anna, annas, "One")
+    await rig.ask(anna, annas, "Two")
+    unread = await rig.ask(anna, annas, "Three")
+    assert unread.text == sentence_in("de", "ration.turns")
+    await say_unanswered(rig, anna, annas, "Four")
+    await say_unanswered(rig, anna, group, "@ricordo_bot Five")
+    assert (await rig.ask(anna, annas, "/new")).text == sentence_in("de", "new.done")
+    assert (await rig.ask(ben, group, "@ricordo_bot Hello")).text == "All right."
+    assert (await rig.ask(ben, bens, "Hello")).text == "All right."
+    for _ in range(4):
+        assert (await rig.ask(ada, adas, "Hello")).text == "All right."
+    asked = "\n".join(m.content for request in rig.requests for m in request.messages[1:])
+    assert len(rig.requests) == 8
+    assert not any(word in asked for word in ("Three", "Four", "Five"))
+
+
+async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(user_tokens_per_day=1, admin_user_ids=ADMIN_ID)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    ada, adas = rig.person(ADMIN_ID, "Ada")
+    await rig.ask(anna, annas, "One")
+    assert (await rig.ask(anna, annas, "Two")).text == sentence("ration.tokens")
+    await say_unanswered(rig, anna, annas, "Three")
+    for person, chat, times in ((ben, bens, 1), (ada, adas, 3)):
+        for _ in range(times):
+            assert (await rig.ask(person, chat, "Hello")).text == "All right."
+    assert len(rig.requests) == 5
+
+
+async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(max_concurrent_turns=1, max_waiting_bells=1)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    cem, cems = rig.person(1003, "Cem")
+    gate = asyncio.Event()
+    rig.script.on("slow", Reply("Slowly.", gate=gate))
+    await anna.say(annas, "Be slow")
+    await rig.wait_until_asked("slow")
+    await ben.say(bens, "Hello")
+    # Typing is shown every few seconds, so by the second time the bot looks anew.
+    await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)
+    await cem.say(cems, "Hello")
+    refusal = await rig.bot.wait_for_log("not taken")
+    assert refusal["reason"] == "TooMuchWaits"
+    gate.set()
+    await rig.telegram.wait_for(lambda: len(cems.replies) == 1, timeout_s=20)
+    await rig.telegram.wait_for(lambda: len(bens.replies) == len(annas.replies) == 1)
+    assert len(rig.requests) == 3

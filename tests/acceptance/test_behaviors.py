@@ -1,0 +1,155 @@
+"""An operator's behaviors hear of everything, once and in order, and harm nobody (A29)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bot.playground.bot_api import Chat
+from bot.playground.model_api import Reply, tool_call
+from memory.keys import Conversation
+from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.operator_behaviors import TOLD
+from tests.acceptance.rig import Rig
+from tests.stored import everything_stored
+
+HERE = "tests.acceptance.operator_behaviors"
+BEHAVIORS = f"{HERE}:HookLog {HERE}:Broken {HERE}:Game"
+
+ENDS = ("checkpoint", "deleting")
+NEW: list[tuple[str, ...]] = [("resume",), ("checkpoint",), ("suspend",)]
+
+
+class Hooks:
+    """What the logging behavior has written down so far."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return list(map(orjson.loads, self._file.read_bytes().splitlines()))
+
+    def of(self, chat: Chat) -> list[tuple[str, ...]]:
+        """Return the hooks of a chat with the words they were called with."""
+        tag = Conversation.of_chat(chat.id).tag
+        return [
+            (line["hook"], *(text for _, text, _ in line["said"]))
+            for line in self.lines
+            if line["where"][1] == tag
+        ]
+
+
+async def start(rig: Rig, folder: Path, behaviors: str = BEHAVIORS, **settings: object) -> Hooks:
+    hooks = Hooks(folder / "hooks")
+    await rig.start(behaviors=behaviors, hook_log=folder / "hooks", **settings)
+    return hooks
+
+
+def turn(asked: str, answered: str, *within: str) -> list[tuple[str, ...]]:
+    """Return what is heard of one turn; `within` stands between the two messages."""
+    called = [(hook,) for hook in within if hook == "called"]
+    created = [(hook,) for hook in within if hook == "created"]
+    return [
+        ("resume",),
+        *created,
+        ("message", asked),
+        ("invoke", asked),
+        *called,
+        ("message", answered),
+        ("suspend",),
+    ]
+
+
+async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
+    rig: Rig, tmp_path: Path
+) -> None:
+    hooks = await start(rig, tmp_path)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    rig.script.on("guess", Reply(tool_calls=(tool_call("guess", number=7),)), "It was too low.")
+    await ask_to_the_end(rig, anna, annas, "Hello")
+    await ask_to_the_end(rig, ben, bens, "Hello from Ben")
+    await ask_to_the_end(rig, anna, annas, "Let us guess")
+    await ask_to_the_end(rig, anna, annas, "/help")
+    await ask_to_the_end(rig, anna, annas, "/new")
+    await ask_to_the_end(rig, anna, annas, "Hello again")
+    await rig.wait_until_learned(8)
+    question = await ask_first(rig, anna, annas, "/clear")
+    await erase(rig, anna, question, "clear.done", messages=6, vectors=6, waiting=0)
+    await ask_to_the_end(rig, anna, annas, "Do we know each other?")
+
+    assert hooks.of(annas) == [
+        *turn("Hello", "All right.", "created"),
+        *turn("Let us guess", "It was too low.", "called"),
+        *NEW,
+        *turn("Hello again", "All right."),
+        ("deleting",),
+        *turn("Do we know each other?", "All right.", "created"),
+    ]
+    assert hooks.of(bens) == turn("Hello from Ben", "All right.", "created")
+
+    for request in rig.requests:
+        assert f"{TOLD} {request.asked}" in request.memory
+        assert sum(TOLD in message.content for message in request.messages) == 1
+        assert "Hooks: they are written down." in request.messages[0].content
+    assert TOLD.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    messages = [message for request in rig.requests for message in request.messages]
+    assert [message.role for message in messages if "7 is too low" in message.content] == ["tool"]
+    assert {reply.text for reply in bens.replies} == {"All right."}
+    assert rig.model.log.refusals == []
+    failed = {line["hook"] for line in failures(rig)}
+    assert failed == {*("resume", "created", "new message", "invoke", "suspend"), *ENDS}
+
+
+async def test_a29_a_process_killed_between_any_two_messages_is_not_noticed(
+    rig: Rig, tmp_path: Path
+) -> None:
+    hooks = await start(rig, tmp_path, f"{HERE}:HookLog {HERE}:Game")
+    anna, chat = rig.anna()
+    rig.script.on("guess", Reply(tool_calls=(tool_call("guess", number=7),)), "It was too low.")
+    for text in ("Hello", "Let us guess", "/new", "Good bye"):
+        if text != "Hello":
+            await rig.restart()
+        await ask_to_the_end(rig, anna, chat, text)
+    assert hooks.of(chat) == [
+        *turn("Hello", "All right.", "created"),
+        *turn("Let us guess", "It was too low.", "called"),
+        *NEW,
+        *turn("Good bye", "All right."),
+    ]
+    heard = [line["heard"] for line in hooks.lines if "heard" in line]
+    assert heard == [0, 2, 2, 4, 4, 4, 4, 6]
+    assert len({line["where"][0] for line in hooks.lines}) == 4
+    assert rig.model.log.refusals == []
+
+
+async def test_a29_who_dies_in_the_middle_of_a_turn_has_its_message_told_again_as_the_same(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig = webhook_rig
+    hooks = await start(rig, tmp_path, f"{HERE}:HookLog")
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+    rig.script.on("Hello", Reply("Never said.", gate=gate), "Hello, Anna.")
+    said = await anna.say(chat, "Hello")
+    await rig.wait_until_asked("Hello")
+    await rig.restart()
+    gate.set()
+    assert (await chat.wait_for_reply(after=said)).text == "Hello, Anna."
+    await ask_to_the_end(rig, anna, chat, "And now?")
+    begun: list[tuple[str, ...]] = turn("Hello", "", "created")[:4]
+    assert hooks.of(chat) == [
+        *begun,
+        *turn("Hello", "Hello, Anna.", "created"),
+        *turn("And now?", "All right."),
+    ]
+    told = [line["said"] for line in hooks.lines if line["hook"] == "message"]
+    assert told[0] == told[1] == [["user", "Hello", [said.id]]]
+
+
+def failures(rig: Rig) -> list[dict[str, Any]]:
+    """Return what was logged of failed behaviors; their tracebacks are expected."""
+    rig.bot.raw = [line for line in rig.bot.raw if "behavior failed" not in line]
+    return [line for line in rig.bot.log if line["event"] == "behavior failed"]

@@ -1,0 +1,143 @@
+"""What fails again and again is set aside: its chat goes on, admins put it back or drop it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Message, Person
+from bot.playground.model_api import Reply
+from memory.keys import Conversation, Keys
+from memory.protocol.mailbox import Entry, Mailbox
+from memory.protocol.scripts import Scripts
+from memory.protocol.store import Store
+from memory.redis_client import RedisClient
+from tests.acceptance.buttons import ask_first, erase, press, shown
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_stored
+
+ADMIN_ID = 1009
+WORDS = "a secret that must not be shown"
+GARBAGE = f'["{WORDS}", not a message'.encode()
+
+
+@pytest.fixture
+async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Give a running bot that has an admin."""
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        await opened.start(admin_user_ids=ADMIN_ID, lease_s=1)
+        yield opened
+
+
+def the_admin(rig: Rig) -> tuple[Person, Chat]:
+    return rig.person(ADMIN_ID, "Ada")
+
+
+async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
+    """Put mail into a chat's mailbox that no version of the bot can read."""
+    store = await RedisClient.open(rig.environment["REDIS_URL"])
+    rooms = Store(store, Keys(rig.telegram.bot.id), Scripts(store), asyncio.Event(), ttl_s=3600)
+    entry = Entry(update_id, person.id, is_command=False, body=GARBAGE)
+    await Mailbox(rooms).put(Conversation.of_chat(chat.id), entry)
+    await store.close()
+
+
+async def set_aside(rig: Rig, chat: Chat, person: Person, update_id: int) -> Message:
+    """Have garbage set aside; return the apology."""
+    await rig.ask(person, chat, "/help")
+    replies = len(chat.replies)
+    await put_garbage(rig, chat, person, update_id)
+    await rig.telegram.wait_for(lambda: len(chat.replies) > replies)
+    forgive(rig)
+    return chat.replies[-1]
+
+
+def forgive(rig: Rig) -> None:
+    """Take the expected failures out of the log; they are told with their tracebacks."""
+    assert WORDS not in "\n".join(rig.bot.raw)
+    rig.bot.raw[:] = [line for line in rig.bot.raw if "JSONDecodeError" not in line]
+
+
+def labels(message: Message) -> list[list[str]]:
+    return [[button.text for button in row] for row in message.keyboard]
+
+
+async def test_mail_that_cannot_be_read_does_not_hold_up_its_chat(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    assert (await rig.ask(ada, adas, "/deadletters")).text == sentence("dead_letters.none")
+    apology = await set_aside(rig, annas, anna, 7)
+    assert apology.text == sentence("error.apology", reference=7)
+    await rig.ask(anna, annas, "Hello")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Hello"]
+
+    shows = await rig.ask(ada, adas, "/deadletters")
+    assert labels(shows) == [["Retry 1", "Drop 1"]]
+    for told in (f"chat {annas.id}", "JSONDecodeError", "reference 7", "failing: 1"):
+        assert told in shows.text
+    assert WORDS not in shows.text
+
+    await press(rig, ada, shows, "Retry 1")
+    await rig.telegram.wait_for(lambda: len(annas.replies) == 4)
+    forgive(rig)
+    assert annas.replies[-1].text == apology.text
+    shows = await rig.ask(ada, adas, "/deadletters")
+    assert labels(shows) == [["Retry 1", "Drop 1"]]
+    await press(rig, ada, shows, "Drop 1")
+    await shown(rig, shows, sentence("dead_letters.none"))
+    assert WORDS.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+    assert len(rig.requests) == 1
+
+
+async def test_only_admins_see_and_touch_what_was_set_aside(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    group = rig.telegram.group("Club", [anna], admins=[ada])
+    await set_aside(rig, annas, anna, 7)
+    assert (await rig.ask(anna, annas, "/deadletters")).text == sentence("admin.not_admin")
+    assert (await rig.ask(ada, group, "/deadletters")).text == sentence("admin.only_private")
+    shows = await rig.ask(ada, adas, "/deadletters")
+    assert len(shows.keyboard) == 1
+
+
+async def test_a_clear_erases_what_was_set_aside(admin_rig: Rig) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    await set_aside(rig, annas, anna, 7)
+    question = await ask_first(rig, anna, annas, "/clear")
+    await erase(rig, anna, question, "clear.done", messages=0, vectors=0, waiting=1)
+    assert (await rig.ask(ada, adas, "/deadletters")).text == sentence("dead_letters.none")
+    assert WORDS.encode() not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def test_what_ends_the_process_again_and_again_is_set_aside_and_answered_once_later(
+    admin_rig: Rig,
+) -> None:
+    rig = admin_rig
+    (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
+    deadly = Reply("Never said.", gate=asyncio.Event())
+    rig.script.on("Deadly", deadly, deadly, "Here is your answer.")
+    said = await anna.say(annas, "Deadly words")
+    for times in (1, 2):
+        await rig.wait_until_asked("Deadly", times=times)
+        await rig.restart()
+    turn = str(rig.telegram.updates.history[-1].id)
+    apology = await annas.wait_for_reply(after=said, timeout_s=20)
+    assert apology.text == sentence("error.apology", reference=turn)
+    await rig.ask(anna, annas, "Hello")
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Hello"]
+
+    shows = await rig.ask(ada, adas, "/deadletters")
+    assert f"reference {turn}" in shows.text
+    assert "Interrupted" in shows.text
+    await press(rig, ada, shows, "Retry 1")
+    await shown(rig, shows, sentence("dead_letters.none"))
+    await rig.telegram.wait_for(lambda: annas.replies[-1].text == "Here is your answer.")
+    await rig.ask(anna, annas, "And now?")
+    contents = [m.content for m in rig.requests[-1].messages[1:]]
+    assert contents == [
+        *("Hello", "All right.", "Deadly words", "Here is your answer.", "And now?")
+    ]
+    assert len(rig.requests) == 5

@@ -1,0 +1,211 @@
+"""Nothing said in one scope is ever seen in another, and nothing of what is erased stays."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Person, Topic, Upload
+from bot.playground.model_api import ChatRequest, EmbeddingsRequest
+from memory.redis_client import RedisClient
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.memory_model import main_requests, remember_with
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_on_disk, everything_stored
+
+US = "@ricordo_bot"
+PEOPLE = 200
+GROUPS = 20
+TOPICS = 10
+ALL = "state facts synopses"
+
+_SCOPE = re.compile(r"\b(?:canary|asker)-(\d+)")
+
+
+def tell(scope: int) -> str:
+    return f"My secret is canary-{scope}"
+
+
+def ask(scope: int) -> str:
+    return f"What is my secret? I am asker-{scope}"
+
+
+Place = tuple[int, list[Person], Chat, Topic | None]
+
+
+def place(rig: Rig, scope: int, of: Sequence[tuple[Person, Chat]], *, forum: bool) -> Place:
+    """Return a group, or a topic of a forum, with its scope and the first three of some people."""
+    members = [person for person, _ in of][:3]
+    chat = rig.telegram.group("Club", members[1:], admins=members[:1], forum=forum)
+    return scope, members, chat, chat.topic("Secrets") if forum else None
+
+
+async def until_learned(rig: Rig, conversations: int) -> None:
+    """Wait until internal calls have taught something about so many conversations."""
+    learned: set[str] = set()
+    seen = 0
+
+    def is_done() -> bool:
+        nonlocal seen
+        for line in rig.bot.log[seen:]:
+            if line["event"] == "learned" and line["calls"]:
+                learned.add(line["conversation"])
+        seen = len(rig.bot.log)
+        return len(learned) >= conversations
+
+    await rig.bot.wait_until(is_done, timeout_s=60)
+
+
+def scopes_in(text: str) -> set[int]:
+    """Return the scopes whose canaries, or whose questions, are in a text."""
+    return set(map(int, _SCOPE.findall(text)))
+
+
+def mixed_requests(rig: Rig) -> list[set[int]]:
+    """Return the scopes of each request that holds more than one."""
+    found = []
+    for call in rig.model.log.calls:
+        match call.request:
+            case ChatRequest(messages=messages):
+                text = "\n".join(f"{m.content} {m.tool_calls}" for m in messages)
+            case EmbeddingsRequest(texts=texts):
+                text = "\n".join(texts)
+            case _:
+                continue
+        found.append(scopes_in(text))
+    assert found
+    return [scopes for scopes in found if len(scopes) > 1]
+
+
+async def forget_everything(rig: Rig, person: Person, chat: Chat, command: str) -> None:
+    """Give a command that erases, confirm it and wait until it is done."""
+    question = await ask_first(rig, person, chat, command)
+    assert await press(rig, person, question, ERASE) == ""
+    passing = (question.text, sentence("forget.started"))
+
+    def is_done() -> bool:
+        now = chat.message(question.id)
+        return now is not None and now.text not in passing
+
+    await rig.telegram.wait_for(is_done, timeout_s=20)
+
+
+@pytest.mark.timeout(300)
+async def test_200_people_in_chats_groups_and_topics_never_see_each_others_words(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn=ALL, learn_every_turns=1, max_concurrent_turns=100, documents="off")
+    people = [rig.person(10_000 + n, "Somebody") for n in range(PEOPLE)]
+
+    places = [
+        *((person.id, [person], chat, None) for person, chat in people),
+        *(place(rig, 20_000 + n, people[n::GROUPS], forum=False) for n in range(GROUPS)),
+        *(place(rig, 30_000 + n, people[n::TOPICS], forum=True) for n in range(TOPICS)),
+    ]
+
+    async def say(words: Callable[[int], str], teller: int) -> None:
+        async def say_in(
+            scope: int, members: list[Person], chat: Chat, topic: Topic | None
+        ) -> None:
+            text = words(scope) if chat.kind == "private" else f"{US} {words(scope)}"
+            said = await members[teller % len(members)].say(chat, text, topic=topic)
+            await chat.wait_for_reply(after=said, topic=topic, timeout_s=60)
+
+        await asyncio.gather(*(say_in(*each) for each in places))
+
+    await say(tell, 0)
+    await until_learned(rig, len(places))
+    await say(ask, 1)
+    assert mixed_requests(rig) == []
+    asked = {r.asked: r.memory for r in main_requests(rig)}
+    for person, _ in people:
+        assert f"Their secret is canary-{person.id}." in asked[ask(person.id)]
+    assert rig.model.log.refusals == []
+
+    (anna, annas), (ben, bens) = people[:2]
+    await forget_everything(rig, anna, annas, "/forget")
+    await forget_everything(rig, ben, bens, "/clear")
+    stored = scopes_in((await everything_stored(rig.environment["REDIS_URL"])).decode("latin-1"))
+    assert {anna.id, ben.id}.isdisjoint(stored)
+    assert {person.id for person, _ in people[2:]} <= stored
+
+
+async def test_a30_a_fact_follows_its_person_and_nobody_else(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="state facts", learn_every_turns=1, documents="off")
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    trip = annas.topics[77] = Topic(77, "Trip")  # as Telegram has them in private chats too
+    await ask_and_learn(rig, anna, annas, "My boat is called Aurora")
+    await ask_and_learn(rig, ben, group, f"{US} our hut is called Heron")
+
+    await rig.ask(anna, annas, "What is my boat called?", topic=trip)
+    assert "Their boat is Aurora." in main_requests(rig)[-1].memory
+    assert "Heron" not in main_requests(rig)[-1].memory
+    for person, chat in ((ben, bens), (ben, group), (anna, group)):
+        asked = f"{US} What is Anna's boat called?" if chat is group else "What is Anna's boat?"
+        await ask_and_learn(rig, person, chat, asked)
+        request = main_requests(rig)[-1]
+        assert "Aurora" not in "".join(message.content for message in request.messages)
+        assert ("Their hut is Heron." in request.memory) is (chat is group)
+
+    await forget_everything(rig, anna, annas, "/forget")
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert [word in stored for word in (b"Aurora", b"Heron")] == [False, True]
+    await rig.ask(anna, annas, "What is my boat called?")
+    assert "Aurora" not in "".join(m.content for m in main_requests(rig)[-1].messages)
+    assert rig.model.log.refusals == []
+
+
+KINDS = {b"ultramarine", b"ratatouille", b"mephisto", b"aardvark", b"pancakes"}
+
+
+async def test_nothing_learned_stays_in_keys_or_on_the_disk_of_the_embedded_server(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    """Facts, states, synopses and documents, of who is forgotten and of what is cleared."""
+    rig, folder = webhook_rig, tmp_path / "data"
+    model = remember_with(rig)
+    await rig.start(redis_url="", data_dir=folder, learn=ALL, learn_every_turns=1)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    group = rig.telegram.group("Club", [anna, ben])
+    sent = await anna.send(annas, "document", file=Upload(b"On the aardvark.", "zoo.txt"))
+    await annas.wait_for_reply(after=sent)
+    for person, chat, text in (
+        (anna, annas, "My colour is called ultramarine"),
+        (anna, group, f"{US} my dish is called ratatouille"),
+        (ben, group, f"{US} my dish is called pancakes"),
+        (ben, bens, "My cat is called mephisto"),
+    ):
+        await ask_and_learn(rig, person, chat, text)
+        if chat.kind == "private":  # so that there is a synopsis as well
+            await rig.ask(person, chat, "/new")
+            await ask_and_learn(rig, person, chat, "Good morning")
+    assert sum("synopses" in lesson.known for lesson in model.lessons) >= 2
+    store = await RedisClient.open(f"unix://{folder}/valkey.sock")
+    await store.call("CONFIG SET", "rdbcompression", "no")
+
+    async def wait_until_left(*words: bytes) -> None:
+        wanted = set(words)
+        async with asyncio.timeout(10):
+            while {word for word in KINDS if word in everything_on_disk(folder)} != wanted:
+                await store.ping()
+        kept = await everything_stored(f"unix://{folder}/valkey.sock")
+        assert {word for word in KINDS if word in kept} == wanted
+
+    await wait_until_left(*KINDS)
+    await forget_everything(rig, anna, annas, "/forget")
+    await wait_until_left(b"mephisto", b"pancakes")
+    await forget_everything(rig, ben, bens, "/clear")
+    await wait_until_left(b"pancakes")
+    await store.close()
+    assert b"pancakes" in everything_on_disk(folder)
+    for word in (b"Anna", b"zoo.txt"):
+        assert word not in everything_on_disk(folder)

@@ -1,0 +1,359 @@
+"""What is learned after replies: running state, facts, synopses (A24-A28)."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import orjson
+import pytest
+
+from bot.playground.bot_api import Chat, Message, Person
+from bot.playground.model_api import ApiRequest, Reply, server_error, tool_call
+from memory.keys import Conversation, Keys
+from memory.redis_client import RedisClient
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.memory_model import (
+    Lesson,
+    Parts,
+    gullible,
+    is_internal,
+    is_lesson,
+    main_requests,
+    remember_with,
+)
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said
+from tests.acceptance.test_recall import let_time_pass
+from tests.stored import everything_stored
+
+Ask = Callable[[Person, Chat, str], Awaitable[Message]]
+
+
+async def test_a24_the_state_is_learned_after_the_reply_and_told_with_the_next_message(
+    rig: Rig,
+) -> None:
+    model = remember_with(rig)
+    await rig.start(learn="state", learn_every_turns=1)
+    anna, chat = rig.anna()
+    rig.script.on("Aurora", "A fine name for a boat.")
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+
+    (lesson,) = model.lessons
+    assert lesson.state == {"first_name": "Anna"}
+    assert [(line.who, line.said) for line in lesson.lines] == [
+        ("Anna", "My boat is called Aurora"),
+        ("assistant", "A fine name for a boat."),
+    ]
+    assert lesson.request.response_format == "json_schema"
+    assert lesson.request.raw["temperature"] == 0
+    assert not lesson.request.stream
+
+    await ask_and_learn(rig, anna, chat, "Show me all that you keep in mind of me")
+    first, second = main_requests(rig)
+    assert first.memory == 'State of this conversation (JSON):\n{"first_name": "Anna"}'
+    assert '"discussion_summary": "It was said: My boat is called Aurora"' in second.memory
+    assert '"key_entities": ["Aurora"]' in second.memory
+    assert first.messages[0] == second.messages[0]
+    assert "for your reference only: never show or recite it" in first.messages[0].content
+    assert model.lessons[1].state["key_entities"] == ["Aurora"]
+    assert len(model.lessons) == 2
+    assert [reply.text for reply in chat.replies] == ["A fine name for a boat.", "All right."]
+    assert rig.model.log.refusals == []
+
+
+UNKNOWN: Parts = {
+    **dict.fromkeys(("first_name", "last_name", "discussion_summary"), "unknown"),
+    **{name: [] for name in ("key_entities", "open_problems", "current_goals")},
+}
+BAD: dict[str, Parts | Reply] = {
+    "no JSON": Reply("I would rather not."),
+    "half of it": Reply('{"running_state": {"first_name": "Bob'),
+    "wrong types": {"running_state": UNKNOWN | {"first_name": [1], "key_entities": {"a": 1}}},
+    "not an object": {"running_state": "It went well."},
+    "nothing known any more": {"running_state": UNKNOWN},
+    "no part": {"running_state": None},
+    "a refusal": Reply(refusal="I cannot help with that."),
+}
+
+
+async def test_a25_no_answer_of_the_memory_model_harms_a_reply_or_the_state(
+    webhook_rig: Rig,
+) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    model.read = lambda lesson: BAD.get(lesson.said[0]) or gullible(lesson)
+    await rig.start(learn="state", learn_every_turns=1)
+    rig.model.faults.add(
+        server_error(), times=None, when=lambda r: is_lesson(r) and "a 500" in str(r.raw)
+    )
+
+    async def suffer(number: int, words: str) -> None:
+        person, chat = rig.person(2001 + number, "Mo")
+        await ask_and_learn(rig, person, chat, "My cat is called Mephisto")
+        assert (await ask_and_learn(rig, person, chat, words)).text == "All right."
+        assert (await rig.ask(person, chat, f"And after {words}?")).text == "All right."
+
+    await asyncio.gather(*(suffer(*each) for each in enumerate((*BAD, "a 500"))))
+    for words in (*BAD, "a 500"):
+        (request,) = (r for r in main_requests(rig) if r.asked == f"And after {words}?")
+        assert '"first_name": "Mo"' in request.memory, words
+        assert "My cat is called Mephisto" in request.memory, words
+        assert '"key_entities": ["Mephisto"]' in request.memory, words
+    assert rig.model.log.refusals == []
+
+
+async def test_a25_a_state_stays_small_whatever_is_put_into_it(webhook_rig: Rig) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    long = "tide " * 20_000
+    vast = {"discussion_summary": long, "key_entities": [f"{n} {long}" for n in range(20)]}
+    model.read = lambda _: {"running_state": UNKNOWN | vast}
+    await rig.start(learn="state", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "Hello")
+    await rig.ask(anna, chat, "And now?")
+    memory = main_requests(rig)[-1].memory
+    assert "tide tide" in memory
+    assert '"first_name": "Anna"' in memory
+    assert len(memory.encode()) < 4_200
+    assert main_requests(rig)[-1].asked == "And now?"
+    assert rig.model.log.refusals == []
+
+
+async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
+    webhook_rig: Rig,
+) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    await rig.start(learn="state", learn_every_turns=3, learn_after_s=3600)
+    anna, chat = rig.anna()
+
+    def turns(lesson: Lesson) -> list[str]:
+        return lesson.said[::2]
+
+    async def say(*numbers: int, ask: Ask = rig.ask) -> None:
+        for number in numbers:
+            await ask(anna, chat, f"My boat is called Boat-{number}")
+
+    learning = partial(ask_and_learn, rig)
+    await say(1, 2, ask=learning)
+    assert model.lessons == []
+    await say(3, ask=learning)
+    assert [turns(lesson) for lesson in model.lessons] == [claims(1, 2, 3)]
+
+    slow = asyncio.Event()
+    model.read = lambda lesson: Reply(orjson.dumps(gullible(lesson)).decode(), gate=slow)
+    await say(4, 5, ask=learning)
+    await say(6)
+    await model.lesson_about("Boat-6")
+    await say(7, 8)
+    assert "Boat-3" in main_requests(rig)[-1].memory
+    slow.set()
+    await say(9)
+    await model.lesson_about("Boat-9")
+    assert [turns(lesson) for lesson in model.lessons[1:]] == [claims(4, 5, 6), claims(7, 8, 9)]
+    assert model.lessons[2].state["key_entities"] == ["Boat-4", "Boat-5", "Boat-6"]
+
+    await say(10, ask=learning)
+    slow.clear()
+    await say(11, 12)
+    await model.lesson_about("Boat-12")
+    assert await rig.bot.stop() == 0
+    slow.set()
+    await rig.start()
+    await say(13)
+    await model.lesson_about("Boat-13")
+    assert turns(model.lessons[-1]) == claims(10, 11, 12, 13)
+    assert model.lessons[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
+    await say(14, ask=learning)
+    assert '["Boat-10", "Boat-11", "Boat-12", "Boat-13"]' in main_requests(rig)[-1].memory
+    assert rig.model.log.refusals == []
+
+
+def claims(*numbers: int) -> list[str]:
+    return [f"My boat is called Boat-{number}" for number in numbers]
+
+
+async def test_a27_the_state_begins_with_the_name_and_the_prompt_with_the_window(
+    webhook_rig: Rig,
+) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    await rig.start(learn="state", learn_every_turns=1, window_messages=4)
+    tove = rig.telegram.user(2001, "Tove", "Jansson")
+    chat = rig.telegram.private_chat(tove)
+    history: list[tuple[str, str]] = []
+    for number in range(4):
+        rig.script.then(f"answer {number}")
+        await ask_and_learn(rig, tove, chat, f"question {number}")
+        request = main_requests(rig)[-1]
+        *window, (role, last) = said(request)[1:]
+        assert window == history[-4:]
+        assert (role, last.count(f"question {number}"), request.asked) == (
+            *("user", 1),
+            f"question {number}",
+        )
+        history += [("user", f"question {number}"), ("assistant", f"answer {number}")]
+    first, *_ = main_requests(rig)
+    assert orjson.loads(first.memory.splitlines()[-1]) == {
+        "first_name": "Tove",
+        "last_name": "Jansson",
+    }
+    assert model.lessons[0].state == {"first_name": "Tove", "last_name": "Jansson"}
+    assert rig.model.log.refusals == []
+
+
+@pytest.mark.parametrize("tool", ["book_berth", "book_and_note"])
+async def test_a27_an_operators_field_of_the_state_is_learned_from_a_tool(
+    webhook_rig: Rig, tool: str
+) -> None:
+    """From what it answered, by the memory model; or written by the tool itself."""
+    rig, model = webhook_rig, remember_with(webhook_rig)
+
+    def read(lesson: Lesson) -> Parts:
+        state = {"domain": None} | UNKNOWN | lesson.state
+        for line in lesson.lines:
+            if '"number":"B-17"' in line.tools:
+                state["domain"] = {"number": "B-17", "ship": "Aurora"}
+        return {"running_state": state}
+
+    model.read = read
+    await rig.start(
+        learn="state",
+        learn_every_turns=1,
+        knowledge_base_model="tests.acceptance.operator_parts:Berth",
+        behaviors="tests.acceptance.operator_parts:Harbour",
+    )
+    anna, chat = rig.anna()
+    call = tool_call(tool, ship="Aurora")
+    rig.script.on("berth", Reply(tool_calls=(call,)), "Booked.")
+    assert (await ask_and_learn(rig, anna, chat, "Find me a berth")).text == "Booked."
+    assert tool in model.lessons[0].lines[-1].tools
+    await rig.ask(anna, chat, "Where do I lie?")
+    assert '"domain": {"number": "B-17", "ship": "Aurora"}' in main_requests(rig)[-1].memory
+    assert rig.model.log.refusals == []
+
+
+async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_twice(
+    webhook_rig: Rig,
+) -> None:
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    await rig.start(learn="state facts synopses", learn_every_turns=1, lease_s=1)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    boats = claims(1, 2, 3)
+    for text in (*boats[:2], "/new", f"Anna, {boats[2]}"):
+        await ask_and_learn(rig, anna, annas, text)
+    for text in (*boats[:2], "/new", f"Ben, {boats[2]}"):
+        await ask_to_the_end(rig, ben, bens, text)
+        await rig.bot.kill()
+        await let_time_pass(rig, 300)  # so that what the dead have begun is free
+        await rig.bot.start()
+    told = []
+    for person, chat in ((anna, annas), (ben, bens)):
+        await model.lesson_about(f"{person.user.first_name}, My boat is called Boat-3")
+        await ask_and_learn(rig, person, chat, "What of Boat-2?")
+        memory = main_requests(rig)[-1].memory
+        told.append(re.findall(r"^#\d+ \[[^]]+\] (.*)$", memory, re.MULTILINE))
+        assert len(re.findall(r"\] Request: My boat is called Boat-1\.", memory)) == 1
+        assert '"discussion_summary": ' in memory
+    assert told[0] == told[1] == [f"Their boat is Boat-{n}." for n in (1, 2, 3)]
+
+
+async def test_a28_sittings_are_summed_up_and_woven_with_what_they_bring_to_mind(
+    webhook_rig: Rig,
+) -> None:
+    """The first matches the question, the second only the first, the third neither."""
+    rig, model = webhook_rig, remember_with(webhook_rig)
+    await rig.start(learn="synopses", learn_every_turns=1)
+    anna, chat = rig.anna()
+    call = tool_call("calculate", expression="2+3")
+    rig.script.on("lighthouse", Reply(tool_calls=(call,)), "It took 5 weeks.")
+    for text in SITTINGS:
+        await ask_and_learn(rig, anna, chat, text)
+        await ask_and_learn(rig, anna, chat, "/new")
+    assert [lesson.said for lesson in model.lessons] == [
+        [SITTINGS[0], "It took 5 weeks."],
+        [SITTINGS[1], "All right."],
+        [SITTINGS[2], "All right."],
+    ]
+    assert "calculate" in model.lessons[0].lines[-1].tools
+    assert "-> 5" in model.lessons[0].lines[-1].tools
+    assert model.woven == []
+    assert "Earlier sittings" not in main_requests(rig)[0].memory
+
+    await rig.bot.kill()
+    await happened(rig, chat, days_ago=(400, 40, 5))
+    await rig.start()
+    rig.script.on("Who repaired", "Giuseppe did.")
+    await ask_and_learn(rig, anna, chat, "Who repaired the tower of Bari?")
+    (woven,) = model.woven
+    memories = woven.messages[-1].content
+    assert [memories.count(text) for text in SITTINGS] == [1, 1, 0]
+    assert ("13 months ago" in memories, "40 days" in memories or "5 weeks ago" in memories) == (
+        True,
+        True,
+    )
+    assert "Who repaired the tower of Bari?" in memories
+    assert "Earlier sittings:\nOnce upon a time." in main_requests(rig)[-1].memory
+    assert chat.replies[-1].text == "Giuseppe did."
+
+    await rig.restart()
+    rig.model.faults.add(server_error(), times=None, when=is_woven)
+    await rig.ask(anna, chat, "Who repaired the tower of Bari, again?")
+    lines = main_requests(rig)[-1].memory.splitlines()
+    first, second = (line for line in lines if "] Request: " in line)
+    assert f"13 months ago] Request: {SITTINGS[0]}. Done: " in first
+    assert f"5 weeks ago] Request: {SITTINGS[1]}. " in second
+    assert rig.model.log.refusals == []
+
+
+SITTINGS = (
+    "The lighthouse of Bari was repaired by Giuseppe",
+    "Giuseppe plays the accordion",
+    "Buy oat milk tomorrow",
+)
+
+
+def is_woven(request: ApiRequest) -> bool:
+    return is_internal(request) and not is_lesson(request)
+
+
+async def test_a28_a_narrative_that_could_not_be_had_is_asked_for_again(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="synopses", learn_every_turns=1)
+    anna, chat = rig.anna()
+    for text in SITTINGS:
+        await ask_and_learn(rig, anna, chat, text)
+        await ask_and_learn(rig, anna, chat, "/new")
+    rig.model.faults.add(server_error(), times=None, when=is_woven)
+    await ask_and_learn(rig, anna, chat, "Who repaired the tower of Bari?")
+    assert f"] Request: {SITTINGS[1]}. " in main_requests(rig)[-1].memory
+    rig.model.faults.clear()
+    await ask_and_learn(rig, anna, chat, "Who repaired the house of Bari?")
+    assert "Earlier sittings:\nOnce upon a time." in main_requests(rig)[-1].memory
+
+
+@pytest.mark.parametrize("learn", ["off", "facts"])
+async def test_what_tools_did_is_not_kept_where_nobody_learns_from_it(
+    webhook_rig: Rig, learn: str
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn=learn, learn_every_turns=1)
+    anna, chat = rig.anna()
+    call = tool_call("calculate", expression="17*1234567")
+    rig.script.on("add it up", Reply(tool_calls=(call,)), "Done.")
+    await ask_and_learn(rig, anna, chat, "Please add it up")
+    assert b"20987639" not in await everything_stored(rig.environment["REDIS_URL"])
+
+
+async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
+    """Let the sittings of a chat that were summed up have been so many days ago."""
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    key = Keys(rig.telegram.bot.id).conversation(Conversation.of_chat(chat.id)).records
+    entries = await client.call("XRANGE", key, "-", "+")
+    await client.call("DEL", key)
+    for (entry, fields), days in zip(entries, days_ago, strict=True):
+        record = orjson.loads(fields[b"j"])
+        then = {name: record[name] - days * 86_400 for name in ("began_at", "ended_at")}
+        written = orjson.dumps(record | then)
+        await client.call("XADD", key, entry, "k", fields[b"k"], "j", written)
+    await client.close()
