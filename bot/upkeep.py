@@ -12,6 +12,7 @@ import structlog
 
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
+from memory.learning.learner import LearnerBusy
 from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
 from memory.occasion import Occasion, Person
@@ -62,7 +63,12 @@ class Learner:
                 log.info("learned", conversation=conversation.tag, **asdict(progress))
                 if conversation not in self._again:
                     break
-        except (EmbeddingsUnavailable, InternalModelUnavailable, StoreError) as error:
+        except (
+            EmbeddingsUnavailable,
+            InternalModelUnavailable,
+            LearnerBusy,
+            StoreError,
+        ) as error:
             log.warning(
                 "learning postponed", conversation=conversation.tag, reason=type(error).__name__
             )

@@ -126,5 +126,8 @@ class Memory:
         return Known(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
 
     async def learn(self, conversation: Conversation) -> Progress:
-        """Learn what is due; raise `EmbeddingsUnavailable` or `InternalModelUnavailable`."""
+        """Learn what is due.
+
+        Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.
+        """
         return await self._learner.learn(conversation)

@@ -45,6 +45,10 @@ _ALONE_AFTER = 2
 _REFUSED_AGAIN_S = 5
 
 
+class LearnerBusy(Exception):  # noqa: N818 - says when
+    """Raised when another process learns from the conversation, or had begun to when it died."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What one round did: messages and records embedded, internal calls made, entries written."""
@@ -88,7 +92,7 @@ class ConversationLearner:
         self._shape = Shape.of({each.name: each.part for each in self._behaviors})
 
     async def learn(self, conversation: Conversation) -> Progress:
-        """Learn what is due; does nothing where another process is at it.
+        """Learn what is due; raise `LearnerBusy` where another process is at it.
 
         Raise `EmbeddingsUnavailable` or `InternalModelUnavailable`; what was written until then
         stays, and the note that something is to be learned stays too.
@@ -99,7 +103,7 @@ class ConversationLearner:
             # Whoever has it may be dead: look again soon.
             due = int(time()) + _BUSY_AGAIN_S
             await self._store.client.call("ZADD", keys.learning, "LT", due, conversation.tag)
-            return Progress()
+            raise LearnerBusy(conversation.tag)
         renewing = asyncio.create_task(self._renew(lease, token))
         try:
             noted = await self._store.client.call("ZSCORE", keys.learning, conversation.tag)

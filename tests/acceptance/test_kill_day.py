@@ -143,7 +143,8 @@ async def _finish(rig: Rig, day: Day) -> None:
         last = {line.get("conversation"): line["event"] for line in rig.bot.log[before:]}
         return all(last.get(Conversation.of_chat(c.id).tag) == "learned" for c in day.chats)
 
-    await rig.bot.wait_until(is_learned)
+    # A learner that was killed keeps others out until its lease is over.
+    await rig.bot.wait_until(is_learned, timeout_s=60)
     assert await rig.bot.stop() == 0
 
 

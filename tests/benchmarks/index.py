@@ -196,7 +196,7 @@ def dense_alone(labelled: Labelled) -> dict[str, object]:
     except ImportError:
         return figures | {"usearch": "not installed: pip install usearch"}
     began = time.perf_counter()
-    index = usearch.Index(ndim=labelled.rows.shape[1], metric="cos", dtype="f32")
+    index = usearch.Index(ndim=labelled.rows.shape[1], metric="cos", dtype="bf16")
     index.add(np.arange(len(labelled.rows)), labelled.rows)
     building_s = time.perf_counter() - began
     found, taken = [], []

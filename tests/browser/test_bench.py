@@ -4,6 +4,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures that the README shows.
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,8 @@ async def test_two_people_and_a_group_play_and_the_panel_tells_how(
         assert lent == "no"
         log = panel.locator("details.key", has_text="log stream")
         await expect(log).to_contain_text("8 entries")
-        await expect(panel.locator("details.key", has_text=re.compile(r"\bvec stream"))).to_contain_text("8 entr")
+        vectors = panel.locator("details.key", has_text=re.compile(r"\bvec stream"))
+        await expect(vectors).to_contain_text("8 entr")
         await log.locator("summary").click()
         await expect(log).to_contain_text("t: The dentist moved my appointment to Thursday")
 

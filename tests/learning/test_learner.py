@@ -1,13 +1,12 @@
 """Learning from watermarks: when, once, in which notebook, and what happens when it goes wrong."""
 
 import time
-from functools import partial
 from math import inf
 
 import pytest
 
 from memory.history import ChatHistory
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearnerBusy, Teaching
 from memory.learning.lesson import Unlearned
 from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
@@ -212,9 +211,16 @@ async def test_only_one_process_learns_from_a_conversation_at_once(
     memory.teach(Teaching([Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
-    model.meanwhile = partial(memory.learn, HERE)
+
+    async def learn_beside() -> None:
+        with pytest.raises(LearnerBusy):
+            await memory.learn(HERE)
+
+    model.meanwhile = learn_beside
     await memory.learn(HERE)
     assert len(model.asked) == 1
+    again_in = await noted(memory)
+    assert again_in is None or again_in < 15
 
 
 async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Memory) -> None:

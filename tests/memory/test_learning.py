@@ -124,12 +124,12 @@ async def test_learners_that_race_store_each_vector_once(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say_much(memory)
-    other = beside(memory, WordsEmbedder())
+    other = WordsEmbedder()
 
     async def learn_beside() -> None:
-        await other.learn(HERE)
+        await embed(memory, other)
         await say(memory, "and one more")
-        await other.learn(HERE)
+        await embed(memory, other)
 
     embedder.meanwhile = learn_beside
     await memory.learn(HERE)
@@ -139,9 +139,9 @@ async def test_learners_that_race_store_each_vector_once(
 async def test_the_first_learners_of_a_conversation_may_race(memory: Memory, valkey: str) -> None:
     await say(memory, "one", "two")
     client = await InterruptedClient.open(valkey)
-    client.meanwhile = partial(memory.learn, HERE)
+    client.meanwhile = partial(embed, memory, WordsEmbedder())
     other = Memory(client, 42, memory.histories.tokens, WordsEmbedder(), OPTIONS)
-    assert (await other.learn(HERE)).messages == 2
+    assert await embed(other, WordsEmbedder()) == 0
     assert await vectors(memory) == all_of(2)
     await client.close()
 
