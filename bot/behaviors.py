@@ -39,7 +39,7 @@ def behaviors_of(
     cadence = _cadence(settings)
     narrative = NarrativeOptions(settings.recall_narrative)
     kinds: dict[str, AIContextBehavior] = {
-        "state": RunningState(notebooks, _domain(settings), cadence),
+        "state": RunningState(notebooks, domain_of(settings), cadence),
         "facts": UserFacts(notebooks, tokens, zone, cadence),
         "synopses": Synopses(notebooks, tokens, model, zone, narrative),
     }
@@ -60,7 +60,8 @@ def _cadence(settings: Settings) -> Cadence:
     )
 
 
-def _domain(settings: Settings) -> type[BaseModel] | None:
+def domain_of(settings: Settings) -> type[BaseModel] | None:
+    """Return the operator's own part of the running state; raise `UnusableBehavior`."""
     if settings.knowledge_base_model is None:
         return None
     model = _class_at("KNOWLEDGE_BASE_MODEL", settings.knowledge_base_model)

@@ -226,7 +226,7 @@ class Settings(BaseSettings):
         description="Bells that wait for workers; beyond, Telegram keeps what comes; 0: no bound",
     )
     user_turns_per_minute: int = Field(
-        default=20, ge=0, le=1000, description="Answers to one person, except admins; 0: no bound"
+        default=0, ge=0, le=1000, description="Answers to one person, except admins; 0: no bound"
     )
     user_tokens_per_day: int = Field(
         default=0,

@@ -2,8 +2,11 @@
 
 from urllib.parse import urlsplit
 
+from bot.behaviors import UnusableBehavior, domain_of
 from bot.check.rows import Row, Rows
 from config.settings import Settings
+from memory.behaviors.knowledge_base import knowledge_base_model
+from memory.shape import Shape
 
 _OPENAI = "api.openai.com"
 
@@ -24,6 +27,8 @@ async def check_settings(settings: Settings) -> Rows:
             "not set",
             "set OPENAI_EMBEDDING_API_KEY, or OPENAI_EMBEDDING_MODEL=off",
         )
+    if settings.knowledge_base_model is not None:
+        yield _domain_row(settings)
     if settings.redis_url is None and settings.platform:
         yield Row(
             "Data",
@@ -52,6 +57,21 @@ def _missing_token(settings: Settings) -> Row:
     if settings.platform:
         return Row("Bot token", "fail", "not set", advice)
     return Row("Bot token", "warn", "not set: `python -m bot` opens the playground", advice)
+
+
+def _domain_row(settings: Settings) -> Row:
+    """Say whether the operator's own model can be asked for by a strict schema."""
+    try:
+        domain = domain_of(settings)
+    except UnusableBehavior as error:
+        return Row(
+            "Domain model", "fail", str(error), "set KNOWLEDGE_BASE_MODEL to a pydantic model"
+        )
+    why = Shape.of({"state": knowledge_base_model(domain)}).unconvertible.get("state")
+    if why is None:
+        return Row("Domain model", "ok", "fits a strict schema")
+    advice = "flat fields without dicts, or go on: it is asked for by JSON mode"
+    return Row("Domain model", "warn", f"no strict schema: {why}", advice)
 
 
 def _is_openai(address: str) -> bool:

@@ -200,7 +200,7 @@ class ConversationLearner:
         entries = await self._store.client.call(
             "XRANGE", log_key, f"({first}-0", "+", "COUNT", _PAGE
         )
-        messages = [message_of(entry, fields) for entry, fields in entries]
+        messages = _answered([message_of(entry, fields) for entry, fields in entries])
         waiting = {}
         for behavior in self._behaviors:
             newer = [m for m in messages if m.seq > ledger.watermark(behavior)]
@@ -254,6 +254,12 @@ def _lesson(ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned) ->
         facts=ledger.facts,
         now=ledger.now,
     )
+
+
+def _answered(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages of turns that were answered: one that failed teaches nothing."""
+    answered = {message.exchange for message in messages if message.role == "assistant"}
+    return [message for message in messages if message.exchange in answered]
 
 
 def _within(messages: Sequence[Message], most_tokens: int) -> Sequence[Message]:

@@ -1,0 +1,38 @@
+"""What is said of the operator's own model for the running state."""
+
+import pytest
+from pydantic import BaseModel
+
+from bot.check.preferences import check_settings
+from bot.check.rows import Row
+from config.settings import Settings
+
+
+class Flat(BaseModel):
+    issue: str | None = None
+
+
+class Loose(BaseModel):
+    labels: dict[str, str] = {}
+
+
+async def row_of(model: str) -> Row:
+    settings = Settings(knowledge_base_model=model)
+    rows = [row async for row in check_settings(settings)]
+    return next(row for row in rows if row.what == "Domain model")
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict", "seen"),
+    [
+        ("Flat", "ok", "fits"),
+        ("Loose", "warn", "no strict schema"),
+        ("Missing", "fail", "cannot be imported"),
+        ("row_of", "fail", "no class"),
+    ],
+)
+async def test_what_cannot_be_asked_for_strictly_is_named(
+    model: str, verdict: str, seen: str
+) -> None:
+    row = await row_of(f"{__name__}:{model}")
+    assert (row.verdict, seen in row.seen) == (verdict, True)
