@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from time import time
 
+from memory.documents.library import PREFIX, documents
 from memory.keys import Conversation
 from memory.log import message_of, seq_of
 from memory.messages import Message
@@ -100,7 +101,7 @@ class Forgetting:
     async def erase_share(
         self, group: Conversation, person: int, until: float, receipt_id: str
     ) -> Receipt:
-        """Erase what a person said in a group up to a time, the answers to it, what rests on it.
+        """Erase what a person said and sent in a group up to a time, and what rests on it.
 
         What the person has waiting there must be gone before.
         """
@@ -112,6 +113,7 @@ class Forgetting:
             here = await self._notebooks.read(group)
             seqs = await self._said_by(group, person, until)
             revision = await self._with_state(here, without_messages(here, seqs, is_gone))
+            revision = _without_documents(here, revision, person, until)
             try:
                 return await self._notebooks.revise(here, revision, receipt_id)
             except NotWritten:
@@ -153,3 +155,19 @@ class Forgetting:
                     seqs.add(seq_of(entry))
             last = b"(" + page[-1][0]
         return seqs
+
+
+def _without_documents(here: Notebook, revision: Revision, person: int, until: float) -> Revision:
+    """Return the revision with the documents, too, that a person sent up to a time."""
+    gone = {
+        key
+        for key, document in documents(here).items()
+        if document.sender_id == person and document.added_at <= until
+    }
+    passages = [chunk.id for chunk in here.chunks if chunk.document in gone]
+    fields = {PREFIX + key: "" for key in gone}
+    return replace(
+        revision,
+        entries=[*revision.entries, *passages],
+        fields={**revision.fields, **fields},
+    )

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from memory.documents.chunking import Section
+from memory.documents.library import Library, Origin
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.learning.learner import Teaching
@@ -251,3 +253,17 @@ async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
     await talk(memory, "two")
     await memory.learn(HERE)
     assert await store.call("TTL", keys.records) > 5
+
+
+async def test_files_that_a_person_sent_into_a_group_go_with_them(
+    memory: Memory, valkey: str
+) -> None:
+    library = Library(memory.store, memory.notebooks)
+    for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
+        notebook = await memory.notebooks.read(GROUP)
+        passages = [Section(f"{CANARY if sender == ANN else 'boat'} says {name}")]
+        await library.put(notebook, Origin(name, sender_id=sender), passages)
+    await memory.forgetting.erase_share(GROUP, ANN, time.time() + 1, "nonce")
+    left = await library.listed(GROUP)
+    assert [document.title for document in left] == ["bobs.txt"]
+    assert CANARY.encode() not in await everything_stored(valkey)
