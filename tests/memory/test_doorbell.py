@@ -73,6 +73,7 @@ async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     monkeypatch.setattr("memory.protocol.doorbell._RETIRED_AFTER_MS", -1)
     gone, holding = memory.doorbell(), memory.doorbell()
     assert await gone.retire_consumers() == 0  # before there is a stream
+    await gone.read(1, 1)
     await put(memory, 1)
     [bell] = await gone.read(1, 100)  # older servers know nobody who never heard one
     await gone.acknowledge(bell)
