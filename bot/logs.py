@@ -11,7 +11,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-_CHATTY = ("httpx", "httpcore", "httpx2", "openai", "telegram", "uvicorn", "asyncio")
+_CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "telegram", "uvicorn", "asyncio")
 _LEAST_SECRET = 6
 
 

@@ -13,7 +13,7 @@ from telegram import error as ptb
 
 from bot.reply.parts import Part
 from bot.telegram import outgoing
-from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, transport
+from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, Transport
 from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.telegram.files import FileServer
 from bot.telegram.ptb_errors import translate
@@ -46,7 +46,7 @@ class TelegramClient:
     def __init__(self, token: str, api_url: str) -> None:
         # PTB's switch to its next major version: without it, reading a 429's wait warns each time.
         os.environ.setdefault("PTB_TIMEDELTA", "true")
-        self._transport = transport()
+        self._transport = Transport()
         self._bot = BotApi(
             token,
             base_url=f"{api_url.rstrip('/')}/bot",

@@ -3,7 +3,7 @@
 A file's address holds the token: it goes to that server only, into no error and no log.
 """
 
-import httpx
+import httpx2
 
 from bot.telegram.bot_api import CONNECT_S
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
@@ -13,7 +13,7 @@ class FileServer:
     """Streams files, so that one that is larger than it claims is not taken in."""
 
     def __init__(self) -> None:
-        self._opened: httpx.AsyncClient | None = None
+        self._opened: httpx2.AsyncClient | None = None
 
     async def fetch(self, address: str, most_bytes: int) -> bytes:
         """Return the content; its time is limited by the caller.
@@ -23,15 +23,15 @@ class FileServer:
         content = bytearray()
         try:
             async with self._client.stream("GET", address) as response:
-                if response.status_code != httpx.codes.OK:
+                if response.status_code != httpx2.codes.OK:
                     raise Refused("other")
                 async for piece in response.aiter_bytes():
                     content += piece
                     if len(content) > most_bytes:
                         raise Refused("too_big")
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise Unreachable(type(error).__name__) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise OutcomeUnknown(type(error).__name__) from None
         return bytes(content)
 
@@ -41,13 +41,13 @@ class FileServer:
             await self._opened.aclose()
 
     @property
-    def _client(self) -> httpx.AsyncClient:
+    def _client(self) -> httpx2.AsyncClient:
         """Made for the first file: to read certificates takes 35 ms, which a start need not wait.
 
         Redirects are not followed: the token would go wherever they lead.
         """
         if self._opened is None:
-            self._opened = httpx.AsyncClient(
-                follow_redirects=False, timeout=httpx.Timeout(None, connect=CONNECT_S)
+            self._opened = httpx2.AsyncClient(
+                follow_redirects=False, timeout=httpx2.Timeout(None, connect=CONNECT_S)
             )
         return self._opened

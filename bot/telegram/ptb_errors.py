@@ -1,4 +1,4 @@
-"""python-telegram-bot's errors, and httpx's behind them, put into our own words once.
+"""python-telegram-bot's errors, and httpx2's behind them, put into our own words once.
 
 Their texts stay here: a proxy's error page may echo the address, and with it the token.
 """
@@ -6,7 +6,7 @@ Their texts stay here: a proxy's error page may echo the address, and with it th
 import datetime as dt
 import re
 
-import httpx
+import httpx2
 from telegram import error as ptb
 
 from bot.telegram.errors import (
@@ -23,11 +23,11 @@ from bot.telegram.errors import (
 )
 
 _NEVER_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
 )
 # For a 429 that does not say how long, such as a proxy's.
 _UNTOLD_WAIT_S = 5.0

@@ -4,7 +4,7 @@ import socket
 import traceback
 from collections.abc import Callable
 
-import httpx
+import httpx2
 import pytest
 from telegram import error as ptb
 
@@ -163,7 +163,7 @@ def _caused(cause: Exception) -> ptb.TelegramError:
 
 @pytest.mark.parametrize(
     "cause",
-    [httpx.ConnectError(""), httpx.ConnectTimeout(""), httpx.PoolTimeout("")],
+    [httpx2.ConnectError(""), httpx2.ConnectTimeout(""), httpx2.PoolTimeout("")],
     ids=lambda cause: type(cause).__name__,
 )
 def test_what_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
@@ -173,11 +173,11 @@ def test_what_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
 @pytest.mark.parametrize(
     "cause",
     [
-        httpx.ReadTimeout(""),
-        httpx.WriteTimeout(""),
-        httpx.ReadError(""),
-        httpx.WriteError(""),
-        httpx.RemoteProtocolError(""),
+        httpx2.ReadTimeout(""),
+        httpx2.WriteTimeout(""),
+        httpx2.ReadError(""),
+        httpx2.WriteError(""),
+        httpx2.RemoteProtocolError(""),
         RuntimeError(""),
     ],
     ids=lambda cause: type(cause).__name__,
