@@ -28,6 +28,7 @@ from bot.plan_watch import PlanWatch
 from bot.polling_lease import PollingLease
 from bot.pressure import Pressure
 from bot.process import open_store
+from bot.sharing import Sharing
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
 from bot.telegram.errors import NotTaken
@@ -82,7 +83,7 @@ class _Parts:
 
     memory: Memory
     tokens: TokenCounter
-    telegram: TelegramClient
+    telegram: PacedTelegramClient
     assistant: Assistant
     hooks: TurnHooks
     me: BotIdentity
@@ -186,7 +187,11 @@ class App:
             lease_s=settings.lease_s,
         )
         notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
-        tasks = [asyncio.create_task(PlanWatch(memory.plan, notices).run())]
+        sharing = Sharing(memory.doorbell(), self._budget, settings.lease_s)
+        tasks = [
+            asyncio.create_task(PlanWatch(memory.plan, notices).run()),
+            asyncio.create_task(sharing.run()),
+        ]
         if self._duty.works:
             upkeep = Upkeep(memory, learner, buttons.report, deleting)
             tasks += [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
@@ -225,10 +230,10 @@ class App:
         settings, secret = self._settings, self._settings.webhook_secret
         token = settings.metrics_token
         routes = [
-            *health_routes(memory.client, self._health, is_polling=self._polls),
+            *health_routes(memory.client, self._health, has_webhook=self._has_webhook),
             metrics_route(self._metrics, memory, token.get_secret_value() if token else None),
         ]
-        if self._duty.takes_in and not self._polls and secret is not None:
+        if self._has_webhook and secret is not None:
             routes += webhook_routes(secret.get_secret_value(), self.accept, self._health)
         server = WebServer(routes, settings.port)
         task = asyncio.create_task(server.run())
@@ -242,6 +247,10 @@ class App:
     @property
     def _polls(self) -> bool:
         return self._duty.takes_in and self._settings.webhook_url is None
+
+    @property
+    def _has_webhook(self) -> bool:
+        return self._duty.takes_in and self._settings.webhook_url is not None
 
     @property
     def _bot_id(self) -> int:
@@ -277,6 +286,7 @@ class App:
             cache_bytes=settings.cache_mb * 2**20,
             times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
             redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
+            wait_replicas=settings.intake_wait_replicas,
         )
 
 

@@ -25,8 +25,8 @@ _DEFAULT_LANGUAGE = b"en"
 class Messenger(Protocol):
     """What notices need of Telegram."""
 
-    async def send(self, chat_id: int, topic_id: int, part: Part) -> int:
-        """Send one part and return its message id; raise `TelegramError`."""
+    async def announce(self, chat_id: int, part: Part) -> None:
+        """Send one part when there is a place for it; raise `TelegramError`."""
         ...
 
 
@@ -60,7 +60,7 @@ class AdminNotices:
         """Send in private; false when the same may pass later."""
         try:
             for part in parts:
-                await self._telegram.send(admin, 0, part)
+                await self._telegram.announce(admin, part)
         except TelegramError as error:
             log.warning("admin not told", user=admin, reason=type(error).__name__)
             return not isinstance(error, Unreachable | FloodWait)

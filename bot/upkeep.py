@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 _DUE_EVERY_S = 1.0
 _SWEEP_EVERY_S = 60.0
+_SWEEPER_LEASE_MS = 90_000
 _LEARN_EVERY_S = 5.0
 _JOB_IDLE_MS = 60_000
 _LEARNERS = 4
@@ -97,6 +98,7 @@ class Upkeep:
         self._report = report
         self._turn_bell = memory.doorbell()
         self._job_bell = memory.job_bell()
+        self._sweeper = memory.sweeper_lease(_SWEEPER_LEASE_MS)
         self._swept_everything = False
 
     async def run(self) -> None:
@@ -109,21 +111,27 @@ class Upkeep:
 
     async def _every(self, pause_s: float, step: Callable[[], Awaitable[None]]) -> None:
         while True:
-            try:
-                await step()
-            except StoreError as error:
-                # After a store that was away, bells may be missing.
-                self._swept_everything = False
-                log.warning("upkeep postponed", step=step.__name__, reason=type(error).__name__)
-            except Exception:
-                log.exception("upkeep failed", step=step.__name__)
+            await self._once(step)
             await asyncio.sleep(pause_s)
+
+    async def _once(self, step: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await step()
+        except StoreError as error:
+            # After a store that was away, bells may be missing.
+            self._swept_everything = False
+            log.warning("upkeep postponed", step=step.__name__, reason=type(error).__name__)
+        except Exception:
+            log.exception("upkeep failed", step=step.__name__)
 
     async def _ring_due(self) -> None:
         await self._memory.sweep.ring_due()
 
     async def _sweep(self) -> None:
+        """One process walks what is recent; everything, each that was without Redis."""
         everything, self._swept_everything = not self._swept_everything, True
+        if not await self._sweeper.hold() and not everything:
+            return
         rung = await self._memory.sweep.ring_waiting(everything=everything)
         await self._memory.sweep.prune()
         for bell in (self._turn_bell, self._job_bell):

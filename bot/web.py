@@ -28,7 +28,7 @@ class PortUnavailable(Exception):  # noqa: N818 - says when
 
 
 def health_routes(
-    store: RedisClient, health: TelegramHealth, *, is_polling: bool
+    store: RedisClient, health: TelegramHealth, *, has_webhook: bool
 ) -> list[BaseRoute]:
     """Return `/healthz` (the process lives) and `/readyz` (Redis and Telegram answer)."""
 
@@ -38,7 +38,7 @@ def health_routes(
     async def readyz(_: Request) -> JSONResponse:
         checks = {
             "redis": await _redis_state(store),
-            "telegram": _telegram_state(health, is_polling=is_polling),
+            "telegram": _telegram_state(health, has_webhook=has_webhook),
         }
         is_ready = all(state == "ok" for state in checks.values())
         told = {
@@ -105,11 +105,11 @@ async def _redis_state(store: RedisClient) -> str:
     return "ok" if policy == "noeviction" else f"maxmemory-policy is {policy}, must be noeviction"
 
 
-def _telegram_state(health: TelegramHealth, *, is_polling: bool) -> str:
+def _telegram_state(health: TelegramHealth, *, has_webhook: bool) -> str:
     if health.identity is None:
         return f"not reached: {health.last_error}" if health.last_error else "not reached yet"
     if health.last_error:
         return health.last_error
-    if not is_polling and not health.webhook_set:
+    if has_webhook and not health.webhook_set:
         return "webhook not set yet"
     return "ok"

@@ -225,6 +225,12 @@ class Settings(BaseSettings):
         le=10_000_000,
         description="Bells that wait for workers; beyond, Telegram keeps what comes; 0: no bound",
     )
+    intake_wait_replicas: int = Field(
+        default=0,
+        ge=0,
+        le=5,
+        description="Replicas that must have an update before Telegram is told that it arrived",
+    )
     user_turns_per_minute: int = Field(
         default=0, ge=0, le=1000, description="Answers to one person, except admins; 0: no bound"
     )
@@ -238,7 +244,7 @@ class Settings(BaseSettings):
         default=30,
         ge=0,
         le=1000,
-        description="Messages to Telegram by one process; 0: as fast as it can, in each chat too",
+        description="Messages to Telegram by all workers; 0: as fast as can be, in each chat too",
     )
     memory_ttl_days: int = Field(
         default=365, ge=1, le=36500, description="A conversation silent for so long is forgotten"

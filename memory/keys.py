@@ -125,6 +125,7 @@ class Keys:
         self.due = self._prefix + "due"
         self.learning = self._prefix + "learning"
         self.poller = self._prefix + "poller"
+        self.sweeper = self._prefix + "sweeper"
         self.dead_letters = self._prefix + "deadletters"
         self.plan = self._prefix + "plan"
         self.plan_lease = self._prefix + "plan:lease"
@@ -171,7 +172,7 @@ class Keys:
         return f"{self._prefix}{{u:{user_id}}}:conversations"
 
     def person_epoch(self, user_id: int) -> str:
-        """Name the counter that a forgetting raises."""
+        """Name the newest update up to which a person asked to be forgotten."""
         return f"{self._prefix}{{u:{user_id}}}:epoch"
 
     def turns_of(self, user_id: int) -> str:

@@ -43,6 +43,7 @@ class MemoryOptions:
     """How much is remembered, for how long, and how turns are timed.
 
     `redis_bytes` is the size of the Redis plan where the server does not tell it; 0 is unknown.
+    `wait_replicas` must have an update before it counts as taken.
     """
 
     ttl_s: int
@@ -50,6 +51,7 @@ class MemoryOptions:
     cache_bytes: int
     times: TurnTimes
     redis_bytes: int = 0
+    wait_replicas: int = 0
 
 
 class Memory:
@@ -72,10 +74,10 @@ class Memory:
         self.erased = asyncio.Event()
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
-        self.mailbox = Mailbox(self.store)
+        self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.turns = TurnStore(self.store, options.times, options.tail)
         self.erasure = Erasure(self.store, self.mailbox)
-        self.sweep = Sweep(self.store, self.mailbox)
+        self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.rations = Rations(self.store)
         notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
@@ -118,6 +120,10 @@ class Memory:
     def poller_lease(self, ttl_ms: int) -> NamedLease:
         """Return this process's claim on being the one that polls Telegram."""
         return NamedLease(self.scripts, self.keys.poller, ttl_ms)
+
+    def sweeper_lease(self, ttl_ms: int) -> NamedLease:
+        """Return this process's claim on being the one that walks the indexes again and again."""
+        return NamedLease(self.scripts, self.keys.sweeper, ttl_ms)
 
     def known(self, conversation: Conversation) -> Known:
         """Return what a turn of a conversation need not read again."""

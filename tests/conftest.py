@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address
 
 import pytest
+import structlog
 
 from memory.redis_client import RedisClient
 from tests.valkey import OneNodeCluster, ValkeyServer
@@ -32,6 +33,10 @@ def _is_here(host: str) -> bool:
 
 
 sys.addaudithook(_stay_on_loopback)
+
+# Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.
+_plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+structlog.configure([*structlog.get_config()["processors"][:-1], _plain])
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,11 @@ The server is the embedded one's binary, or the `redis-server` that `RICORDO_TES
 """
 
 import os
+import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from memory.embedded import die_with_parent, valkey_binary
@@ -16,10 +18,17 @@ TIMEOUT_S = 20
 
 
 class ValkeyServer:
-    """A server on a port of its own; started again, it is empty and on the same port."""
+    """A server on a port of its own; started again, it is empty and on the same port.
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    With `--appendonly yes` among its options it has its data again. `environment` is added to ours.
+    """
+
+    def __init__(
+        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.port = free_port()
+        self.folder = folder
+        self._environment = os.environ | (environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         binary = os.environ.get("RICORDO_TEST_REDIS") or str(valkey_binary())
         self._command = [binary, "--bind", HOST, "--port", str(self.port), "--dir", str(folder)]
@@ -33,6 +42,7 @@ class ValkeyServer:
         """Return when the server is ready, which it says itself."""
         self._process = subprocess.Popen(
             self._command,
+            env=self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -47,6 +57,16 @@ class ValkeyServer:
                 return
         self.stop()
         raise RuntimeError("".join(["the test's server did not start:\n", *said]))
+
+    def pause(self) -> None:
+        """Stop it where it is, as a suspended machine is."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it as a crash would."""

@@ -155,9 +155,10 @@ class Buttons:
     ) -> None:
         place = (pressed.chat_id, pressed.message_id, pressed.sender.language)
         report = orjson.dumps((receipt_key, *place))
-        await self._memory.jobs.start(
-            Job(nonce, kind, target, pressed.update_id, time.time(), report)
-        )
+        # People's messages bear Telegram's time. A clock of ours that is behind spares none of what
+        # was said before we asked.
+        cut_at = max(time.time(), pressed.asked_at)
+        await self._memory.jobs.start(Job(nonce, kind, target, pressed.update_id, cut_at, report))
 
     async def _is_admin(self, pressed: Pressed) -> bool:
         return pressed.sender.is_person and await self._telegram.is_group_admin(

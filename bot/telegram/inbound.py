@@ -64,7 +64,10 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """A button under one of our messages; `callback_data` is what we put there."""
+    """A button under one of our messages; `callback_data` is what we put there.
+
+    `asked_at` is when the message was sent (Unix seconds), 0 where Telegram no longer tells.
+    """
 
     update_id: int
     callback_id: str
@@ -74,6 +77,7 @@ class Pressed:
     message_id: int
     sender: Sender
     callback_data: str
+    asked_at: float = 0
 
 
 @dataclass(frozen=True, slots=True)

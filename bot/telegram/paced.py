@@ -46,10 +46,14 @@ class PacedTelegramClient(TelegramClient):
         with self._heeding(chat_id):
             return await super().send_file(chat_id, topic_id, file, reply_to, timeout_s)
 
+    async def announce(self, chat_id: int, part: Part) -> None:
+        """Send one part that answers nobody, after a wait where the budget is used up."""
+        await self._wait(chat_id)
+        await self.send(chat_id, 0, part)
+
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, after a wait where the budget is used up."""
-        for wait_s in self._budget.waits(chat_id):
-            await asyncio.sleep(wait_s)
+        await self._wait(chat_id)
         with self._heeding(chat_id):
             await super().edit(chat_id, message_id, part)
 
@@ -64,6 +68,10 @@ class PacedTelegramClient(TelegramClient):
         if self._budget.take_spare(chat_id):
             with self._heeding(chat_id):
                 await super().typing(chat_id, topic_id)
+
+    async def _wait(self, chat_id: int) -> None:
+        for wait_s in self._budget.waits(chat_id):
+            await asyncio.sleep(wait_s)
 
     @contextmanager
     def _heeding(self, chat_id: int) -> Iterator[None]:

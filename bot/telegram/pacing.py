@@ -1,8 +1,9 @@
 """The outbound budget: how fast Telegram lets one bot speak, to one chat and in all.
 
 Says how long to wait and never waits itself, since whoever has waited must first make sure that
-what it sends is still wanted. Counts in this process only: several workers have a budget each, and
-what they exceed together Telegram answers with 429, which shuts the chat here until its end.
+what it sends is still wanted. Workers share what Telegram allows in all; what several of them tell
+one group within a minute, each counts for itself. Whatever they exceed together Telegram answers
+with 429, which shuts the chat here until its end.
 """
 
 import time
@@ -16,6 +17,9 @@ _GROUP = (5, 4.0)
 """At once, and the seconds after which one more may follow: about one a second in private, never
 more than 20 in any minute in a group."""
 
+_NOTHING_S = 0.001
+"""A wait too short to be one."""
+
 _FEWEST_CHATS = 1_000
 
 
@@ -23,9 +27,13 @@ class Bucket:
     """Holds places that come back one at a time (the virtual scheduling of ITU-T I.371)."""
 
     def __init__(self, at_once: int, every_s: float) -> None:
+        self._full_at = float("-inf")
+        self.pace(at_once, every_s)
+
+    def pace(self, at_once: int, every_s: float) -> None:
+        """Hold so many places from now on; what is taken stays taken."""
         self._every_s = every_s
         self._slack_s = (at_once - 1) * every_s
-        self._full_at = float("-inf")
 
     def wait_s(self, now: float, *, spare: int = 0) -> float:
         """Return how long until there is a place, and `spare` more of them."""
@@ -50,11 +58,18 @@ class OutboundBudget:
 
     def __init__(self, per_second: int, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
+        self._per_second = per_second
         self._is_on = per_second > 0
-        at_once = per_second // 6 + 1
-        self._all = Bucket(at_once, 1 / max(1, per_second - per_second // 6))
+        self._all = Bucket(1, 1)
+        self.share(1)
         self._chats: dict[int, Bucket] = {}
         self._sweep_at = _FEWEST_CHATS
+
+    def share(self, workers: int) -> None:
+        """Keep to one of so many equal parts of what the bot may send in all."""
+        if self._is_on:
+            extra = self._per_second // (6 * workers)
+            self._all.pace(extra + 1, 1 / (self._per_second / workers - extra))
 
     def waits(self, chat_id: int) -> Iterator[float]:
         """Yield what to wait, first for the chat and then for all; take each place when asked.
@@ -66,7 +81,7 @@ class OutboundBudget:
             if wait_s > LONGEST_WAIT_S:
                 raise FloodWait(wait_s)
             bucket.take(self._now())
-            if wait_s > 0:
+            if wait_s > _NOTHING_S:
                 yield wait_s
 
     def take_spare(self, chat_id: int) -> bool:

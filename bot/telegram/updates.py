@@ -181,6 +181,7 @@ class UpdateReader:
             message_id=message.message_id,
             sender=person(query.from_user),
             callback_data=well_formed(query.data),
+            asked_at=message.date.timestamp(),
         )
 
     def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:

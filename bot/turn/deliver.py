@@ -23,7 +23,7 @@ from bot.telegram.errors import (
     Unreachable,
 )
 from bot.turn.outbox import Outbox
-from memory.protocol.turns import LeaseLost
+from memory.protocol.turns import LeaseLost, Superseded
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -129,10 +129,21 @@ class Deliverer:
     async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
         """Await a step of the protocol; when it is refused, take back the part just sent.
 
-        Earlier parts stay: whoever goes on knows of them, and sends only this one again.
+        Unless that one stands for whoever goes on, as earlier parts do: they know of them. Who is
+        cancelled meanwhile still learns of the refusal: a lost lease cancels its turn, too.
         """
+        guarded = asyncio.ensure_future(self._guarded(chat_id, in_doubt, step))
+        try:
+            return await asyncio.shield(guarded)
+        except asyncio.CancelledError:
+            await asyncio.gather(guarded, return_exceptions=True)
+            raise
+
+    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
         try:
             return await step
+        except Superseded:
+            raise
         except LeaseLost:
             if in_doubt:
                 await self._take_back(chat_id, in_doubt)

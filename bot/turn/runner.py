@@ -69,7 +69,7 @@ class TurnRunner:
             _report(turn, outcome, began)
             return committed
         mail = [from_bytes(entry.body) for entry in turn.entries]
-        words = self._words(mail)
+        words = joined(mail, self._tokens)
         history = await ChatHistory.of_turn(self._memory.histories, turn)
         outbox = await self._outbox(turn, mail, words, history)
         delivery = await self._deliver(turn, outbox)
@@ -101,13 +101,12 @@ class TurnRunner:
 
     async def _deliver(self, turn: OpenTurn, outbox: Outbox) -> Delivery:
         async def mark(part: int, sent: tuple[int, ...]) -> None:
-            await self._memory.turns.mark_sending(turn.lease, part, sent)
+            await self._memory.turns.mark_sending(turn, part, sent)
 
         try:
             return await self._deliverer.deliver(outbox, turn.sending, turn.sent, mark)
         except Parked as parked:
-            due_ms = int((time.time() + parked.pause_s) * 1000)
-            await self._memory.turns.park(turn.lease, due_ms)
+            await self._memory.turns.park(turn.lease, int(parked.pause_s * 1000))
             raise
 
     async def _commit(
@@ -117,23 +116,6 @@ class TurnRunner:
         closing = Closing(outbox.ends_sitting, outbox.digest, outbox.writes.encode())
         commit = self._memory.turns.commit(turn, messages, replace(known, seq=0), closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
-
-    def _words(self, mail: Sequence[Inbound]) -> Message:
-        """Join quick successive messages of one person into one."""
-        last = mail[-1]
-        text = "\n".join(inbound.text for inbound in mail if inbound.kind in _SPOKEN)
-        return Message(
-            seq=0,
-            exchange=0,
-            role="user",
-            text=text,
-            sent_at=last.sent_at,
-            sender_id=last.sender.id,
-            sender_name=last.sender.name,
-            message_ids=tuple(inbound.message_id for inbound in mail),
-            tokens=self._tokens.count(text),
-            is_own=all(inbound.is_own for inbound in mail),
-        )
 
     def _to_remember(self, words: Message, outbox: Outbox, delivery: Delivery) -> list[Message]:
         """Return what enters the history: the words, and the reply only if it was delivered."""
@@ -151,6 +133,26 @@ class TurnRunner:
             tokens=self._tokens.count(outbox.said),
         )
         return [words, said]
+
+
+def joined(mail: Sequence[Inbound], tokens: TokenCounter) -> Message:
+    """Join quick successive messages of one person into one, as old as the first of them.
+
+    For who asks to be forgotten between two of them wants the first one gone.
+    """
+    text = "\n".join(inbound.text for inbound in mail if inbound.kind in _SPOKEN)
+    return Message(
+        seq=0,
+        exchange=0,
+        role="user",
+        text=text,
+        sent_at=mail[0].sent_at,
+        sender_id=mail[-1].sender.id,
+        sender_name=mail[-1].sender.name,
+        message_ids=tuple(inbound.message_id for inbound in mail),
+        tokens=tokens.count(text),
+        is_own=all(inbound.is_own for inbound in mail),
+    )
 
 
 def _report(turn: OpenTurn, outcome: str, began: float, parts: int = 1) -> None:

@@ -101,9 +101,11 @@ class TurnWorker:
         renewing = asyncio.create_task(self._keep_bell(bell))
         with structlog.contextvars.bound_contextvars(conversation=bell.tag):
             try:
-                why = await self._serve_conversation(conversation, bell)
-                # Who holds the lease has a bell of their own, unless they are dead and this was it.
-                if why != "held" or not bell.is_reclaimed:
+                ended = await self._serve_conversation(conversation, bell)
+                if ended.why == "held":
+                    # A dead holder's bell brings us back; one that slept may have lost its own.
+                    await self._doorbell.leave_to(bell, ended.bell)
+                else:
                     await self._doorbell.acknowledge(bell)
             except StoreError as error:
                 log.warning("turn interrupted", reason=type(error).__name__)
@@ -112,18 +114,18 @@ class TurnWorker:
             finally:
                 await _end(renewing)
 
-    async def _serve_conversation(self, conversation: Conversation, bell: Bell) -> str:
+    async def _serve_conversation(self, conversation: Conversation, bell: Bell) -> Nothing:
         """Run turns while there are any; say why there are no more."""
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
         await asyncio.sleep(self._gathering_s(bell))
         while True:
-            result = await self._acquire(conversation)
+            result = await self._acquire(conversation, bell)
             while not isinstance(result, Nothing):
                 result = await self._advance(conversation, bell, result)
             if result.why == "failed":
                 await asyncio.sleep(next(pauses_s))
             elif result.why != "lost":
-                return result.why
+                return result
 
     def _gathering_s(self, bell: Bell) -> float:
         """Return how long a message that has just rung is not answered: to ask sooner is in vain.
@@ -135,9 +137,9 @@ class TurnWorker:
         longest_s = self._memory.turns.gathering_s
         return min(max(bell.rung_at + longest_s - time(), 0), longest_s)
 
-    async def _acquire(self, conversation: Conversation, token: str = "") -> Next:
+    async def _acquire(self, conversation: Conversation, bell: Bell, token: str = "") -> Next:
         known = self._memory.known(conversation)
-        return await self._memory.turns.acquire(conversation, known, token)
+        return await self._memory.turns.acquire(conversation, known, token, bell.delivery)
 
     async def _advance(
         self, conversation: Conversation, bell: Bell, result: OpenTurn | Wait
@@ -149,7 +151,7 @@ class TurnWorker:
                 _give_up()
             if isinstance(result, Wait):
                 await asyncio.sleep(min(result.wait_ms / 1000, self._lease_s / 2))
-                return await self._acquire(conversation, token)
+                return await self._acquire(conversation, bell, token)
             with structlog.contextvars.bound_contextvars(turn=result.id):
                 return await self._run(result)
         except LeaseLost:

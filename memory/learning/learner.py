@@ -153,7 +153,7 @@ class ConversationLearner:
             log.info("learning begins again", conversation=conversation.tag, why=str(refusal))
             due_in_s = _REFUSED_AGAIN_S
         if self._vectors is not None:
-            for scope in {conversation, facts_scope(conversation)}:
+            for scope in dict.fromkeys((conversation, facts_scope(conversation))):
                 records += await self._vectors.learn_records(scope)
         return Progress(messages, records, calls, entries), due_in_s
 

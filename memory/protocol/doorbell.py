@@ -27,9 +27,9 @@ class Bell:
     gathers: bool = False
 
     @property
-    def is_reclaimed(self) -> bool:
-        """Whether another worker heard it before us."""
-        return self.deliveries > 1
+    def delivery(self) -> str:
+        """What names this ring in these hands: once reclaimed, it is another delivery."""
+        return f"{self.entry.decode()}|{self.deliveries}"
 
     @property
     def rung_at(self) -> float:
@@ -88,12 +88,25 @@ class Doorbell:
 
     async def acknowledge(self, bell: Bell) -> None:
         """Remove a bell, unless somebody else has it by now."""
-        arguments = (GROUP, self._consumer, bell.entry, bell.deliveries)
-        await self._scripts["ack"]([self._stream], arguments)
+        await self._remove(bell, "")
+
+    async def leave_to(self, bell: Bell, delivery: str) -> None:
+        """Remove a bell only if another one is still in the hands of that delivery."""
+        if delivery:
+            await self._remove(bell, delivery)
+
+    async def listeners(self, within_ms: int) -> int:
+        """Return how many workers have listened, or kept a bell, within this time."""
+        arguments = (GROUP, within_ms)
+        return int(await self._scripts["listeners"]([self._stream], arguments))
 
     async def retire_consumers(self) -> int:
         """Remove consumers of processes that are long gone and hold nothing; return how many."""
         return int(await self._scripts["retire"]([self._stream], (GROUP, _RETIRED_AFTER_MS)))
+
+    async def _remove(self, bell: Bell, other: str) -> None:
+        arguments = (GROUP, self._consumer, bell.entry, bell.deliveries, other)
+        await self._scripts["ack"]([self._stream], arguments)
 
     async def _create_group(self) -> None:
         # From the very beginning, so that bells rung before the group existed are heard.

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from memory.keys import SHARDS, Conversation
 from memory.protocol.erasure import Receipt
-from memory.protocol.mailbox import Mailbox
+from memory.protocol.mailbox import SEEN_MS, Mailbox
 from memory.protocol.store import Store
 from memory.redis_client import Arg
 
@@ -122,7 +122,8 @@ class Jobs:
         self, job: Job, token: str, deleting: Deleting | None
     ) -> AsyncIterator[tuple[Conversation, Receipt]]:
         if job.kind == "forget":
-            await self._client.call("SET", self._keys.person_epoch(job.target), job.cut_update)
+            epoch = self._keys.person_epoch(job.target)
+            await self._scripts["forget_until"]([epoch], (job.cut_update, SEEN_MS))
         async for conversation, stamp in self._conversations(job):
             lease = self._keys.job_lease(job.id)
             if not await self._scripts["lease"]([lease], (token, _LEASE_MS)):
@@ -142,10 +143,12 @@ class Jobs:
     async def _leave(
         self, conversation: Conversation, stamp: bytes, job: Job, receipt: Receipt
     ) -> None:
-        """Note the receipt, then drop the person's index entry unless they spoke here again."""
+        """Note the receipt, then drop the person's index entry if nothing newer rests on it."""
         await self._client.call("HSET", self._keys.job(job.id), conversation.tag, receipt.written)
         person = self._keys.person(job.target)
-        await self._scripts["drop_unless_newer"]([person], (conversation.tag, stamp))
+        oldest_ms = int(job.cut_at * 1000) - SEEN_MS
+        arguments = (conversation.tag, stamp, job.cut_update, oldest_ms)
+        await self._scripts["drop_unless_newer"]([person], arguments)
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Conversation, bytes]]:
         """Give what a job erases: conversations, then what was learned of persons from them.

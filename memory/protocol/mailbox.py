@@ -9,9 +9,12 @@ from time import time
 
 from memory.keys import Conversation
 from memory.protocol.store import Store
+from memory.redis_client import StoreUnavailable
 
 SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
+
+_REPLICATION_MS = 1_000
 
 SEEN_MOST = 20_000
 """How many ids a conversation remembers; at the bound intake refuses rather than forgets."""
@@ -51,45 +54,61 @@ class Entry:
 
 
 class Mailbox:
-    """Puts updates where a turn will find them."""
+    """Puts updates where a turn will find them, and where asked for on so many replicas as well."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wait_replicas: int = 0) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
         self._ttl_s = store.ttl_s
+        self._wait_replicas = wait_replicas
         self._moved: dict[Conversation, Conversation] = {}
 
     async def put(self, conversation: Conversation, entry: Entry) -> Outcome:
         """Store an update once and ring; raise `MailboxFull` or `StoreError` with nothing promised.
 
         The indexes of conversations and of the person's conversations are written first, so that
-        nothing can be stored which a forgetting would not find.
+        nothing can be stored which a forgetting would not find. A person's first update since an
+        erasure takes a second round trip: by then it is known up to where they are forgotten.
         """
         conversation = self._moved.get(conversation, conversation)
         keys = self._keys.conversation(conversation)
+        sender = [self._keys.person(entry.sender_id), self._keys.person_epoch(entry.sender_id)]
+        spoke = self._scripts["spoke"].command(sender, (conversation.tag, entry.update_id, SEEN_MS))
         arguments = (entry.update_id, entry.to_member(), self._ttl_s, SEEN_MOST, SEEN_MS)
-        _, _, answer = await self._client.pipeline(
-            [
-                ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag),
-                ("HSET", self._keys.person(entry.sender_id), conversation.tag, entry.update_id),
-                self._scripts["intake"].command(keys.all, arguments),
-            ]
-        )
-        outcome, detail = answer[0].decode(), answer[1]
+        outcome, forgotten_until, detail = "unmet", b"", b""
+        while outcome == "unmet":
+            read = (forgotten_until, detail)
+            _, forgotten_until, answer = await self._client.pipeline(
+                [
+                    ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag),
+                    spoke,
+                    self._scripts["intake"].command(keys.all, (*arguments, *read)),
+                ]
+            )
+            outcome, detail = answer[0].decode(), answer[1]
         if outcome == "moved":
             self._moved[conversation] = Conversation(detail.decode())
             return await self.put(conversation, entry)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
+        if self._wait_replicas:
+            await self._replicate(keys.seen)
         if outcome == "duplicate" or (outcome == "taken" and not detail):
             await self.ring(conversation, gathers=not entry.is_command)
         return Outcome(outcome)
 
+    async def _replicate(self, seen: str) -> None:
+        """Return when replicas have what was just stored, also what a duplicate stored before."""
+        write = ("PEXPIRE", seen, self._ttl_s * 1000)
+        if not await self._client.is_replicated(write, self._wait_replicas, _REPLICATION_MS):
+            raise StoreUnavailable("too few replicas have it")
+
     async def ring(self, conversation: Conversation, *, gathers: bool = False) -> None:
         """Tell the workers that a conversation has mail, or that more of it may follow."""
         more = ("g", "") if gathers else ()
-        await self._client.call("XADD", self._keys.doorbell, "*", "c", conversation.tag, *more)
+        bell = ("XADD", self._keys.doorbell, "*", "c", conversation.tag, *more)
+        await self._client.pipeline([bell])
 
     async def resolve(self, conversation: Conversation) -> Conversation:
         """Return the storage of a conversation: its own, or that of the group it moved from."""

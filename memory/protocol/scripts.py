@@ -43,11 +43,14 @@ _OF_CONVERSATION = (
 _OF_PERSON = (
     "ration",
     "spend",
+    "spoke",
 )
 _OF_ONE_KEY = (
     "ack",
     "drop_unless_newer",
+    "forget_until",
     "lease",
+    "listeners",
     "note_plan",
     "postpone",
     "reclaim",

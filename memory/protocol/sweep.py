@@ -18,27 +18,31 @@ _LEARN_AGAIN_S = 60
 class Sweep:
     """Walks the indexes; safe to run in every process at once."""
 
-    def __init__(self, store: Store, mailbox: Mailbox) -> None:
+    def __init__(self, store: Store, mailbox: Mailbox, lease_ms: int) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
+        self._lease_ms = lease_ms
 
     async def ring_waiting(self, *, everything: bool) -> int:
         """Ring for every conversation with mail that nobody holds; return how many.
 
-        Looks at the last 48 hours, newest first, or at everything.
+        Looks at the last 48 hours, newest first, or at everything. A lease longer than any that is
+        given holds nothing: the server's clock went back.
         """
         rung = 0
         async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
             names = [self._keys.conversation(conversation) for conversation in page]
             asked = [("ZCARD", name.mailbox) for name in names] + [
-                ("EXISTS", name.lease) for name in names
+                ("PTTL", name.lease) for name in names
             ]
             answers = await self._client.pipeline(asked)
-            for conversation, mail, held in zip(page, answers, answers[len(page) :], strict=False):
-                if mail and not held:
+            for conversation, mail, left_ms in zip(
+                page, answers, answers[len(page) :], strict=False
+            ):
+                if mail and not 0 <= left_ms <= self._lease_ms:
                     await self._mailbox.ring(conversation)
                     rung += 1
         return rung

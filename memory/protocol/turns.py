@@ -22,6 +22,13 @@ class LeaseLost(Exception):  # noqa: N818 - says when
     """Raised when a step was refused: the lease went to somebody else, or something was erased."""
 
 
+class Superseded(LeaseLost):
+    """Raised when, beside, the part just sent stands, or may, for whoever goes on or has closed.
+
+    Our own step may have been carried out, and its answer lost.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Who may write, and under which versions the conversation was loaded."""
@@ -134,9 +141,13 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No turn now: `held`, `empty`, `parked`, `moved`, or `lost` (the token counts no more)."""
+    """No turn now: `held`, `empty`, `parked`, `moved`, or `lost` (the token counts no more).
+
+    With `held`, `bell` is the delivery with which the holder came.
+    """
 
     why: str
+    bell: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +225,21 @@ class TurnStore:
         return self._times.coalesce_ms / 1000
 
     async def acquire(
-        self, conversation: Conversation, known: Known, token: str = ""
+        self, conversation: Conversation, known: Known, token: str = "", bell: str = ""
     ) -> OpenTurn | Wait | Nothing:
-        """Take the lease (or go on with `token`), begin the next turn and load what is new."""
-        arguments: tuple[Arg, ...] = (token, token_hex(16), *self._how(known))
+        """Take the lease (or go on with `token`), begin the next turn and load what is new.
+
+        `bell` is the delivery that is served.
+        """
+        arguments: tuple[Arg, ...] = (token, token_hex(16), bell, *self._how(known))
         keys = self._keys.conversation(conversation).all
         acquire = self._scripts["acquire"].command(keys, arguments)
         read_facts = self._read_facts(conversation, known.facts)
         answer, *facts = await self._client.pipeline([acquire, *read_facts])
         begun = _begun(conversation, answer)
+        if answer[0] == b"parked":
+            # Whoever rang did so too soon, by another clock.
+            await self._ring_in(conversation, int(answer[1]))
         if facts and isinstance(begun, OpenTurn):
             return replace(begun, facts=ScopeNotes.of(facts[0]))
         return begun
@@ -235,18 +252,21 @@ class TurnStore:
         """Make the reply durable with its first part marked as being sent; raise `LeaseLost`."""
         await self._step("outbox", lease, self._times.lease_ms, parts)
 
-    async def mark_sending(self, lease: Lease, part: int, sent: Sequence[int]) -> None:
-        """Mark a part as being sent and those before it as sent; raise `LeaseLost`."""
-        sent_ids = ",".join(map(str, sent))
-        await self._step("sending", lease, self._times.lease_ms, part, sent_ids)
+    async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
+        """Mark a part as being sent and those before it as sent.
 
-    async def park(self, lease: Lease, due_ms: int) -> None:
-        """Give the lease back and let the turn wait until `due_ms` (Unix time); raise `LeaseLost`.
-
-        The due time is noted first: a note without a parked turn only rings once too often.
+        Raise `Superseded` when the last of these may count as sent, otherwise `LeaseLost`.
         """
-        await self._client.call("ZADD", self._keys.due, due_ms, lease.conversation.tag)
-        await self._step("park", lease, due_ms)
+        sent_ids = ",".join(map(str, sent))
+        await self._step("sending", turn.lease, self._times.lease_ms, part, sent_ids, turn.id)
+
+    async def park(self, lease: Lease, pause_ms: int) -> None:
+        """Give the lease back and let the turn wait for so long; raise `LeaseLost`.
+
+        The ring is ordered first: one without a parked turn is only one too many.
+        """
+        await self._ring_in(lease.conversation, pause_ms)
+        await self._step("park", lease, pause_ms)
 
     async def note_failure(self, turn: OpenTurn, error: str) -> None:
         """Give the lease back because the turn failed, by an error of this class.
@@ -269,7 +289,10 @@ class TurnStore:
         *,
         closing: Closing = PLAINLY,
     ) -> Committed:
-        """Close the turn, append its messages and begin the next one; raise `LeaseLost`."""
+        """Close the turn, append its messages and begin the next one.
+
+        Raise `Superseded` when the last part may count as sent, otherwise `LeaseLost`.
+        """
         lease = turn.lease
         keys = self._keys.conversation(lease.conversation).all
         flat = [argument for message in messages for argument in arguments_of(message)]
@@ -279,10 +302,14 @@ class TurnStore:
         arguments += (len(messages), *self._how(known), *flat)
         commit = self._scripts["commit"].command(keys, arguments)
         *_, answer = await self._client.pipeline([*self._notes(lease, messages, closing), commit])
-        if answer[0] == b"refused":
-            raise LeaseLost(lease.conversation.tag)
+        if answer[0] != b"committed":
+            raise _refusal(answer[0], lease)
         _, exchange, first_seq, then = answer
         return Committed(int(exchange), int(first_seq), _begun(lease.conversation, then))
+
+    async def _ring_in(self, conversation: Conversation, pause_ms: int) -> None:
+        due_ms = int(time() * 1000) + pause_ms
+        await self._client.call("ZADD", self._keys.due, due_ms, conversation.tag)
 
     def _read_facts(self, conversation: Conversation, known: KnownNotes) -> list[ScriptCall]:
         """Read what was learned of the person, where that has a scope of its own."""
@@ -309,14 +336,21 @@ class TurnStore:
     async def _step(self, name: str, lease: Lease, *arguments: int | str | bytes) -> None:
         keys = self._keys.conversation(lease.conversation).all
         named = (lease.token, lease.epoch, lease.erasure, *arguments)
-        if await self._scripts[name](keys, named) == b"refused":
-            raise LeaseLost(lease.conversation.tag)
+        answer = await self._scripts[name](keys, named)
+        if answer != b"ok":
+            raise _refusal(answer, lease)
+
+
+def _refusal(answer: bytes, lease: Lease) -> LeaseLost:
+    return (Superseded if answer == b"superseded" else LeaseLost)(lease.conversation.tag)
 
 
 def _begun(conversation: Conversation, answer: Reply) -> OpenTurn | Wait | Nothing:
     what = answer[0].decode()
     if what == "wait":
         return Wait(answer[1].decode(), int(answer[2]))
+    if what == "held":
+        return Nothing(what, answer[1].decode())
     if what != "turn":
         return Nothing(what)
     _, token, epoch, erasure, turn_id, attempts, outbox, sending, *rest = answer

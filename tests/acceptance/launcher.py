@@ -44,12 +44,14 @@ def serve(path: str) -> None:
 
 def _watch(connection: socket.socket) -> NoReturn:
     """Fork the bot, tell its id and later its exit status; end it when its test is gone."""
+    os.setsid()  # what ends the group of the tests leaves this one alive to end the bot
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     message, descriptors, _, _ = socket.recv_fds(connection, _MOST_BYTES, 1)
     child = os.fork()
     if child == 0:
         connection.close()
-        _become_a_bot(orjson.loads(message), descriptors[0])
+        environment, command = orjson.loads(message)
+        _become_a_bot(environment, command, descriptors[0])
     os.close(descriptors[0])
     connection.sendall(b"%d\n" % child)
     exited = os.pidfd_open(child)
@@ -62,14 +64,14 @@ def _watch(connection: socket.socket) -> NoReturn:
     os._exit(0)
 
 
-def _become_a_bot(environment: dict[str, str], output: int) -> NoReturn:
+def _become_a_bot(environment: dict[str, str], command: list[str], output: int) -> NoReturn:
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["bot"]
+    sys.argv = ["bot", *command]
     status = 1
     try:
         status = bot.__main__.main()
@@ -91,12 +93,14 @@ class Forked:
         self._told, self._asked = watch
 
     @classmethod
-    async def start(cls, launcher: str, environment: dict[str, str]) -> "Forked":
-        """Have a bot started with this environment."""
+    async def start(
+        cls, launcher: str, environment: dict[str, str], command: list[str]
+    ) -> "Forked":
+        """Have a bot started with this environment; `command` is what follows `python -m bot`."""
         reading, writing = os.pipe()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(launcher)
-        socket.send_fds(connection, [orjson.dumps(environment)], [writing])
+        socket.send_fds(connection, [orjson.dumps([environment, command])], [writing])
         os.close(writing)
         watch = await asyncio.open_unix_connection(sock=connection)
         stdout = asyncio.StreamReader(limit=2**22)

@@ -132,7 +132,7 @@ class MemoryModel:
         def found() -> list[Lesson]:
             return [each for each in self.lessons if words in "\n".join(each.said)]
 
-        async with asyncio.timeout(10), self._news:
+        async with asyncio.timeout(30), self._news:
             await self._news.wait_for(found)
             return found()[0]
 

@@ -24,19 +24,28 @@ START_S = 20
 class BotProcess:
     """One bot; its log is read line by line.
 
-    Forked by a launcher where there is one, else started by `python -m bot`.
+    Forked by a launcher where there is one, else started by `python -m bot`; `command` is what
+    follows that, as `web`.
     """
 
     launcher: ClassVar[str] = ""
 
-    def __init__(self, environment: dict[str, str], *, from_scratch: bool = False) -> None:
+    def __init__(
+        self, environment: dict[str, str], *, from_scratch: bool = False, command: str = ""
+    ) -> None:
         self._environment = environment
+        self._command = [command] if command else []
         self._launcher = "" if from_scratch else self.launcher
         self._process: asyncio.subprocess.Process | Forked | None = None
         self._reading: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
         self.log: list[dict[str, Any]] = []
         self.raw: list[str] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not been seen to end."""
+        return self._process is not None and self._process.returncode is None
 
     async def start(self, *, until: str = "serving") -> None:
         """Return when the log says `until`."""
@@ -47,10 +56,10 @@ class BotProcess:
 
     async def _start(self) -> asyncio.subprocess.Process | Forked:
         if self._launcher:
-            return await Forked.start(self._launcher, self._environment)
+            return await Forked.start(self._launcher, self._environment, self._command)
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "bot"),
+            *("-m", "bot", *self._command),
             cwd=ROOT,
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
@@ -66,6 +75,14 @@ class BotProcess:
     async def kill(self) -> None:
         """End it as a crash does."""
         await self._end(signal.SIGKILL, 5)
+
+    def pause(self) -> None:
+        """Stop it in the middle of whatever it does, as a suspended machine does."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on, unaware that time has passed."""
+        self._signal(signal.SIGCONT)
 
     async def exit_status(self, within_s: float = START_S) -> int:
         """Wait until it ends by itself."""
@@ -108,8 +125,12 @@ class BotProcess:
     async def _end(self, number: signal.Signals, within_s: float) -> int:
         if self._process is None or self._process.returncode is not None:
             return self._process.returncode or 0 if self._process else 0
-        self._process.send_signal(number)
+        self._signal(number)
         return await self.exit_status(within_s)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process
+        self._process.send_signal(number)
 
     async def _read(self) -> None:
         assert self._process
@@ -149,10 +170,13 @@ class Rig:
         await self.bot.start()
         return self.bot
 
-    def another_bot(self, *, from_scratch: bool = False, **settings: object) -> BotProcess:
+    def another_bot(
+        self, *, from_scratch: bool = False, command: str = "", **settings: object
+    ) -> BotProcess:
         """Return a second process on the same Redis, not started."""
         changed = {name.upper(): str(value) for name, value in settings.items()}
-        other = BotProcess(self.environment | {"PORT": "0"} | changed, from_scratch=from_scratch)
+        environment = self.environment | {"PORT": "0"} | changed
+        other = BotProcess(environment, from_scratch=from_scratch, command=command)
         self._others.append(other)
         return other
 

@@ -35,7 +35,7 @@ def answer_to(asked: str) -> str:
     """Return the one answer to these words; a long one is sent in two parts, both with markers."""
     named = " ".join(markers(asked))
     if _WORDS["long"] not in asked:
-        return f"Heard {named}."
+        return f"**Heard** {named}."
     return "\n\n".join(f"{named}, {n}: " + "and-so-forth " * 130 for n in range(_PARAGRAPHS))
 
 
@@ -50,9 +50,11 @@ class Echo:
     async def respond(self, request: ChatRequest) -> Reply:
         """Play the model."""
         is_first = request.messages[-1].role == "user"
-        if is_first and _WORDS["sum"] in request.asked:
+        # What was heard before and got no reply stands before it, in paragraphs of its own.
+        asked = request.asked.rpartition("\n\n")[2]
+        if is_first and _WORDS["sum"] in asked:
             return Reply(tool_calls=(tool_call("calculate", expression="2+3"),))
-        return Reply(answer_to(request.asked), delay_s=_THINKING_S)
+        return Reply(answer_to(asked), delay_s=_THINKING_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +66,17 @@ class Line:
 
 
 class Day:
-    """Nine private chats and a group of two; `random` draws what is said."""
+    """Nine private chats and a group of two; `random` draws what is said.
 
-    def __init__(self, rig: Rig, random: Random) -> None:
+    Fewer `people`, of at least two, say it all in fewer chats.
+    """
+
+    def __init__(self, rig: Rig, random: Random, people: int = 9) -> None:
         self.lines: list[Line] = []
         self._random = random
-        people = [rig.person(1001 + n, f"Person{n}") for n in range(9)]
-        pair = [person for person, _ in people[:2]]
-        self._places = [([person], chat) for person, chat in people]
+        private = [rig.person(1001 + n, f"Person{n}") for n in range(people)]
+        pair = [person for person, _ in private[:2]]
+        self._places = [([person], chat) for person, chat in private]
         self._places.append((pair, rig.telegram.group("The two", members=pair)))
         self._bot = rig.telegram.bot.username
         self._updates = rig.telegram.updates
@@ -80,6 +85,11 @@ class Day:
     def chats(self) -> list[Chat]:
         """Where it happens."""
         return [chat for _, chat in self._places]
+
+    @property
+    def next_marker(self) -> str:
+        """The marker of the text that is said next."""
+        return f"m{len(self.lines):03}"
 
     async def talk(self, texts: int, *, wish: Wish | None = None) -> None:
         """Have so many texts said, some of them in one breath; the first with this wish."""
@@ -111,7 +121,7 @@ class Day:
         return all(line.marker in seen[line.message.chat.id] for line in self.lines)
 
     async def _say(self, people: list[Person], chat: Chat, wish: Wish) -> None:
-        marker = f"m{len(self.lines):03}"
+        marker = self.next_marker
         text = f"{marker} {_WORDS[wish]}"
         if chat.kind != "private":
             text = f"@{self._bot} {text}"

@@ -129,7 +129,8 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     keys, conversation = Keys(rig.telegram.bot.id), Conversation.of_chat(chat.id)
     due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
     turn = keys.conversation(conversation).turn
-    assert int(await store.call("HGET", turn, "due")) == due_ms
+    # The turn waits by the server's clock.
+    assert abs(int(await store.call("HGET", turn, "due")) - due_ms) < 1_000
     past_ms = due_ms - 60_000
     await store.call("HSET", turn, "due", past_ms)
     await store.call("ZADD", keys.due, past_ms, conversation.tag)

@@ -57,7 +57,7 @@ async def until_learned(rig: Rig, conversations: int) -> None:
         seen = len(rig.bot.log)
         return len(learned) >= conversations
 
-    await rig.bot.wait_until(is_done, timeout_s=60)
+    await rig.bot.wait_until(is_done, timeout_s=120)
 
 
 def scopes_in(text: str) -> set[int]:
@@ -115,7 +115,7 @@ async def test_200_people_in_chats_groups_and_topics_never_see_each_others_words
         ) -> None:
             text = words(scope) if chat.kind == "private" else f"{US} {words(scope)}"
             said = await members[teller % len(members)].say(chat, text, topic=topic)
-            await chat.wait_for_reply(after=said, topic=topic, timeout_s=60)
+            await chat.wait_for_reply(after=said, topic=topic, timeout_s=120)
 
         await asyncio.gather(*(say_in(*each) for each in places))
 

@@ -8,7 +8,7 @@ from tests.benchmarks.traffic import Traffic, is_learned
 from tests.benchmarks.wire_tap import WireTap
 from tests.valkey import ValkeyServer
 
-INTAKE = ["ZADD+HSET+intake", "XADD"]
+INTAKE = ["ZADD+spoke+intake", "XADD"]
 TURN = ["XREADGROUP", "acquire+read_notes", "outbox", "ZADD+commit", "ack"]
 
 

@@ -4,8 +4,11 @@ import asyncio
 from pathlib import Path
 from time import monotonic
 
+import httpx
+
 from bot.playground.model_api import Reply
 from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.valkey import free_port
 
 LEASE_S = 2
 TAKEN_OVER_S = 1.5 * LEASE_S + LEASE_S / 3
@@ -96,6 +99,16 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         # Only the poll that was under way when its process died is ended by another.
         assert len(conflicts) <= 1
         assert _events(heir, "telegram trouble") == 0
+
+
+async def test_a_worker_is_ready_though_nothing_is_delivered_to_it(webhook_rig: Rig) -> None:
+    rig, port = webhook_rig, free_port()
+    await rig.start()
+    worker = rig.another_bot(command="worker", port=port, webhook_url="")
+    await worker.start()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as platform:
+        answer = await platform.get("/readyz")
+    assert (answer.status_code, answer.json()["telegram"]) == (200, "ok")
 
 
 def _events(bot: BotProcess, event: str) -> int:

@@ -19,7 +19,8 @@ class ThreeNodeCluster:
         for number in range(2 * _PRIMARIES):
             place = folder / str(number)
             place.mkdir()
-            options = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms))
+            options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)]
+            options += ["--repl-diskless-sync-delay", "0"]
             self.nodes.append(ValkeyServer(place, *options))
 
     @property
@@ -48,6 +49,10 @@ class ThreeNodeCluster:
                 or b"master_link_status:up" in node.ask("INFO replication")
             )
         )
+
+    def pair(self, number: int) -> tuple[ValkeyServer, ValkeyServer]:
+        """Return a primary and its replica, as they were at the start."""
+        return self.nodes[number], self.nodes[number + _PRIMARIES]
 
     def stop(self) -> None:
         for node in self.nodes:

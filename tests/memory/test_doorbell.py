@@ -1,6 +1,7 @@
 """A bell is heard by one worker, survives that worker, and is removed only by its holder."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -24,12 +25,28 @@ async def test_a_dead_workers_bell_is_reclaimed_and_cannot_be_acknowledged_by_th
     await put(memory, 1)
     [heard] = await dead.read(1, 100)
     [reclaimed] = await alive.reclaim(5, 0)
-    assert (reclaimed.entry, reclaimed.is_reclaimed) == (heard.entry, True)
+    assert (reclaimed.entry, reclaimed.deliveries) == (heard.entry, 2)
     assert not await dead.renew(heard)
     await dead.acknowledge(heard)
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
     await alive.acknowledge(reclaimed)
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 0
+
+
+async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_in(
+    memory: Memory,
+) -> None:
+    doorbell, other = memory.doorbell(), memory.doorbell()
+    await doorbell.read(1, 1)
+    for update_id in (1, 2):
+        await put(memory, update_id)
+    [held] = await other.read(1, 100)
+    [bell] = await doorbell.read(1, 100)
+    for delivery in ("", bell.delivery, "1-1|1", replace(held, deliveries=2).delivery):
+        await doorbell.leave_to(bell, delivery)
+        assert await memory.client.call("XLEN", memory.keys.doorbell) == 2
+    await doorbell.leave_to(bell, held.delivery)
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
 
 
 async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
@@ -82,6 +99,19 @@ async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     assert await memory.doorbell().retire_consumers() == 1
     await holding.acknowledge(bell)
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 0
+
+
+async def test_workers_that_listen_are_counted_and_those_long_silent_are_not(
+    memory: Memory,
+) -> None:
+    doorbells = [memory.doorbell() for _ in range(3)]
+    assert await doorbells[0].listeners(60_000) == 0  # before there is a stream
+    await doorbells[0].read(1, 1)
+    for number, doorbell in enumerate(doorbells):
+        await put(memory, number)
+        await doorbell.read(1, 100)
+    assert await doorbells[0].listeners(60_000) == 3
+    assert await doorbells[0].listeners(-1) == 0
 
 
 async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memory) -> None:

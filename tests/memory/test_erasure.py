@@ -186,6 +186,42 @@ async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_
     assert outcomes == [Outcome.DROPPED, Outcome.TAKEN, Outcome.TAKEN]
 
 
+async def test_a_forgotten_persons_late_words_are_dropped_where_they_never_spoke_before(
+    memory: Memory,
+) -> None:
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    outcomes = [await put(memory, update_id, GROUP) for update_id in (8, 9, 11)]
+    assert outcomes == [Outcome.DROPPED, Outcome.DROPPED, Outcome.TAKEN]
+
+
+async def test_words_that_a_forgetting_keeps_are_found_by_the_next(memory: Memory) -> None:
+    """Even when an older update is delivered again in between."""
+    await memory.jobs.start(Job("first", "forget", ANN, 10, 0.0, b""))
+    for update_id in (9, 11, 9):
+        await put(memory, update_id, GROUP)
+    await memory.jobs.run("first")
+    await close(memory, await take(memory, GROUP))
+    assert await texts(memory, GROUP) == ["text 11", "yes"]
+    await memory.jobs.start(Job("second", "forget", ANN, 12, time.time(), b""))
+    await memory.jobs.run("second")
+    assert await texts(memory, GROUP) == []
+
+
+async def test_an_older_forgetting_that_goes_on_later_takes_no_newer_one_back(
+    memory: Memory,
+) -> None:
+    elsewhere = Conversation.of_chat(-8)
+    await put(memory, 1, GROUP)
+    await memory.jobs.start(Job("older", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.start(Job("newer", "forget", ANN, 20, time.time(), b""))
+    await memory.jobs.run("newer")
+    await put(memory, 21, GROUP)
+    await memory.jobs.run("older")
+    outcomes = [await put(memory, 15, where) for where in (GROUP, elsewhere)]
+    assert outcomes == [Outcome.DROPPED, Outcome.DROPPED]
+
+
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))

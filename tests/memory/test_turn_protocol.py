@@ -1,10 +1,21 @@
 """Each step of a turn holds its promise, and a repeat of any step changes nothing."""
 
+from asyncio import gather
+
 import pytest
 
 from memory.memory import Memory
 from memory.protocol.mailbox import Entry, Outcome
-from memory.protocol.turns import Closing, Known, LeaseLost, Nothing, OpenTurn, TurnTimes, Wait
+from memory.protocol.turns import (
+    Closing,
+    Known,
+    LeaseLost,
+    Nothing,
+    OpenTurn,
+    Superseded,
+    TurnTimes,
+    Wait,
+)
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 
@@ -99,11 +110,27 @@ async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Me
     assert await texts(memory) == ["text 1", "yes"]
 
 
+async def test_a_repeated_commit_is_known_again_although_others_followed(memory: Memory) -> None:
+    """Even when something was erased since: the last part stood before."""
+    turns = []
+    for update_id in range(1, 10):
+        await put(memory, update_id)
+        turns.append(await take(memory))
+        await close(memory, turns[-1])
+    meta = memory.keys.conversation(HERE).meta
+    await memory.client.call("HINCRBY", meta, "erasure", 1)
+    with pytest.raises(Superseded):
+        await memory.turns.commit(turns[1], exchange_of(turns[1]), Known())
+    with pytest.raises(LeaseLost) as refusal:
+        await memory.turns.commit(turns[0], exchange_of(turns[0]), Known())
+    assert refusal.type is LeaseLost
+
+
 async def test_a_dead_holders_turn_is_taken_over_with_its_outbox(memory: Memory) -> None:
     await put(memory, 1)
     dead = await take(memory)
     await memory.turns.write_outbox(dead.lease, b"reply")
-    await memory.turns.mark_sending(dead.lease, 2, (100, 101))
+    await memory.turns.mark_sending(dead, 2, (100, 101))
     await _expire(memory)
     await put(memory, 2)
     turn = await take(memory)
@@ -135,7 +162,7 @@ async def test_every_step_of_a_stale_holder_is_refused(memory: Memory) -> None:
     for step in (
         memory.turns.renew(stale.lease),
         memory.turns.write_outbox(stale.lease, b"late"),
-        memory.turns.mark_sending(stale.lease, 1, ()),
+        memory.turns.mark_sending(stale, 1, ()),
         memory.turns.park(stale.lease, 1),
         memory.turns.commit(stale, exchange_of(stale), Known()),
     ):
@@ -144,15 +171,57 @@ async def test_every_step_of_a_stale_holder_is_refused(memory: Memory) -> None:
     assert await texts(memory) == []
 
 
+async def test_a_refused_holder_learns_whether_the_part_just_sent_may_stand(
+    memory: Memory,
+) -> None:
+    """A mark or a commit may have been carried out, with its answer lost, and is repeated."""
+    await put(memory, 1)
+    stale = await take(memory)
+    await memory.turns.write_outbox(stale.lease, b"reply")
+    await memory.turns.mark_sending(stale, 1, (100,))
+    await _expire(memory)
+    successor = await take(memory)
+
+    async def refusals() -> list[object]:
+        marks = [memory.turns.mark_sending(stale, 1, (sent,)) for sent in (100, 101)]
+        commit = memory.turns.commit(stale, exchange_of(stale), Known())
+        return [type(each) for each in await gather(*marks, commit, return_exceptions=True)]
+
+    assert await refusals() == [Superseded, LeaseLost, LeaseLost]
+    await memory.turns.commit(successor, exchange_of(successor), Known())
+    assert await refusals() == [Superseded, Superseded, Superseded]
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 2, as_admin=False)
+    assert await refusals() == [LeaseLost, LeaseLost, LeaseLost]
+
+
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.write_outbox(turn.lease, b"reply")
-    await memory.turns.park(turn.lease, 2**52)
+    await memory.turns.park(turn.lease, 60_000)
     assert await memory.turns.acquire(HERE, Known()) == Nothing("parked")
     keys = memory.keys.conversation(HERE)
     await memory.client.call("HSET", keys.turn, "due", 1)
     assert (await take(memory)).outbox == b"reply"
+
+
+async def test_a_reply_that_has_begun_is_sent_to_its_end_where_redis_is_full(
+    memory: Memory,
+) -> None:
+    """Interrupted between two parts, the one just sent would be sent again."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn.lease, b"three parts")
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        for part, sent in ((1, (5,)), (2, (5, 6))):
+            await memory.turns.mark_sending(turn, part, sent)
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    await _expire(memory)
+    again = await take(memory)
+    assert (again.sending, again.sent) == (2, (5, 6))
 
 
 async def test_loading_brings_only_what_is_newer_than_known(memory: Memory) -> None:

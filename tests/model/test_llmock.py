@@ -1,9 +1,6 @@
 """A stranger's judgement: llmock breaks its answers as told and says how our client took it."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -12,13 +9,9 @@ from bot.model.chat import OpenAIChatModel
 from bot.model.client import open_client
 from bot.model.errors import ModelUnavailable
 from bot.model.values import ModelReply, PromptMessage
-from memory.embedded import die_with_parent
-from tests.valkey import HOST, free_port
+from tests.llmock import llmock_served
 
 pytestmark = pytest.mark.xdist_group("llmock")
-START_S = 30
-READY = b"Uvicorn running on"
-CHUNK_DELAY_MS = 10
 WORDS = 40
 """An answer takes so long that llmock sees us go before it has said everything."""
 REPLY = {"type": "reply", "text": " word" * WORDS, "times": None}
@@ -26,26 +19,8 @@ REPLY = {"type": "reply", "text": " word" * WORDS, "times": None}
 
 @pytest.fixture(scope="module")
 def llmock_url() -> Iterator[str]:
-    port = free_port()
-    llmock = str(Path(sys.executable).with_name("llmock"))
-    options = ["--host", HOST, "--port", str(port), "--stream-chunk-delay-ms", str(CHUNK_DELAY_MS)]
-    process = subprocess.Popen(
-        [llmock, "serve", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        preexec_fn=die_with_parent(),  # noqa: PLW1509 - started from the main thread
-    )
-    assert process.stdout
-    said = []
-    for line in process.stdout:
-        said.append(line.decode())
-        if READY in line:
-            break
-    else:
-        raise RuntimeError("".join(["llmock did not start:\n", *said]))
-    yield f"http://{HOST}:{port}"
-    process.terminate()
-    process.communicate(timeout=START_S)
+    with llmock_served() as url:
+        yield url
 
 
 @pytest.fixture

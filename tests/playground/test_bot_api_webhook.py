@@ -177,6 +177,18 @@ async def test_chats_are_posted_beside_each_other_and_each_in_order() -> None:
         await receiver.has("a1", "b1", "a2")
 
 
+async def test_scattered_updates_of_a_chat_do_not_wait_for_each_other() -> None:
+    async with scene() as at, receiving() as receiver:
+        receiver.is_open = False
+        at.server.updates.scatter()
+        await at.bot.set_webhook(receiver.url)
+        for text in ("one", "two"):
+            await at.anna.say(at.chat, text)
+        await receiver.has("one", "two")
+        await receiver.open()
+        await settled(at)
+
+
 async def test_a_pressed_button_does_not_wait_for_messages() -> None:
     async with scene() as at, receiving() as receiver:
         await at.bot.set_webhook(receiver.url)
@@ -284,3 +296,17 @@ async def test_the_server_stops_at_once_while_deliveries_fail_or_hang() -> None:
         await receiver.has("one")
 
         await asyncio.wait_for(at.server.stop(), 2)
+
+
+async def test_a_delivery_that_a_stop_broke_off_is_made_again_after_the_start() -> None:
+    async with scene() as at, receiving() as receiver:
+        receiver.is_open = False
+        await at.bot.set_webhook(receiver.url)
+        await at.anna.say(at.chat, "one")
+        await receiver.has("one")
+        await at.server.stop()
+
+        await receiver.open()
+        await at.server.start()
+        await receiver.has("one", "one")
+        await settled(at)

@@ -141,6 +141,8 @@ def assert_half(streamed: Streamed) -> None:
         (StreamBreak.DROP, openai.APIConnectionError),
         (StreamBreak.ERROR, openai.APIError),
         (StreamBreak.MALFORMED, json.JSONDecodeError),
+        (StreamBreak.GARBLED, UnicodeDecodeError),
+        (StreamBreak.MISSHAPEN, AttributeError),
     ],
 )
 async def test_a_stream_breaks_after_its_first_half(

@@ -1,13 +1,24 @@
 """The store's client on a real server: what comes back, in which order, over which connections."""
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import TypeAlias
 
 import pytest
 
-from memory.redis_client import MAX_BLOCK_MS, SOCKET_TIMEOUT_S, RedisClient, StoreRefused
+from memory.redis_client import (
+    MAX_BLOCK_MS,
+    SOCKET_TIMEOUT_S,
+    RedisClient,
+    StoreRefused,
+    StoreUnavailable,
+)
 from tests.valkey import ValkeyServer
 
 APPEND = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LRANGE', KEYS[1], 0, -1)"
+
+
+Waiting: TypeAlias = asyncio.Task[list[object]]
 
 
 @pytest.fixture(params=["store", "cluster_store"])
@@ -131,6 +142,95 @@ async def test_a_waiting_reader_holds_one_connection(valkey: str) -> None:
     await client.call("RPUSH", "mail", "letter")
     assert await reader == (b"mail", b"letter")
     await client.close()
+
+
+@pytest.fixture
+async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisClient]:
+    """Give a client whose only connection waits for mail."""
+    client = await RedisClient.open(valkey, max_connections=1)
+    reader = asyncio.create_task(client.call("BLPOP", "mail", MAX_BLOCK_MS / 1000))
+    while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
+        await asyncio.sleep(0)
+    yield client
+    await reader
+    await client.close()
+
+
+async def _waiting(*calls: Coroutine[object, object, list[object]]) -> list[Waiting]:
+    """Let calls come as far as they can without an answer."""
+    tasks = [asyncio.create_task(call) for call in calls]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return tasks
+
+
+async def test_pipelines_that_wait_go_together(busy: RedisClient, store: RedisClient) -> None:
+    before = busy.round_trips
+    waiting = await _waiting(
+        busy.pipeline([("SET", "k", "v"), ("GET", "k")]),
+        busy.pipeline([("INCR", "n")]),
+        busy.pipeline([("INCR", "n"), ("GET", "k")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*waiting) == [[True, b"v"], [1], [2, b"v"]]
+    assert busy.round_trips == before + 1
+
+
+async def test_an_objection_is_only_for_whom_it_concerns(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    await store.call("SET", "text", "no number")
+    first, refused, last = await _waiting(
+        busy.pipeline([("GET", "text")]),
+        busy.pipeline([("INCR", "text")]),
+        busy.pipeline([("STRLEN", "text")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert await first == [b"no number"]
+    with pytest.raises(StoreRefused):
+        await refused
+    assert await last == [9]
+
+
+async def test_what_cannot_be_written_is_its_own_trouble(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    first, halved, last = await _waiting(
+        busy.pipeline([("INCR", "n")]),
+        busy.pipeline([("SET", "k", "half an emoji: \ud83d")]),
+        busy.pipeline([("INCR", "n")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert [await first, await last] == [[1], [2]]
+    with pytest.raises(UnicodeEncodeError):
+        await halved
+
+
+async def test_when_the_first_is_cancelled_the_others_go_on(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    first, *others = await _waiting(*(busy.pipeline([("GET", "k")]) for _ in range(3)))
+    first.cancel()
+    await store.call("SET", "k", "v")
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*others) == [[b"v"], [b"v"]]
+    assert first.cancelled()
+
+
+async def test_one_who_is_cancelled_stops_nobody(busy: RedisClient, store: RedisClient) -> None:
+    first, second, third = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(3)))
+    second.cancel()
+    await store.call("RPUSH", "mail", "letter")
+    assert [await first, await third] == [[1], [3]]
+
+
+async def test_what_was_to_go_together_is_lost_together(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url, max_connections=1)
+    waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
+    own_server.kill()
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    await client.close()
+    assert [type(end) for end in ends[1:]] == [StoreUnavailable, StoreUnavailable]
 
 
 async def test_a_waiting_reader_may_find_nothing(store: RedisClient) -> None:

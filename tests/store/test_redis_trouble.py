@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from redis import exceptions as foreign
+from redis.asyncio import RedisCluster
 
 from memory import redis_client
 from memory.redis_client import (
@@ -198,6 +199,25 @@ async def test_a_cluster_connection_that_was_closed_is_made_again(
     await cluster_store.call("SET", "k", "v")
     cluster_server.ask("CLIENT KILL TYPE normal SKIPME yes")
     assert await cluster_store.call("GET", "k") == b"v"
+
+
+async def test_a_cluster_connection_closed_while_others_use_it_is_unavailable_at_most(
+    cluster_store: RedisClient,
+) -> None:
+    """As the SDK does when a node is gone and it looks for the others."""
+    sdk = cluster_store._redis
+    assert isinstance(sdk, RedisCluster)
+
+    async def close_again_and_again() -> None:
+        while True:
+            await asyncio.sleep(0)
+            await asyncio.gather(*(node.disconnect() for node in sdk.get_nodes()))
+
+    closing = asyncio.create_task(close_again_and_again())
+    calls = (cluster_store.call("SET", f"k{number}", "v") for number in range(60))
+    replies = await asyncio.gather(*calls, return_exceptions=True)
+    closing.cancel()
+    assert {type(reply) for reply in replies} <= {bool, StoreUnavailable}
 
 
 async def test_a_client_carries_on_after_a_restart(own_server: ValkeyServer) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
@@ -69,6 +69,27 @@ def test_thirty_a_second_are_what_the_default_allows() -> None:
     for chat_id in range(1, 200):
         speaker.send(chat_id)
     assert most_within(speaker.sent_at, 0.999) == 30
+
+
+@given(st.integers(1, 60), st.integers(1, 12))
+@settings(deadline=None)
+def test_workers_together_keep_to_the_rate(per_second: int, workers: int) -> None:
+    speakers = [Speaker(per_second) for _ in range(workers)]
+    for speaker in speakers:
+        speaker.budget.share(workers)
+        for chat_id in range(1, 1 + 120 // workers):
+            speaker.send(chat_id)
+    together = [moment for speaker in speakers for moment in speaker.sent_at]
+    assert most_within(together, 0.999) <= per_second + workers
+
+
+def test_what_is_taken_stays_taken_when_workers_come_and_go() -> None:
+    speaker = Speaker(12)
+    for chat_id in range(1, 60):
+        speaker.send(chat_id)
+    speaker.budget.share(4)
+    speaker.budget.share(1)
+    assert next(iter(speaker.budget.waits(BEN))) > 0
 
 
 def test_typing_is_left_out_while_an_answer_could_want_its_place() -> None:

@@ -239,12 +239,13 @@ def test_a_press_carries_its_button_and_place() -> None:
         message_id=10,
         sender=Sender(7, "Anna K.", "Anna", "K.", "de"),
         callback_data="clear:1",
+        asked_at=1_699_999_999,
     )
 
 
 def test_a_press_under_a_message_too_old_to_show_is_still_one() -> None:
     old = {"message_id": 10, "date": 0, "chat": GROUP}
-    assert press(pressed(message=old)).message_id == 10
+    assert (press(pressed(message=old)).message_id, press(pressed(message=old)).asked_at) == (10, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """An outbox reaches Telegram part by part; each refusal means what the protocol says it means."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,7 +18,7 @@ from bot.telegram.errors import (
 )
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from memory.protocol.turns import LeaseLost
+from memory.protocol.turns import LeaseLost, Superseded
 
 CHAT = 7
 BOLD = Part("one", (Entity("bold", 0, 3),))
@@ -35,6 +35,7 @@ class ScriptedTelegram:
     delete_error: TelegramError | None = None
     gate: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    before_delete: Callable[[], Awaitable[None]] | None = None
 
     async def send(
         self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
@@ -51,6 +52,8 @@ class ScriptedTelegram:
         return message_id
 
     async def delete(self, chat_id: int, message_id: int) -> None:
+        if self.before_delete:
+            await self.before_delete()
         self.deleted.append((chat_id, message_id))
         if self.delete_error:
             raise self.delete_error
@@ -270,6 +273,17 @@ async def test_the_last_part_is_taken_back_when_the_commit_is_refused(
     assert deliver.telegram.deleted == [(-100, 101)]
 
 
+async def test_a_part_that_may_stand_for_whoever_goes_on_is_not_taken_back(
+    deliver: Delivering,
+) -> None:
+    async def superseded() -> None:
+        raise Superseded("c:7:0")
+
+    with pytest.raises(Superseded):
+        await deliver.deliverer.guard(CHAT, 100, superseded())
+    assert deliver.telegram.deleted == []
+
+
 async def test_a_part_that_cannot_be_taken_back_does_not_hide_the_refusal(
     deliver: Delivering,
 ) -> None:
@@ -292,6 +306,32 @@ async def test_a_part_that_never_arrives_after_a_cancellation_is_not_taken_back(
     deliver.telegram.answers = [OutcomeUnknown()]
     await _cancel_while_sending(deliver)
     assert deliver.telegram.deleted == []
+
+
+@pytest.mark.parametrize("where", ["step", "delete"])
+async def test_a_part_is_taken_back_when_the_turn_is_cancelled_before_the_refusal_is_known(
+    deliver: Delivering, where: str
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait_there() -> None:
+        reached.set()
+        await gate.wait()
+
+    async def refused() -> None:
+        await wait_there()
+        raise LeaseLost("c:7:0")
+
+    if where == "delete":
+        deliver.telegram.before_delete = wait_there
+    step = refused() if where == "step" else _refused()
+    guarding = asyncio.create_task(deliver.deliverer.guard(CHAT, 100, step))
+    await reached.wait()
+    guarding.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await guarding
+    assert deliver.telegram.deleted == [(CHAT, 100)]
 
 
 async def _cancel_while_sending(deliver: Delivering) -> None:

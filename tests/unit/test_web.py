@@ -25,10 +25,10 @@ HERE = "127.0.0.1"
 
 
 async def pages(
-    store: RedisClient, health: TelegramHealth, *, is_polling: bool = False
+    store: RedisClient, health: TelegramHealth, *, has_webhook: bool = True
 ) -> tuple[int, dict[str, str]]:
     """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
-    app = Starlette(routes=health_routes(store, health, is_polling=is_polling))
+    app = Starlette(routes=health_routes(store, health, has_webhook=has_webhook))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://bot"
     ) as caller:
@@ -41,7 +41,7 @@ async def pages(
 
 async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
     """Return what `/readyz` tells beside the two states."""
-    app = Starlette(routes=health_routes(store, health, is_polling=False))
+    app = Starlette(routes=health_routes(store, health, has_webhook=True))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://bot"
     ) as caller:
@@ -52,7 +52,7 @@ async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
 async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
     expected = (200, {"redis": "ok", "telegram": "ok"})
     assert await pages(store, TelegramHealth(identity=ME, webhook_set=True)) == expected
-    assert await pages(store, TelegramHealth(identity=ME), is_polling=True) == expected
+    assert await pages(store, TelegramHealth(identity=ME), has_webhook=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def test_what_is_wrong_with_telegram_is_said(
 async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> None:
     await store.call("CONFIG SET", "maxmemory-policy", "allkeys-lru")
     try:
-        status, checks = await pages(store, TelegramHealth(identity=ME), is_polling=True)
+        status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
     finally:
         await store.call("CONFIG SET", "maxmemory-policy", "noeviction")
     assert status == 503
@@ -85,7 +85,7 @@ async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
     server.start()
     store = await RedisClient.open(server.url)
     server.kill()
-    status, checks = await pages(store, TelegramHealth(identity=ME), is_polling=True)
+    status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
     assert (status, checks["redis"]) == (503, "unreachable")
     await store.close()
 

@@ -34,7 +34,8 @@ class WebhookDelivery:
         self._busy: set[str] = set()
 
     async def run(self) -> None:
-        """Deliver until cancelled."""
+        """Deliver until cancelled; run again, it begins with what was left."""
+        self._busy.clear()
         await self._account.changes.until(lambda: self._updates.webhook)
         async with (
             httpx2.AsyncClient(timeout=self._pace.timeout_s, trust_env=False) as client,

@@ -97,6 +97,7 @@ class Updates:
         self._waiting: list[Waiting] = []
         self._allowed = _BY_DEFAULT
         self._held = False
+        self._scattered = False
         self._poll = 0
 
     @property
@@ -139,6 +140,10 @@ class Updates:
                 waiting.owed = True
         self._held = False
         await self._changes.tell()
+
+    def scatter(self) -> None:
+        """Post each update by itself from now on, as Telegram may: lanes keep no order."""
+        self._scattered = True
 
     async def redeliver(self, update: Update) -> None:
         """Deliver `update` once more, whatever the bot has confirmed."""
@@ -191,18 +196,21 @@ class Updates:
 
     def lanes(self) -> set[str]:
         """Return the lanes that have something to post."""
-        return {waiting.update.lane for waiting in self._postable()}
+        return {self._lane_of(waiting.update) for waiting in self._postable()}
 
     def head(self, lane: str) -> Waiting | None:
         """Return the next delivery of a lane."""
-        in_lane = (waiting for waiting in self._postable() if waiting.update.lane == lane)
-        return next(in_lane, None)
+        waiting = self._postable()
+        return next((each for each in waiting if self._lane_of(each.update) == lane), None)
 
     async def settle(self, waiting: Waiting) -> None:
         """Take a delivery that the webhook has accepted out of the queue."""
         if waiting in self._waiting:  # it may have been dropped meanwhile
             self._waiting.remove(waiting)
         await self._changes.tell()
+
+    def _lane_of(self, update: Update) -> str:
+        return f"{update.lane} {update.id}" if self._scattered else update.lane
 
     def _postable(self) -> list[Waiting]:
         return [] if self._held or self.webhook is None else self._waiting

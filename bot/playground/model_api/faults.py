@@ -28,6 +28,8 @@ class StreamBreak(Enum):
     DROP = auto()  # the connection is cut
     ERROR = auto()  # with an error as an event
     MALFORMED = auto()  # with an event that is no JSON
+    GARBLED = auto()  # with an event that is no text
+    MISSHAPEN = auto()  # with an event that is JSON of another shape
 
 
 class Quirk(Enum):

@@ -35,6 +35,11 @@ from bot.playground.model_api.requests import ApiRequest
 from bot.playground.model_api.rules import Dialect, check_request
 
 _PAGE = "<!doctype html><title>Welcome</title><p>This is not the API that you are looking for."
+_NO_CHUNKS = {
+    StreamBreak.MALFORMED: b'{"id": "chatcmpl-',
+    StreamBreak.GARBLED: b'{"id": "\xff\xfe"}',
+    StreamBreak.MISSHAPEN: b'{"choices": [["delta", "stop"]]}',
+}
 _MODELS = frozenset({"stand-in", "stand-in-embedding"})
 
 
@@ -189,7 +194,7 @@ async def _parts(
             await drop_connection(request)
         case StreamBreak.ERROR:
             yield event(orjson.dumps(server_error().as_json()))
-        case StreamBreak.MALFORMED:
-            yield event(b'{"id": "chatcmpl-')
+        case StreamBreak.MALFORMED | StreamBreak.GARBLED | StreamBreak.MISSHAPEN:
+            yield event(_NO_CHUNKS[broken])
         case StreamBreak.CUT:
             return

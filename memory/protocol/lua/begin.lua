@@ -29,6 +29,7 @@ local function wanted_wait(members, how)
     oldest = math.min(oldest or arrived, arrived)
     newest = math.max(newest or arrived, arrived)
   end
+  if newest > now then return 0 end -- the clock went back
   return math.min(newest + how.coalesce_ms, oldest + how.coalesce_max_ms) - now
 end
 
@@ -65,7 +66,7 @@ local function begin(token, how)
     entries = take(members)
   end
   redis.call('PEXPIRE', LEASE, how.lease_ms)
-  redis.call('HDEL', TURN, 'due')
+  redis.call('HDEL', TURN, 'due', 'pause')
   -- One holder counts once, however often its call is repeated.
   if redis.call('HGET', TURN, 'by') ~= token then
     redis.call('HINCRBY', TURN, 'attempts', 1)

@@ -2,14 +2,17 @@
 -- message count, `how` (9), then seven arguments a message. A repeat of a call whose answer was lost
 -- changes nothing and answers the same.
 local how = how_from(10)
-local this = ARGV[4] .. '|' .. ARGV[1]
-local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first')
+local this, briefly = ARGV[4] .. '|' .. ARGV[1], ARGV[4] .. '|' .. string.match(ARGV[1], '^%d+') .. ','
+local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first', 'closed')
+local closed = last[4] or ','
 if last[1] == this then
   local begun = {'empty'}
   if redis.call('GET', LEASE) == ARGV[1] then begun = begin(ARGV[1], how) end
   return {'committed', tonumber(last[2]), tonumber(last[3]), begun}
 end
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return {'refused'} end
+-- Of those that others followed only the newest eight are known, by turn and fence.
+if string.find(closed, ',' .. briefly, 1, true) then return {'superseded'} end
+if refused(ARGV[1], ARGV[2], ARGV[3]) then return {refusal(ARGV[2], ARGV[3], ARGV[4], '')} end
 for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end
@@ -19,7 +22,8 @@ if count > 0 then
   exchange = redis.call('HINCRBY', META, 'exchanges', 1)
   first = append(19, count, exchange)
 end
-redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first)
+closed = string.match(closed .. briefly, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. briefly
+redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first, 'closed', closed)
 if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', META, 'next_seq') or 0) end
 -- What learning needs of this turn beside its words; it goes when it is learned.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1

@@ -1,3 +1,8 @@
--- KEYS: a hash. ARGV: field, stamp. Removes the field only if nobody stamped it anew.
-if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then return redis.call('HDEL', KEYS[1], ARGV[1]) end
-return 0
+-- KEYS: the conversations a person spoke in. ARGV: conversation, its stamp as it was read, update id of
+-- the confirmation, Unix ms before which every stamp is older than that, whatever its id.
+-- Removes the field unless the person spoke there meanwhile, or had done so since the confirmation.
+local stamp = redis.call('HGET', KEYS[1], ARGV[1])
+if stamp ~= ARGV[2] then return 0 end
+local id, at = string.match(stamp, '^(%d+)|(%d+)$')
+if id and tonumber(id) > tonumber(ARGV[3]) and tonumber(at) > tonumber(ARGV[4]) then return 0 end
+return redis.call('HDEL', KEYS[1], ARGV[1])

@@ -16,5 +16,6 @@ end
 redis.call('DEL', LEASE)
 if own_turn then redis.call('DEL', TURN) else redis.call('HDEL', TURN, 'outbox', 'sending', 'sent') end
 redis.call('HINCRBY', META, 'erasure', 1)
-redis.call('HSET', META, 'cut:' .. ARGV[2], ARGV[3] .. '|' .. whole(now_ms()))
+redis.call('HDEL', META, 'met:' .. ARGV[2])
+cut_person(ARGV[2], ARGV[3])
 return keep_receipt(ARGV[1], {0, 0, waiting, redis.call('ZCARD', MAILBOX)})

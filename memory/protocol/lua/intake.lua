@@ -1,4 +1,5 @@
--- ARGV: update id, member, ttl s, most remembered ids, how long ids are kept in ms.
+-- ARGV: update id, member, ttl s, most remembered ids, how long ids are kept in ms, up to which update
+-- the person is forgotten, the erasure under which that was read ('' = not read).
 local moved_to = redis.call('HGET', META, 'moved_from')
 if moved_to then return {'moved', moved_to} end
 local now = now_ms()
@@ -9,6 +10,15 @@ local function cut_off(update, at)
   return update and tonumber(ARGV[1]) <= tonumber(update) and now - at < tonumber(ARGV[5])
 end
 local _, sender = read_entry(ARGV[2])
+-- Since the last erasure here this person's index may be without this conversation. So it is written
+-- first, then what they have had forgotten is read: a forgetting that is not seen then sees the index.
+local _, erasure = versions()
+if redis.call('HGET', META, 'met:' .. sender) ~= erasure then
+  if ARGV[7] ~= erasure then return {'unmet', erasure} end
+  redis.call('HSET', META, 'met:' .. sender, erasure)
+  if ARGV[6] ~= '0' then cut_person(sender, ARGV[6]) end
+  touch(ARGV[3])
+end
 local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender)
 local persons_update, persons_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
 if cut_off(cut[1], cut[2]) or cut_off(persons_update, persons_at) then return {'dropped', held} end

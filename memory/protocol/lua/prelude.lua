@@ -15,10 +15,27 @@ local function versions()
   return found[1] or '0', found[2] or '0'
 end
 
+-- What lasts longer than it was given was written before the server's clock went back.
+local function is_from_the_future(lease, lease_ms)
+  return redis.call('PTTL', lease) > lease_ms
+end
+
 -- A lease counts only while nothing was erased since its holder loaded.
 local function refused(token, epoch, erasure)
   local current_epoch, current_erasure = versions()
   return redis.call('GET', LEASE) ~= token or current_epoch ~= epoch or current_erasure ~= erasure
+end
+
+-- What a refused holder is told: 'superseded' where the part that it has just sent stands, or may. For its
+-- own step may have been carried out with the answer lost; else the part counts for nobody. `sent` ends
+-- with that part where a step marks it, and is '' where a commit does.
+local function refusal(epoch, erasure, turn, sent)
+  local current_epoch, current_erasure = versions()
+  if current_epoch ~= epoch or current_erasure ~= erasure then return 'refused' end
+  local open = redis.call('HMGET', TURN, 'id', 'sent')
+  if open[1] ~= turn then return 'superseded' end
+  local marked, last = ',' .. (open[2] or '') .. ',', string.match(sent, '%d+$')
+  return last and string.find(marked, ',' .. last .. ',', 1, true) and 'superseded' or 'refused'
 end
 
 -- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
@@ -110,6 +127,13 @@ local function drop_letters(cut_update, sender)
     end
   end
   return dropped
+end
+
+-- Up to which update a person is forgotten here: the greatest counts.
+local function cut_person(person, update)
+  local before = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|')
+  if tonumber(update) <= tonumber(before or '-inf') then return end
+  redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
 end
 
 -- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen. What was

@@ -1,0 +1,28 @@
+"""Has every bot of a test run forked from one process, which `launcher` is."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.acceptance.launcher import READY
+from tests.acceptance.rig import ROOT, BotProcess
+
+
+@contextmanager
+def bots_forked(folder: Path) -> Iterator[None]:
+    """Have bots forked from one process, where the system can watch over a fork."""
+    if not hasattr(os, "pidfd_open"):
+        yield
+        return
+    path = str(folder / "socket")
+    command = [sys.executable, "-m", "tests.acceptance.launcher", path]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout
+        assert process.stdout.readline() == READY
+        BotProcess.launcher = path
+        yield
+        process.communicate(timeout=10)

@@ -1,0 +1,33 @@
+"""Each worker keeps to its part of what the bot may send; who comes or goes changes the parts."""
+
+import pytest
+
+from bot.sharing import Sharing
+from bot.telegram.pacing import OutboundBudget
+from memory.keys import Keys
+from memory.protocol.doorbell import Doorbell
+from memory.protocol.scripts import Scripts
+from memory.redis_client import RedisClient
+
+KEYS = Keys(42)
+
+
+def at_once(budget: OutboundBudget) -> int:
+    """Return how many chats can be spoken to before anybody has to wait."""
+    return next(n for n, chat_id in enumerate(range(1, 100)) if list(budget.waits(chat_id)))
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(0, 6), (1, 6), (2, 3), (5, 2)])
+async def test_what_is_allowed_at_once_is_shared_by_who_listens(
+    store: RedisClient, workers: int, expected: int
+) -> None:
+    scripts = Scripts(store)
+    doorbells = [Doorbell(store, scripts, KEYS.doorbell) for _ in range(workers)]
+    if doorbells:
+        await doorbells[0].read(1, 1)  # creates the group
+    for number, doorbell in enumerate(doorbells):
+        await doorbell.ring(f"c:{number}:0")
+        await doorbell.read(1, 100)
+    budget = OutboundBudget(30, lambda: 50.0)
+    await Sharing(Doorbell(store, scripts, KEYS.doorbell), budget, lease_s=30).look()
+    assert at_once(budget) == expected

@@ -1,0 +1,65 @@
+"""Of many processes one sweeps, and each that was without Redis sweeps everything once."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bot.upkeep import Learner, Upkeep
+from memory.keys import Conversation
+from memory.memory import Memory, MemoryOptions
+from memory.protocol.mailbox import Entry
+from memory.protocol.turns import TurnTimes
+from memory.redis_client import RedisClient, StoreUnavailable
+from memory.tokens import TokenCounter
+
+HERE = Conversation.of_chat(7)
+
+
+async def nothing(_: object) -> None:
+    """Is told of jobs and deletions."""
+
+
+@pytest.fixture
+async def open_memory(store: RedisClient) -> Callable[[], Awaitable[Memory]]:
+    async def opened() -> Memory:
+        options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes())
+        return Memory(store, 42, await TokenCounter.load(), None, options)
+
+    return opened
+
+
+async def bells(memory: Memory) -> int:
+    return int(await memory.client.call("XLEN", memory.keys.doorbell))
+
+
+async def test_after_its_first_sweep_a_process_sweeps_only_where_no_other_does(
+    open_memory: Callable[[], Awaitable[Memory]],
+) -> None:
+    memories = [await open_memory() for _ in range(3)]
+    processes = [Upkeep(each, Learner(each), nothing, nothing) for each in memories]
+    await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
+    rung = []
+    for _ in range(2):
+        for process in processes:
+            before = await bells(memories[0])
+            await process._sweep()
+            rung.append(await bells(memories[0]) - before)
+    assert rung == [1, 1, 1, 1, 0, 0]
+
+
+async def test_a_process_that_was_without_redis_sweeps_everything_again(
+    open_memory: Callable[[], Awaitable[Memory]],
+) -> None:
+    memories = [await open_memory() for _ in range(2)]
+    first, second = (Upkeep(each, Learner(each), nothing, nothing) for each in memories)
+    await first._sweep()
+    await second._sweep()
+    await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
+    await memories[0].client.call("DEL", memories[0].keys.doorbell)
+
+    async def fail() -> None:
+        raise StoreUnavailable
+
+    await second._once(fail)
+    await second._sweep()
+    assert await bells(memories[0]) == 1
