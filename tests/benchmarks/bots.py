@@ -34,7 +34,7 @@ class Model:
         if request.response_format == "text":
             return Reply(REPLY)
         wanted: Mapping[str, object] = request.raw["response_format"]["json_schema"]["schema"]  # type: ignore[index]
-        return Reply(json.dumps(_empty(wanted)))
+        return Reply(json.dumps(empty(wanted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,13 @@ async def running(world: World, module: str, redis: str) -> AsyncIterator[Runnin
         await process.wait()
 
 
-def _empty(schema: Mapping[str, object]) -> object:
-    """Return what says least in this shape."""
+def empty(schema: Mapping[str, object]) -> object:
+    """Return what says least in this shape; objects are there even where they need not be."""
     match schema:
-        case {"type": "object", "properties": dict(properties)}:
-            return {name: _empty(inner) for name, inner in properties.items()}
+        case {"properties": dict(properties)}:
+            return {name: empty(inner) for name, inner in properties.items()}
+        case {"anyOf": [dict(filled), *_]} if "properties" in filled:
+            return empty(filled)
         case {"type": "array"}:
             return []
         case {"type": "string"}:

@@ -1,0 +1,68 @@
+"""As little HTTP/1.1 as the other side of a benchmark needs, so that the bots have the machine.
+
+Whole requests in, bytes out, connections kept open. It checks nothing and knows no address.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import httptools
+
+HOST = "127.0.0.1"
+
+Handle = Callable[[str, bytes, asyncio.Transport], None]
+"""Gets a request's path and body and where its answer is written, now or later."""
+
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+async def serve(handle: Handle, port: int = 0) -> asyncio.Server:
+    """Answer on loopback until the server is closed; port 0 takes a free one."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: _Connection(handle), HOST, port)
+
+
+def answer(transport: asyncio.Transport, body: bytes) -> None:
+    """Answer 200 with JSON; somebody who has gone gets nothing."""
+    if not transport.is_closing():
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        transport.write(head % len(body) + body)
+
+
+def chunk(body: bytes) -> bytes:
+    """Return a piece of a chunked answer."""
+    return b"%x\r\n%b\r\n" % (len(body), body)
+
+
+class _Connection(asyncio.Protocol):
+    """One client; the `on_` methods are the parser's."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._parser = httptools.HttpRequestParser(self)
+        self._path = ""
+        self._body = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        self._body.clear()
+
+    def on_url(self, url: bytes) -> None:
+        self._path = url.decode()
+
+    def on_body(self, body: bytes) -> None:
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        self._handle(self._path, bytes(self._body), self._transport)

@@ -1,0 +1,21 @@
+"""Every fault's day keeps every promise; `python -m tests.faults` plays longer ones."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.faults.catalogue import FAULTS
+from tests.faults.fault import Fault, play
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+async def test_nothing_is_lost_doubled_or_out_of_order(fault: Fault, tmp_path: Path) -> None:
+    if fault.lacks:
+        pytest.skip(fault.lacks)
+    verdict = await play(replace(fault, rounds=fault.sample), tmp_path, Random(1))
+    assert verdict.complaints == ()

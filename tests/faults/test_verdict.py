@@ -1,0 +1,91 @@
+"""The verdict sees what it is there for: a day without a fault is tampered with afterwards."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bot.playground.bot_api import Chat, Message
+from memory.redis_client import RedisClient
+from tests.faults.scene import Scene, Stage, open_scene
+from tests.faults.verdict import Allowance, Verdict, judge
+
+NOTHING = Allowance(frozenset(), 0)
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    """Give a day that is over, each text answered by itself."""
+    async with open_scene(Stage(), tmp_path, Random(1)) as opened:
+        for _ in range(2):
+            await opened.day.say_goodbye()
+            await opened.settle(10)
+        await opened.bots[0].stop()
+        yield opened
+
+
+def replies(scene: Scene) -> tuple[Chat, Message, Message]:
+    """Return a private chat and its two replies."""
+    chat = scene.day.chats[0]
+    first, second = chat.replies
+    return chat, first, second
+
+
+async def test_a_day_without_a_fault_is_flawless(scene: Scene) -> None:
+    texts = len(scene.day.lines)
+    assert await judge(scene, NOTHING) == Verdict(texts, texts, 0, 0, 0, 0, 0, 0, ())
+
+
+async def test_a_reply_to_be_seen_twice_is_doubled_unless_it_was_in_doubt(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    chat.add(replace(first, id=0))
+    verdict = await judge(scene, NOTHING)
+    assert (verdict.doubled, verdict.in_doubt) == (1, 0)
+    assert verdict.complaints == ("m000 was answered more than once",)
+    scene.doubts[chat.id, first.text] += 1
+    verdict = await judge(scene, NOTHING)
+    assert (verdict.doubled, verdict.in_doubt, verdict.complaints) == (1, 1, ())
+    assert verdict.answered == verdict.updates - 1
+
+
+async def test_a_text_answered_by_two_turns_is_doubled(scene: Scene) -> None:
+    chat, first, second = replies(scene)
+    chat.change(replace(second, text=f"{first.text} {second.text}"))
+    assert "m000 was answered more than once" in (await judge(scene, NOTHING)).complaints
+
+
+async def test_a_reply_that_was_tried_and_is_not_there_is_undelivered(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    chat.remove(first)
+    verdict = await judge(scene, NOTHING)
+    assert (verdict.undelivered, verdict.lost) == (1, 0)
+    forged = "what answers ['m000'] is not as it is remembered"
+    too_many = "1 turns were not answered, 0 may be so"
+    assert verdict.complaints == ("m000 was undelivered", too_many, forged)
+    allowed = Allowance(frozenset({"undelivered"}), 1)
+    assert (await judge(scene, allowed)).complaints == (forged,)
+
+
+async def test_replies_the_other_way_round_are_out_of_order(scene: Scene) -> None:
+    chat, first, second = replies(scene)
+    chat.change(replace(first, text=second.text))
+    chat.change(replace(second, text=first.text))
+    verdict = await judge(scene, NOTHING)
+    assert verdict.out_of_order == 1
+    assert verdict.complaints[0] == "m005 came before m000"
+
+
+async def test_what_is_neither_answered_nor_remembered_is_lost(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    store = await RedisClient.open(scene.redis.url)
+    log = scene.keys_of(chat).log
+    entries = await store.call("XRANGE", log, "-", "+")
+    await store.call("XDEL", log, *(entry for entry, _ in entries[:2]))
+    await store.close()
+    assert "m000 was answered and is not remembered" in (await judge(scene, NOTHING)).complaints
+    chat.remove(first)
+    verdict = await judge(scene, NOTHING)
+    assert verdict.lost == 1
+    assert "m000 was lost" in verdict.complaints

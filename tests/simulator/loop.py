@@ -1,0 +1,150 @@
+"""The event loop of a schedule: nothing here ever waits, and the same seed gives the same run.
+
+Only what schedules use of a loop is there: tasks, futures and timers, no sockets and no threads.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
+from typing import Any
+
+BEGAN = 1_767_603_600
+"""When every schedule begins: 5 January 2026, 09:00 UTC."""
+
+_Call = tuple[Callable[..., object], tuple[Any, ...], Context]
+
+
+class Handle(list[_Call]):
+    """What is to be called, nothing once it is cancelled; a list, since these are made fast."""
+
+    __slots__ = ()
+
+    cancel = list[_Call].clear
+
+    def cancelled(self) -> bool:
+        """Tell whether it was cancelled."""
+        return not self
+
+
+class NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on where it lies in memory."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], number: int, **kwargs: Any) -> None:
+        self.number = number
+        super().__init__(coroutine, **kwargs)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop whose time passes only when there is nothing to do: it leaps to the next timer.
+
+    `on_task` hears of each new task and its context.
+    """
+
+    def __init__(self, on_task: Callable[[NumberedTask, Context | None], None]) -> None:
+        super().__init__()
+        self.now = 0.0
+        self._on_task = on_task
+        self._ready: deque[Handle] = deque()
+        self._timers: list[tuple[float, int, Handle | asyncio.Future[None]]] = []
+        self._timers_made = 0
+        self._tasks_made = 0
+        self.set_task_factory(self._make_task)  # type: ignore[arg-type]  # stubs want a generic one
+
+    def time(self) -> float:
+        return self.now
+
+    def unix_ms(self) -> int:
+        """Return the time of day in milliseconds."""
+        return int((BEGAN + self.now) * 1000)
+
+    def get_debug(self) -> bool:
+        return False
+
+    async def pass_time(self, seconds: float) -> None:
+        """Sleep; where nothing else could happen meanwhile, the time has passed at once."""
+        until = self.now + seconds
+        if self._ready or (self._timers and self._timers[0][0] <= until):
+            await self.after(seconds)
+        else:
+            self.now = until
+
+    def after(self, seconds: float) -> "asyncio.Future[None]":
+        """Return what is done after a while."""
+        passed = self.create_future()
+        self._timers_made += 1
+        heappush(self._timers, (self.now + seconds, self._timers_made, passed))
+        return passed
+
+    def call_soon(  # type: ignore[override]  # our handles can do what is asked of one
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(((callback, args, context or copy_context()),))
+        self._ready.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there is one thread
+
+    def call_later(  # type: ignore[override]
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> Handle:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> Handle:
+        handle = Handle(((callback, args, context or copy_context()),))
+        self._timers_made += 1
+        heappush(self._timers, (when, self._timers_made, handle))
+        return handle
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        if not ready:
+            self._leap()
+        for _ in range(len(ready)):
+            for callback, args, context in ready.popleft():
+                try:
+                    context.run(callback, *args)
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # noqa: BLE001 - as asyncio's own loop does
+                    self.call_exception_handler({"message": "a call failed", "exception": error})
+
+    def _leap(self) -> None:
+        """Go on to the next timer that anybody still waits for."""
+        while True:
+            if not self._timers:
+                raise RuntimeError("nothing is left that could happen")
+            when, _, waiting = heappop(self._timers)
+            self.now = max(self.now, when)
+            if isinstance(waiting, asyncio.Future):
+                if not waiting.done():
+                    waiting.set_result(None)
+                    return
+            elif waiting:
+                self._ready.append(waiting)
+                return
+
+    def _make_task(
+        self,
+        _: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any],
+        context: Context | None = None,
+    ) -> NumberedTask:
+        self._tasks_made += 1
+        task = NumberedTask(coroutine, self._tasks_made, loop=self, context=context)
+        self._on_task(task, context)
+        return task

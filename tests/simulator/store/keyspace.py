@@ -1,0 +1,139 @@
+"""Keys with their values and expiry, on a clock that the caller owns; knows no commands."""
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+Reply: TypeAlias = "int | bytes | list[Reply] | None"
+Args: TypeAlias = list[bytes]
+Kind = TypeVar("Kind")
+
+
+class RedisError(Exception):
+    """Raised when the server objects; the text begins with Redis's own code."""
+
+
+class NotSimulatedError(Exception):
+    """Raised for what the in-memory Redis does not know: nothing is believed of it."""
+
+
+class Status(bytes):
+    """A simple string, as `+OK`: Lua sees it as a table, a client as bytes."""
+
+    __slots__ = ()
+
+
+OK = Status(b"OK")
+
+
+class Hash(dict[bytes, bytes]):
+    """Fields and values, in order of their first writing."""
+
+    __slots__ = ()
+
+
+class SortedSet(dict[bytes, float]):
+    """Members and scores."""
+
+    __slots__ = ()
+
+    def ranked(self) -> list[tuple[float, bytes]]:
+        """Return scores and members in the order of Redis."""
+        return sorted((score, member) for member, score in self.items())
+
+
+class Keyspace:
+    """One database; values that became empty are gone, as in Redis, except streams."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self.now_ms = now_ms
+        self.on_added: Callable[[bytes], None] = lambda _: None
+        """Hears of each stream that grew, so that whoever waits for it may be woken."""
+        self._values: dict[bytes, object] = {}
+        self._expires: dict[bytes, int] = {}
+
+    def get(self, key: bytes, kind: type[Kind]) -> Kind | None:
+        """Return the value of a key that must be of this kind, if there is one."""
+        if key in self._expires and self._expires[key] <= self.now_ms():
+            self.delete(key)
+        value = self._values.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise RedisError("WRONGTYPE Operation against a key holding the wrong kind of value")
+        return value
+
+    def made(self, key: bytes, kind: type[Kind]) -> Kind:
+        """Return the value of a key, a new empty one when there is none."""
+        value = self.get(key, kind)
+        if value is None:
+            value = kind()
+            self._values[key] = value
+        return value
+
+    def put(self, key: bytes, value: object) -> None:
+        """Store a value, without expiry."""
+        self._values[key] = value
+        self._expires.pop(key, None)
+
+    def tidy(self, key: bytes) -> None:
+        """Drop a key whose value became empty."""
+        if not self._values.get(key, True):
+            self.delete(key)
+
+    def delete(self, key: bytes) -> bool:
+        """Drop a key; false when it was not there."""
+        self._expires.pop(key, None)
+        return self._values.pop(key, None) is not None
+
+    def exists(self, key: bytes) -> bool:
+        """Tell whether a key lives."""
+        return self.get(key, object) is not None
+
+    def expiry(self, key: bytes) -> int | None:
+        """Return when a key expires, in Unix milliseconds."""
+        return self._expires.get(key)
+
+    def expire_at(self, key: bytes, at_ms: int | None) -> None:
+        """Let a living key expire, or never; a time that is over deletes it at once."""
+        if at_ms is None:
+            self._expires.pop(key, None)
+        elif at_ms <= self.now_ms():
+            self.delete(key)
+        else:
+            self._expires[key] = at_ms
+
+
+def integer(arg: bytes) -> int:
+    """Read a whole number as Redis does."""
+    try:
+        return int(arg)
+    except ValueError:
+        raise RedisError("ERR value is not an integer or out of range") from None
+
+
+def number(arg: bytes) -> float:
+    """Read a number, `inf` included."""
+    try:
+        return float(arg)
+    except ValueError:
+        raise RedisError("ERR value is not a valid float") from None
+
+
+def written(value: float) -> bytes:
+    """Write a number as Redis does: whole ones without a point."""
+    if value == value // 1 and abs(value) < 1e17:
+        return b"%d" % value
+    return repr(value).encode()
+
+
+def options(args: Args, flags: str, valued: str) -> dict[bytes, bytes]:
+    """Read trailing options, each a word alone or a word with a value, in any order."""
+    found: dict[bytes, bytes] = {}
+    words = iter(args)
+    for word in words:
+        name = word.upper()
+        if name in valued.encode().split():
+            found[name] = next(words)
+        elif name in flags.encode().split():
+            found[name] = b""
+        else:
+            raise NotSimulatedError(name.decode())
+    return found

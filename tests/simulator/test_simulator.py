@@ -1,0 +1,47 @@
+"""The protocol keeps its promises in a sample of schedules, and broken ones are found out.
+
+All schedules: `python -m tests.simulator --schedules 100000`.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
+
+from tests.simulator.mutants import MUTANTS, Mutant
+from tests.simulator.simulator import simulator
+
+SAMPLE = 100
+MOST_SCHEDULES = 1000
+"""Within so many every mutant is found; most within twenty."""
+
+
+def test_a_sample_of_schedules_breaks_no_promise() -> None:
+    with simulator() as simulated:
+        outcomes = [simulated.run(seed) for seed in range(SAMPLE)]
+    assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def test_a_broken_protocol_is_found_out(mutant: Mutant) -> None:
+    with simulator(mutant.protocol()) as simulated:
+        found = (simulated.run(seed).violation for seed in range(MOST_SCHEDULES))
+        assert any(violation.startswith(mutant.promise) for violation in found)
+
+
+def test_the_same_seed_gives_the_same_schedule_in_any_process() -> None:
+    """Also where the hashes of strings, and so the order of sets, are others."""
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-m", "tests.simulator", "--trace", "--seed", "5"],
+            env=os.environ | {"PYTHONHASHSEED": hashes},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hashes in ("0", "2")
+    )
+    assert first == second
+    assert first.count(b"\n") > 50
