@@ -32,6 +32,7 @@ Reply: TypeAlias = Any
 
 SOCKET_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 12.0  # includes the wait for a free connection, and repeats
+MOST_SHARED = 12  # commands after which a shared round trip takes no more: replies cost memory
 MAX_BLOCK_MS = 2000  # what a blocking command may ask for, so that its socket is not given up
 URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
     f"ssl_{name}"
@@ -239,13 +240,14 @@ class RedisClient:
         if self._is_cluster or not self._free.locked():
             async with self._exchange("pipeline"):
                 return await self._replies(commands)
-        while trip := self._shared:
+        while (trip := self._shared) and len(trip.commands) < MOST_SHARED:
             if (replies := await trip.joined(commands)) is not None:
                 return replies
         trip = self._shared = _SharedTrip(_encoded(commands))
         try:
             async with self._exchange("pipeline"):
-                self._shared = None
+                if self._shared is trip:
+                    self._shared = None
                 trip.replies = await self._replies(trip.commands)
         except StoreError as error:
             trip.error = error

@@ -40,4 +40,4 @@ async def wait_until_learned_from(rig: Rig, chat: Chat, after: int) -> None:
         is_here = str(line.get("conversation", "")).startswith(f"c:{chat.id}:")
         return is_here and line["event"] in _ENDS
 
-    await rig.bot.wait_until(lambda: any(map(has_ended, rig.bot.log[after:])), timeout_s=20)
+    await rig.bot.wait_until(lambda: any(map(has_ended, rig.bot.log[after:])), timeout_s=90)

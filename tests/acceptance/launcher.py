@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import orjson
@@ -110,8 +111,9 @@ class Forked:
         return cls(int(await watch[0].readline()), stdout, watch)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal."""
-        os.kill(self.pid, number)
+        """Send a signal; one that has ended needs none."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     async def wait(self) -> int:
         """Return the exit status once it has ended."""

@@ -118,8 +118,13 @@ async def said_here(memory: Memory, chat: Chat, messages: int) -> Dropped:
                 return count.dropped
 
 
-def no_trouble(*processes: BotProcess) -> bool:
-    return not TROUBLE & {line["event"] for each in processes for line in each.log}
+def trouble(*processes: BotProcess) -> list[str]:
+    return [
+        raw
+        for each in processes
+        for raw, line in zip(each.raw, each.log, strict=True)
+        if line["event"] in TROUBLE
+    ]
 
 
 async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least(
@@ -161,7 +166,7 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least
     inspected = await rig.ask(ada, adas, "/inspect 2001")
     assert "Dropped here for want of room" in inspected.text
     assert await connections(memory) <= 2 * CONNECTIONS
-    assert no_trouble(rig.bot, other)
+    assert trouble(rig.bot, other) == []
 
 
 async def test_32_turns_at_once_keep_within_the_connections_of_a_process(
@@ -180,7 +185,7 @@ async def test_32_turns_at_once_keep_within_the_connections_of_a_process(
         await done
         counts.append(await connections(memory))
     assert 2 <= max(counts) <= CONNECTIONS
-    assert no_trouble(rig.bot)
+    assert trouble(rig.bot) == []
 
 
 async def test_when_nothing_more_may_be_dropped_telegram_keeps_the_messages_and_all_mends_by_itself(
