@@ -107,6 +107,7 @@ class Mailbox:
     async def ring(self, conversation: Conversation, *, gathers: bool = False) -> None:
         """Tell the workers that a conversation has mail, or that more of it may follow."""
         more = ("g", "") if gathers else ()
+        # A pipeline of one: where no connection is free it goes along with others'.
         bell = ("XADD", self._keys.doorbell, "*", "c", conversation.tag, *more)
         await self._client.pipeline([bell])
 

@@ -64,7 +64,8 @@ _OF_ONE_KEY = (
 
 def source(name: str) -> str:
     """Return the whole text of a script, the shared parts in front."""
-    parts = ["prelude"] if name in _OF_CONVERSATION else []
+    parts = ["clock"]
+    parts += ["prelude"] if name in _OF_CONVERSATION else []
     parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))

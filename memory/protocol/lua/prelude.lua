@@ -1,23 +1,9 @@
 -- Shared by every script of one conversation. KEYS stand in this order in all of them.
 local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD = unpack(KEYS)
 
-local function whole(number)
-  return string.format('%.0f', number)
-end
-
-local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
 local function versions()
   local found = redis.call('HMGET', META, 'epoch', 'erasure')
   return found[1] or '0', found[2] or '0'
-end
-
--- What lasts longer than it was given was written before the server's clock went back.
-local function is_from_the_future(lease, lease_ms)
-  return redis.call('PTTL', lease) > lease_ms
 end
 
 -- A lease counts only while nothing was erased since its holder loaded.

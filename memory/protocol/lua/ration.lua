@@ -11,17 +11,16 @@ if most_tokens > 0 and spent >= most_tokens then
   return redis.call('HGET', KEYS[3], 'told') == ARGV[1] and 'tokens' or 'told'
 end
 if most_turns > 0 then
-  local time = redis.call('TIME')
-  local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - ARGV[3]))
+  local now = now_ms()
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - ARGV[3]))
   -- The clock went back: what comes from later would count until it has caught up.
-  redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), '+inf')
-  if redis.call('PTTL', KEYS[2]) > tonumber(ARGV[3]) then redis.call('DEL', KEYS[2]) end
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. whole(now), '+inf')
+  if is_from_the_future(KEYS[2], ARGV[3]) then redis.call('DEL', KEYS[2]) end
   if redis.call('ZCARD', KEYS[1]) >= most_turns then
     redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[3], 'NX')
     return redis.call('GET', KEYS[2]) == ARGV[1] and 'turns' or 'told'
   end
-  redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
+  redis.call('ZADD', KEYS[1], whole(now), ARGV[1])
   redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return 'admitted'

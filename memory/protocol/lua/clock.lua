@@ -1,0 +1,14 @@
+-- Shared by every script: the server's clock, in ms, and numbers of that size as text.
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- What lasts longer than it was given was written before the clock went back.
+local function is_from_the_future(key, given_ms)
+  return redis.call('PTTL', key) > tonumber(given_ms)
+end
