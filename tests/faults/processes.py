@@ -12,11 +12,10 @@ from tests.faults.moments import (
     USING_A_TOOL,
     Moment,
 )
-from tests.faults.scene import Role, Scene, Stage
+from tests.faults.scene import MANY, Scene, Stage
 
 KILLS = 50
 _PAUSED_S = 30
-_MANY: tuple[Role, ...] = ("web", "worker", "worker")
 
 
 async def _killed(scene: Scene) -> None:
@@ -87,8 +86,8 @@ FAULTS = (
         texts=3,
         patience_s=90,
     ),
-    Fault("kill -9 of web and workers", _one_of_many_killed, Stage(roles=_MANY), rounds=6),
+    Fault("kill -9 of web and workers", _one_of_many_killed, Stage(roles=MANY), rounds=6),
     Fault("SIGTERM with turns running", _told_to_stop, rounds=4),
-    Fault("SIGTERM of web and workers", _told_to_stop, Stage(roles=_MANY)),
-    Fault("lease holder stopped for 30 s", _stopped_for_a_while, Stage(roles=_MANY), rounds=2),
+    Fault("SIGTERM of web and workers", _told_to_stop, Stage(roles=MANY)),
+    Fault("lease holder stopped for 30 s", _stopped_for_a_while, Stage(roles=MANY), rounds=2),
 )

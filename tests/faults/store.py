@@ -9,13 +9,12 @@ from tempfile import TemporaryDirectory
 
 from tests.faults.fault import Fault
 from tests.faults.moments import ASKING, BEING_SENT, SENDING, USING_A_TOOL
-from tests.faults.scene import Role, Scene, Stage
+from tests.faults.scene import MANY, Scene, Stage
 from tests.valkey import ValkeyServer
 
 _AWAY_S = 60
 _PAUSE_S = 0.7
 _FULL_S = 3
-_MANY: tuple[Role, ...] = ("web", "worker", "worker")
 
 
 async def _killed(scene: Scene) -> None:
@@ -96,7 +95,7 @@ async def _resuming(scene: Scene) -> AsyncIterator[None]:
 FAULTS = (
     Fault("Redis: killed and started again", _killed, rounds=5),
     Fault("Redis: restarted, polling", _restarted, Stage(intake="polling"), rounds=3),
-    Fault("Redis: restarted, web and workers", _restarted, Stage(roles=_MANY)),
+    Fault("Redis: restarted, web and workers", _restarted, Stage(roles=MANY)),
     Fault("Redis: gone for 60 s", _gone, rounds=1, patience_s=60),
     Fault("Redis: full, then not", _full, patience_s=60),
     Fault("Redis: connections reset", _cut_off),
