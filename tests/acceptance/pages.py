@@ -2,7 +2,7 @@
 
 import asyncio
 
-import httpx
+import httpx2
 
 from tests.acceptance.rig import Rig
 
@@ -14,7 +14,7 @@ def page(rig: Rig, path: str) -> str:
 
 async def readiness(rig: Rig) -> tuple[int, dict[str, str]]:
     """Return status and states of `/readyz`; `/healthz` is well whatever that says."""
-    async with httpx.AsyncClient(trust_env=False) as web:
+    async with httpx2.AsyncClient(trust_env=False) as web:
         assert (await web.get(page(rig, "/healthz"))).text == "ok"
         ready = await web.get(page(rig, "/readyz"))
         states = {name: ready.json()[name] for name in ("redis", "telegram")}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from bot.playground.model_api import Break, Reply, rate_limited, server_error
@@ -48,7 +48,7 @@ async def test_a23_the_webhook_lets_in_what_telegram_sends_and_nothing_else(
     forged = rig.telegram.updates.history[-1].shape() | {"update_id": 1}
     door = page(rig, "/telegram")
     header = "X-Telegram-Bot-Api-Secret-Token"
-    async with httpx.AsyncClient(trust_env=False) as web:
+    async with httpx2.AsyncClient(trust_env=False) as web:
         for headers in ({}, {header: ""}, {header: "wrong"}, {header: SECRET[:-1]}):
             assert (await web.post(door, json=forged, headers=headers)).status_code == 403
         for body, status in {

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from time import monotonic
 
-import httpx
+import httpx2
 
 from bot.playground.model_api import Reply
 from tests.acceptance.rig import BotProcess, Rig, open_rig
@@ -106,7 +106,7 @@ async def test_a_worker_is_ready_though_nothing_is_delivered_to_it(webhook_rig: 
     await rig.start()
     worker = rig.another_bot(command="worker", port=port, webhook_url="")
     await worker.start()
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as platform:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as platform:
         answer = await platform.get("/readyz")
     assert (answer.status_code, answer.json()["telegram"]) == (200, "ok")
 

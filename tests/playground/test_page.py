@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import httpx
+import httpx2
 import pytest
 
 from bot.model.values import PromptMessage
@@ -32,9 +32,9 @@ class Site:
     telegram: BotApiServer
     scene: Scene
     bench: Bench
-    client: httpx.AsyncClient
+    client: httpx2.AsyncClient
 
-    async def post(self, path: str, **form: str) -> httpx.Response:
+    async def post(self, path: str, **form: str) -> httpx2.Response:
         return await self.client.post(path, data=form)
 
     async def text(self, at: str = ANNA, **query: str) -> str:
@@ -47,8 +47,8 @@ async def site() -> AsyncIterator[Site]:
         scene = Scene(telegram)
         bench = Bench(telegram, scene)
         app = BenchPage(telegram, scene, bench, "A note").app()
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://bench") as client:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://bench") as client:
             yield Site(telegram, scene, bench, client)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, MutableMapping
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 
@@ -21,10 +21,10 @@ def mailbox() -> Mailbox:
 
 
 @pytest.fixture
-async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx.AsyncClient]:
+async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx2.AsyncClient]:
     app = Starlette(routes=webhook_routes(SECRET, mailbox.accept, health))
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app),
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app),
         base_url="http://bot",
         headers={HEADER: SECRET},
     ) as caller:
@@ -32,7 +32,7 @@ async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[ht
 
 
 async def test_an_update_is_taken_and_then_acknowledged(
-    telegram: httpx.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
     answer = await telegram.post("/telegram", json={"update_id": 1})
     assert answer.status_code == 200
@@ -42,9 +42,9 @@ async def test_an_update_is_taken_and_then_acknowledged(
 
 @pytest.mark.parametrize("told", [b"", b"S3cret", b"s3cret2", b"\xff"])
 async def test_without_the_secret_nothing_is_let_in(
-    telegram: httpx.AsyncClient, mailbox: Mailbox, told: bytes
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, told: bytes
 ) -> None:
-    headers = httpx.Headers([(HEADER.encode(), told)])
+    headers = httpx2.Headers([(HEADER.encode(), told)])
     answer = await telegram.post("/telegram", json={"update_id": 1}, headers=headers)
     assert (answer.status_code, mailbox.taken) == (403, [])
 
@@ -67,14 +67,14 @@ async def test_a_stranger_is_sent_away_before_the_body_is_read(health: TelegramH
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"\xff", b'"text"'])
 async def test_what_is_no_json_object_is_a_bad_request(
-    telegram: httpx.AsyncClient, mailbox: Mailbox, body: bytes
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, body: bytes
 ) -> None:
     answer = await telegram.post("/telegram", content=body)
     assert (answer.status_code, mailbox.taken) == (400, [])
 
 
 async def test_a_body_of_more_than_a_megabyte_is_refused_however_it_is_announced(
-    telegram: httpx.AsyncClient, mailbox: Mailbox
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(101):
@@ -85,7 +85,7 @@ async def test_a_body_of_more_than_a_megabyte_is_refused_however_it_is_announced
 
 
 async def test_a_lone_surrogate_is_let_through(
-    telegram: httpx.AsyncClient, mailbox: Mailbox
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     body = b'{"update_id": 1, "text": "\\ud83d"}'
     answer = await telegram.post("/telegram", content=body)
@@ -93,7 +93,7 @@ async def test_a_lone_surrogate_is_let_through(
 
 
 async def test_what_cannot_be_stored_now_stays_with_telegram(
-    telegram: httpx.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
     mailbox.failures = [NotTaken()]
     answer = await telegram.post("/telegram", json={"update_id": 1})
@@ -102,12 +102,12 @@ async def test_what_cannot_be_stored_now_stays_with_telegram(
 
 
 async def test_an_unreadable_update_is_counted_and_acknowledged(
-    telegram: httpx.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
     mailbox.failures = [UnreadableUpdate(1)]
     answer = await telegram.post("/telegram", json={"update_id": 1})
     assert (answer.status_code, health.unreadable_updates) == (200, 1)
 
 
-async def test_only_telegrams_way_of_calling_is_known(telegram: httpx.AsyncClient) -> None:
+async def test_only_telegrams_way_of_calling_is_known(telegram: httpx2.AsyncClient) -> None:
     assert (await telegram.get("/telegram")).status_code == 405

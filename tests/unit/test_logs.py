@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import orjson
 import pytest
 import structlog
@@ -75,7 +75,7 @@ def test_no_secret_is_shown_wherever_it_stands(
 ) -> None:
     configure_logs("info", style, SECRETS)
     address = f"http://telegram/bot{TOKEN}/getMe"
-    log(f"calling {address}", url=httpx.URL(address), nested={"a": [(TOKEN,)]}, key=TOKEN)
+    log(f"calling {address}", url=httpx2.URL(address), nested={"a": [(TOKEN,)]}, key=TOKEN)
     out = capsys.readouterr().out
     assert TOKEN not in out
     assert out.count("[secret]") == 4
@@ -113,8 +113,8 @@ async def test_http_libraries_do_not_log_addresses_even_when_debugging(
     style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("debug", style, SECRETS)
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    async with httpx.AsyncClient(transport=transport) as client:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    async with httpx2.AsyncClient(transport=transport) as client:
         await client.get("http://telegram/bot999:never-configured/getMe")
     assert capsys.readouterr().out == ""
 

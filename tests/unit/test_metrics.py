@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 
@@ -55,11 +55,11 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 async def page(
     memory: Memory, metrics: Metrics, token: str | None, *, host: str, bearer: str = ""
-) -> httpx.Response:
+) -> httpx2.Response:
     app = Starlette(routes=[metrics_route(metrics, memory, token)])
-    transport = httpx.ASGITransport(app, client=(host, 5))
+    transport = httpx2.ASGITransport(app, client=(host, 5))
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-    async with httpx.AsyncClient(transport=transport, base_url="http://bot") as caller:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
         return await caller.get("/metrics", headers=headers)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,8 +29,8 @@ async def pages(
 ) -> tuple[int, dict[str, str]]:
     """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
     app = Starlette(routes=health_routes(store, health, has_webhook=has_webhook))
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://bot"
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://bot"
     ) as caller:
         alive = await caller.get("/healthz")
         assert (alive.status_code, alive.text) == (200, "ok")
@@ -42,8 +42,8 @@ async def pages(
 async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
     """Return what `/readyz` tells beside the two states."""
     app = Starlette(routes=health_routes(store, health, has_webhook=True))
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://bot"
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://bot"
     ) as caller:
         body = (await caller.get("/readyz")).json()
     return {name: body[name] for name in body.keys() - {"redis", "telegram"}}
@@ -91,9 +91,9 @@ async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def serving(server: WebServer) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
     running = asyncio.create_task(server.run())
-    async with httpx.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
         yield caller
     server.stop()
     await running
