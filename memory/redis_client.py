@@ -18,9 +18,10 @@ from typing import Any, Self, TypeAlias
 
 from redis import exceptions as foreign
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
-from redis.asyncio.connection import SSLConnection, parse_url
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
+from redis.connection import HiredisRespSerializer
 from redis.maint_notifications import MaintNotificationsConfig
 
 Arg: TypeAlias = bytes | str | int | float
@@ -260,10 +261,9 @@ class RedisClient:
 
     async def _replies(self, commands: Sequence[Command]) -> list[Reply]:
         """Return replies and, in the place of a reply, what the server objects to."""
-        if isinstance(self._redis, RedisCluster):
-            [command] = commands
+        if len(commands) == 1:
             try:
-                return [await self._redis.execute_command(*command)]
+                return [await self._redis.execute_command(*commands[0])]
             except foreign.NoScriptError as exc:
                 return [exc]
         pipe = self._redis.pipeline(transaction=False)
@@ -339,10 +339,20 @@ def _sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | 
     tls = options.get("connection_class") is SSLConnection
     if tls:
         options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
-    if not scheme.endswith("+cluster"):
-        return Redis.from_pool(ConnectionPool(**options))
-    options.pop("connection_class", None)
-    return RedisCluster(ssl=tls, **options)
+    kind = options.pop("connection_class", Connection)
+    if scheme.endswith("+cluster"):
+        return RedisCluster(ssl=tls, **options)
+    return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
+
+
+def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """Write commands as the SDK does on blocking connections, in less than half the time."""
+
+    class WritingInC(kind):  # type: ignore[misc, valid-type]
+        def pack_command(self, *args: Any) -> Any:
+            return HiredisRespSerializer().pack(*args)
+
+    return WritingInC
 
 
 @contextmanager
