@@ -9,10 +9,9 @@ import socket
 from collections.abc import Generator, Sequence
 
 import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, Router
 
 from bot.telegram.health import TelegramHealth
 from memory.redis_client import RedisClient, StoreError
@@ -56,7 +55,7 @@ class WebServer:
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
-            Starlette(routes=list(routes)),
+            Router(routes),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -3,8 +3,6 @@
 Fields are only ever added at the end and with a default, so that what waits over a deploy is read.
 """
 
-from dataclasses import astuple
-
 import orjson
 
 from bot.telegram.inbound import Inbound, Sender, SentFile
@@ -12,7 +10,7 @@ from bot.telegram.inbound import Inbound, Sender, SentFile
 
 def to_bytes(inbound: Inbound) -> bytes:
     """Pack a message."""
-    return orjson.dumps(astuple(inbound))
+    return orjson.dumps(_fields(inbound), _fields, orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 def from_bytes(packed: bytes) -> Inbound:
@@ -22,3 +20,7 @@ def from_bytes(packed: bytes) -> Inbound:
     if fields.get("file"):
         fields["file"] = SentFile(*fields["file"])
     return Inbound(**fields)
+
+
+def _fields(value: Inbound | Sender | SentFile) -> list[object]:
+    return [getattr(value, name) for name in value.__match_args__]

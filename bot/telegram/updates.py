@@ -74,14 +74,15 @@ class UpdateReader:
             raise UnreadableUpdate(update_id) from None
 
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
-        if "message" in raw or "callback_query" in raw or "my_chat_member" in raw:
-            update = telegram.Update.de_json(dict(raw))
-            if update.my_chat_member:
-                return self._read_membership(update_id, update.my_chat_member)
-            if update.message:
-                return self._read_message(update_id, update.message)
-            if update.callback_query:
-                return self._read_press(update_id, update.callback_query)
+        # Not by way of `telegram.Update`, which looks for two dozen other kinds in each.
+        match raw:
+            case {"message": dict(message)}:
+                return self._read_message(update_id, telegram.Message.de_json(message))
+            case {"callback_query": dict(query)}:
+                return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
+            case {"my_chat_member": dict(change)}:
+                change_ = telegram.ChatMemberUpdated.de_json(change)
+                return self._read_membership(update_id, change_)
         if "edited_message" in raw:
             return Ignored(update_id, "edit")
         if "channel_post" in raw or "edited_channel_post" in raw:
