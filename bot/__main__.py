@@ -7,13 +7,14 @@ import gc
 gc.disable()
 
 import argparse
-import asyncio
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import structlog
+import uvloop
 from pydantic import SecretStr
 
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
@@ -28,6 +29,8 @@ from memory.embedded import EmbeddedError
 from memory.redis_client import StoreError
 
 log = structlog.get_logger(__name__)
+
+_WORKER_NICENESS = 10
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
@@ -103,6 +106,9 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
         missing = "TELEGRAM_BOT_TOKEN" if token is None else "REDIS_URL"
         log.critical("cannot start", reason=f"{missing} is not set")
         return 1
+    if options.duty is WORKER:
+        # Where both share a machine, Telegram is acknowledged first: an answer takes longer anyway.
+        os.nice(_WORKER_NICENESS)
     return _serve(settings, token.get_secret_value(), options.duty)
 
 
@@ -131,7 +137,7 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
 def _serve(settings: Settings, token: str, duty: Duty) -> int:
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
-        asyncio.run(until_told(app.run))
+        uvloop.run(until_told(app.run))
     return 0
 
 

@@ -6,8 +6,10 @@ It reads Ricordo's settings from the environment, and does for a message what no
 shows "typing", streams an answer, sends it.
 """
 
+import asyncio
 import os
 
+import uvloop
 from openai import AsyncOpenAI
 from telegram import Update
 from telegram.constants import ChatAction
@@ -46,6 +48,7 @@ class BaselineBot:
 
 def main() -> None:
     """Poll until told to stop."""
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     bot = BaselineBot(AsyncOpenAI(), os.environ["OPENAI_MODEL"])
     application = (
         Application.builder()
