@@ -56,11 +56,13 @@ async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
     for line in ("Conversations: 2", "Active in the last 24 hours: 2", "Running for: 0 h 0 min"):
         assert line in stats.text
 
-    said = annas.messages[0]
-    minute = datetime.fromtimestamp(said.sent_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    first, last = (
+        datetime.fromtimestamp(message.sent_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        for message in (annas.messages[0], annas.messages[-1])
+    )
     inspected = await rig.ask(ada, adas, "/inspect 1001")
     counts = {"messages": 2, "vectors": 2, "waiting": 0, "epoch": 0}
-    assert inspected.text == sentence("admin.inspect", first=minute, last=minute, **counts)
+    assert inspected.text == sentence("admin.inspect", first=first, last=last, **counts)
     for words, key in {
         "/inspect": "admin.inspect_usage",
         "/inspect me": "admin.inspect_usage",

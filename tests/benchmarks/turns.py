@@ -22,18 +22,23 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from bot.behaviors import behaviors_of, teaching_of
 from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
 from bot.playground.bot_api import BotApiServer, Chat, Person
 from bot.playground.model_api import Dialect, ModelApiServer
+from config.settings import Settings
 from memory.keys import Conversation
+from memory.learning.ledger import watermark_place
 from memory.log import arguments_of
 from memory.memory import Memory
+from memory.notebook.notebooks import Writing
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.benchmarks.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World, running
 from tests.benchmarks.made_up import CHARACTERS, made_up
 from tests.benchmarks.recall import OPTIONS, TTL_S
+from tests.benchmarks.scripted_models import ScriptedInternalModel, Tape
 from tests.benchmarks.traffic import Traffic, is_learned
 from tests.benchmarks.wire_tap import RoundTrip, WireTap
 from tests.valkey import ValkeyServer
@@ -133,7 +138,18 @@ async def remember(world: World, conversation: Conversation, person: Person, tur
         for start in range(0, len(commands), BATCH):
             await client.pipeline(commands[start : start + BATCH])
         await memory.learn(conversation)
+        await _have_learned(memory, conversation, len(said))
     await client.close()
+
+
+async def _have_learned(memory: Memory, conversation: Conversation, newest: int) -> None:
+    """Let every behavior's watermark stand at the newest message: nothing was worth learning."""
+    internal = ScriptedInternalModel(Tape(time.monotonic), 0)
+    behaviors = behaviors_of(Settings(_env_file=None), memory, internal)
+    for behavior in teaching_of(behaviors, internal).behaviors:
+        scope, field = watermark_place(behavior, conversation)
+        notebook = await memory.notebooks.read(scope)
+        await memory.notebooks.write(notebook, Writing(fields={field: ("", str(newest))}))
 
 
 def _texts(count: int) -> list[str]:
