@@ -26,7 +26,7 @@ from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
 from memory.embedded import EmbeddedError
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
 from bot.telegram.packing import to_bytes
 from memory.keys import Conversation
 from memory.protocol.mailbox import Entry, Mailbox, MailboxFull, Outcome
-from memory.redis_client import StoreError, StoreFull
+from memory.store_errors import StoreError, StoreFull
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ import structlog
 from bot.notices import AdminNotices
 from memory.plan.keeper import PlanKeeper
 from memory.plan.told import Level
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from memory.memory import Memory
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ import structlog
 
 from bot.telegram.pacing import OutboundBudget
 from memory.protocol.doorbell import Doorbell
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,7 @@ from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
 from memory.occasion import Occasion, Person
 from memory.protocol.jobs import Finished, JobBusy
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

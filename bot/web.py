@@ -14,7 +14,8 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
 from bot.telegram.health import TelegramHealth
-from memory.redis_client import RedisClient, StoreError
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreError
 
 _PING_S = 3.0
 

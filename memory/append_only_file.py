@@ -6,7 +6,8 @@ Only for a server of our own; what an operator's Redis keeps on disk is the oper
 import asyncio
 import contextlib
 
-from memory.redis_client import RedisClient, StoreError
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreError
 
 _LONGEST_S = 86_400
 _RETRY_S = 1.0

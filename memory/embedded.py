@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 START_TIMEOUT_S = 120  # to read a long file back
 STOP_TIMEOUT_S = 20

@@ -1,4 +1,4 @@
-"""The door to Redis or Valkey, and the only module that imports its SDK.
+"""The door to Redis or Valkey: nothing else in the product calls its SDK.
 
 A client sends commands, pipelines and Lua scripts over a bounded number of connections, to one
 server or to a Cluster, and reports trouble as a `StoreError`. It knows no keys and keeps no data.
@@ -9,20 +9,16 @@ given to this module must tolerate a repeat, and what ended in `StoreUnavailable
 
 import asyncio
 import hashlib
-import re
-import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from redis import exceptions as foreign
-from redis.asyncio import ConnectionPool, Redis, RedisCluster
-from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.connection import HiredisRespSerializer
-from redis.maint_notifications import MaintNotificationsConfig
+from redis.asyncio import Redis, RedisCluster
+
+from memory.redis_connections import sdk_client
+from memory.store_errors import FOREIGN, StoreError, meaning, own_errors
 
 Arg: TypeAlias = bytes | str | int | float
 # Its name is one string, also where Redis needs two words: ("XGROUP CREATE", "stream", …).
@@ -31,57 +27,9 @@ Command: TypeAlias = Sequence[Arg]
 # shape of its reply and names it there.
 Reply: TypeAlias = Any
 
-SOCKET_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 12.0  # includes the wait for a free connection, and repeats
 MOST_SHARED = 12  # commands after which a shared round trip takes no more: replies cost memory
 MAX_BLOCK_MS = 2000  # what a blocking command may ask for, so that its socket is not given up
-URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
-    f"ssl_{name}"
-    for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
-}
-
-
-class StoreError(Exception):
-    """Raised when the store did not do what it was asked."""
-
-
-class StoreUnavailable(StoreError):  # noqa: N818 - says when
-    """Raised when no answer came, or the server cannot work now: the same call may succeed later.
-
-    What was sent may have run.
-    """
-
-
-class StoreFull(StoreError):  # noqa: N818 - says when
-    """Raised when the server takes no writes for want of memory or disk; reads still work."""
-
-
-class StoreRefused(StoreError):  # noqa: N818 - says when
-    """Raised when the server will never do this: wrong type, script error, bad login or address."""
-
-
-# The nearest class in an error's line of descent decides.
-MEANINGS: dict[type[Exception], type[StoreError]] = {
-    foreign.AskError: StoreUnavailable,
-    foreign.AuthenticationError: StoreRefused,
-    foreign.AuthorizationError: StoreRefused,
-    foreign.ClusterError: StoreUnavailable,
-    foreign.ConnectionError: StoreUnavailable,
-    foreign.InvalidResponse: StoreUnavailable,
-    foreign.OutOfMemoryError: StoreFull,
-    foreign.ReadOnlyError: StoreUnavailable,
-    foreign.RedisClusterException: StoreRefused,
-    foreign.RedisError: StoreRefused,
-    foreign.SlotNotCoveredError: StoreUnavailable,
-    foreign.TimeoutError: StoreUnavailable,
-    foreign.TryAgainError: StoreUnavailable,
-}
-FOREIGN = tuple(MEANINGS)
-# Objections without a class of their own, and those that Redis 6 wraps into a script's error.
-MARKED = re.compile(
-    r"(?:^|[ :]-)(?:(?P<full>OOM|MISCONF)"
-    r"|(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|NOREPLICAS|READONLY|TRYAGAIN|UNBLOCKED))\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +93,8 @@ class RedisClient:
         connections is then one for each of its nodes. Without `tls_verify` any certificate will do.
         Raise a `StoreError` when the server does not answer a PING.
         """
-        with _own_errors("open"):
-            sdk = _sdk_client(url, max_connections=max_connections, tls_verify=tls_verify)
+        with own_errors("open"):
+            sdk = sdk_client(url, max_connections=max_connections, tls_verify=tls_verify)
             client = cls(sdk, max_connections)
         try:
             await client.ping()
@@ -228,7 +176,7 @@ class RedisClient:
                 self._known_scripts.clear()
                 return replies[:index]
             if isinstance(reply, Exception):
-                raise _meaning("pipeline", reply) from reply
+                raise meaning("pipeline", reply) from reply
         self._known_scripts.update(c.digest for c in batch if isinstance(c, ScriptCall))
         return replies
 
@@ -280,7 +228,7 @@ class RedisClient:
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:
         """Wait for a connection to be free, and stand between the SDK's errors and ours."""
-        with _own_errors(name):
+        with own_errors(name):
             async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
                 self.round_trips += 1
                 with _cancellation_kept():
@@ -300,7 +248,7 @@ class _SharedTrip:
         """Go along; return one's own replies, None where whoever was to send was cancelled."""
         first = len(self.commands)
         self.commands.extend(_encoded(commands))
-        with _own_errors("pipeline"):
+        with own_errors("pipeline"):
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 await self.over.wait()
         if self.error is not None:
@@ -320,56 +268,6 @@ def _as_sent(response: bytes, **_options: object) -> bytes:
     return response
 
 
-def _sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
-    scheme, _, rest = url.partition("://")
-    try:
-        given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
-    except ValueError:  # its text may quote a password
-        raise StoreRefused("the address of the store cannot be read") from None
-    retried: Any = (OSError, foreign.ConnectionError, foreign.TimeoutError)  # OSError: connecting
-    options: dict[str, Any] = {
-        **{name: value for name, value in given.items() if name in URL_OPTIONS},
-        "health_check_interval": 30,
-        # Off, because with them a connection with unread data in it would be used again.
-        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
-        "max_connections": max_connections,
-        "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
-        "socket_timeout": SOCKET_TIMEOUT_S,
-    }
-    tls = options.get("connection_class") is SSLConnection
-    if tls:
-        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
-    kind = options.pop("connection_class", Connection)
-    if scheme.endswith("+cluster"):
-        return RedisCluster(ssl=tls, **options)
-    return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
-
-
-def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Write commands as the SDK does on blocking connections, in less than half the time."""
-
-    class WritingInC(kind):  # type: ignore[misc, valid-type]
-        def pack_command(self, *args: Any) -> Any:
-            return HiredisRespSerializer().pack(*args)
-
-    return WritingInC
-
-
-@contextmanager
-def _own_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as exc:
-        raise StoreUnavailable(f"{name}: no answer within {CALL_TIMEOUT_S:g} s") from exc
-    except FOREIGN as exc:
-        raise _meaning(name, exc) from exc
-    except AttributeError as exc:
-        if "'NoneType'" not in str(exc):
-            raise
-        # Looking for a Cluster's nodes anew, the SDK closes connections that others still use.
-        raise StoreUnavailable(f"{name}: the connection was closed") from exc
-
-
 @contextmanager
 def _cancellation_kept() -> Iterator[None]:
     """Cancel late rather than never: `wait_for` in the SDK may lose it before Python 3.12."""
@@ -378,29 +276,3 @@ def _cancellation_kept() -> Iterator[None]:
     yield
     if task and task.cancelling() > requests:
         raise asyncio.CancelledError
-
-
-def _meaning(name: str, exc: Exception) -> StoreError:
-    """Say in our words what the SDK's error means; neither shows what a command carried."""
-    if any(isinstance(origin, ssl.SSLCertVerificationError) for origin in _origins(exc)):
-        return StoreUnavailable(
-            f"{name}: the server's certificate is not trusted"
-            " (a self-signed one is accepted with REDIS_TLS_VERIFY=never)"
-        )
-    text = type(exc).__name__
-    if isinstance(exc, foreign.ConnectionError | foreign.TimeoutError | foreign.ResponseError):
-        text = str(exc).partition(", with args beginning")[0]
-    exc.args = (text,)  # the cause is logged with the error
-    marked = MARKED.search(text)
-    if marked:
-        return (StoreFull if marked["full"] else StoreUnavailable)(f"{name}: {text}")
-    if isinstance(exc, foreign.RedisClusterException) and isinstance(exc.__cause__, FOREIGN):
-        return _meaning(name, exc.__cause__)
-    kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
-    return kind(f"{name}: {text}")
-
-
-def _origins(exc: BaseException | None) -> Iterator[BaseException]:
-    while exc is not None:
-        yield exc
-        exc = exc.__cause__ or exc.__context__

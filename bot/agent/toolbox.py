@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from memory.context import AgentContext
 from memory.protocol.turns import LeaseLost
-from memory.redis_client import StoreError
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.store_errors import StoreError
 from memory.tokens import TokenCounter
 from memory.tool import Arguments, Tool, ToolDefinition, ToolError
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from bot.metering.metrics import Metrics
 from memory.memory import Memory
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -25,7 +25,7 @@ from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer
 from bot.playground.entities import to_html
 from bot.playground.scene import Place, Scene, SceneFull
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3

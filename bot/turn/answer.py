@@ -27,9 +27,9 @@ from memory.messages import Message
 from memory.notebook.writes import to_json
 from memory.protocol.turns import LeaseLost
 from memory.recollection import Recollection
-from memory.redis_client import StoreError
 from memory.selectors import MessageSelector
 from memory.steps import FinishAction, digest
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

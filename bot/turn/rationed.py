@@ -19,8 +19,8 @@ from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
 from memory.protocol.rations import Ration, Rations, Verdict
-from memory.redis_client import StoreError
 from memory.steps import FinishAction
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

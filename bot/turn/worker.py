@@ -17,7 +17,7 @@ from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.doorbell import Bell, Doorbell
 from memory.protocol.turns import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -29,8 +29,8 @@ from memory.messages import Message
 from memory.notebook.notebooks import Notebooks, NotWritten, Writing
 from memory.occasion import facts_scope
 from memory.protocol.store import Store
-from memory.redis_client import StoreError
 from memory.shape import PartInvalid, Shape
+from memory.store_errors import StoreError
 from memory.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)

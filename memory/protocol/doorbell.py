@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from secrets import token_hex
 
 from memory.protocol.scripts import Scripts
-from memory.redis_client import RedisClient, StoreRefused
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreRefused
 
 GROUP = "workers"
 _RETIRED_AFTER_MS = 3600 * 1000

@@ -9,7 +9,7 @@ from time import time
 
 from memory.keys import Conversation
 from memory.protocol.store import Store
-from memory.redis_client import StoreUnavailable
+from memory.store_errors import StoreUnavailable
 
 SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from bot.agent.toolbox import ToolLimits, ToolNameClash
 from memory.context import AgentContext
 from memory.protocol.turns import LeaseLost
-from memory.redis_client import StoreError
 from memory.steps import ToolResult
+from memory.store_errors import StoreError
 from memory.tokens import SHORTENED, TokenCounter
 from memory.tool import ToolError
 from tests.agent.tools import Echoed, box, calls, echo, tool

@@ -16,7 +16,8 @@ from pathlib import Path
 from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
 from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient, StoreFull
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreFull
 from memory.tokens import TokenCounter
 from tests.plan.old_days import DAY_S, OldDays
 from tests.valkey import ValkeyServer

@@ -16,7 +16,7 @@ from memory.memory import Memory
 from memory.messages import Message
 from memory.protocol.mailbox import Entry
 from memory.protocol.turns import Committed, Known, OpenTurn
-from memory.redis_client import StoreError
+from memory.store_errors import StoreError
 
 _PATIENCE_S = 30
 

@@ -17,7 +17,8 @@ from bot.playground.bot_api import BotApiServer, Chat, Pace
 from bot.playground.model_api import ModelApiServer
 from bot.turn.outbox import Outbox
 from memory.keys import Conversation, ConversationKeys, Keys
-from memory.redis_client import RedisClient, StoreError
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreError
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish
 from tests.valkey import ValkeyServer

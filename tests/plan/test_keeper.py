@@ -10,7 +10,8 @@ from memory.memory import Memory
 from memory.plan.dropping import Dropped
 from memory.plan.keeper import PlanKeeper
 from memory.plan.told import Level, News, Told
-from memory.redis_client import RedisClient, StoreFull
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreFull
 from memory.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import close, put, take, texts

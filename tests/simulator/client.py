@@ -8,16 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from redis.asyncio import ConnectionPool, Redis
 
-from memory.redis_client import (
-    Arg,
-    Command,
-    RedisClient,
-    Reply,
-    Script,
-    ScriptCall,
-    StoreRefused,
-    StoreUnavailable,
-)
+from memory.redis_client import Arg, Command, RedisClient, Reply, Script, ScriptCall
+from memory.store_errors import StoreRefused, StoreUnavailable
 from tests.simulator.chance import Chance
 from tests.simulator.loop import VirtualLoop
 from tests.simulator.process import Died, Process

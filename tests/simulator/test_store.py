@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from memory.redis_client import RedisClient, Reply, ScriptCall, StoreError
+from memory.redis_client import RedisClient, Reply, ScriptCall
+from memory.store_errors import StoreError
 
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
 

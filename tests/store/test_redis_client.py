@@ -6,13 +6,9 @@ from typing import TypeAlias
 
 import pytest
 
-from memory.redis_client import (
-    MAX_BLOCK_MS,
-    SOCKET_TIMEOUT_S,
-    RedisClient,
-    StoreRefused,
-    StoreUnavailable,
-)
+from memory.redis_client import MAX_BLOCK_MS, RedisClient
+from memory.redis_connections import SOCKET_TIMEOUT_S
+from memory.store_errors import StoreRefused, StoreUnavailable
 from tests.valkey import ValkeyServer
 
 APPEND = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LRANGE', KEYS[1], 0, -1)"

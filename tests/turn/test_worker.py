@@ -12,7 +12,8 @@ from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
 from memory.protocol.doorbell import Bell, Doorbell
 from memory.protocol.turns import Committed, Known, OpenTurn, TurnTimes
-from memory.redis_client import RedisClient, StoreUnavailable
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
 from tests.memory.turns import GROUP, HERE, close, put, take, texts
 

@@ -15,7 +15,8 @@ from memory.plan.reserve import Reserve
 from memory.protocol.mailbox import Entry, Mailbox
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
-from memory.redis_client import RedisClient, StoreFull, StoreUnavailable
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreFull, StoreUnavailable
 from tests.telegram_edge import raw
 from tests.valkey import ValkeyServer
 

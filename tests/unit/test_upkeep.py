@@ -9,7 +9,8 @@ from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
 from memory.protocol.mailbox import Entry
 from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient, StoreUnavailable
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
 
 HERE = Conversation.of_chat(7)
