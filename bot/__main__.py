@@ -1,4 +1,4 @@
-"""The whole bot in one process, or the playground when there is no TELEGRAM_BOT_TOKEN."""
+"""The bot, whole or as one process of several; without TELEGRAM_BOT_TOKEN the playground."""
 
 # ruff: noqa: E402 - the collector has to stand still before anything else is imported
 import gc
@@ -107,7 +107,7 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
         log.critical("cannot start", reason=f"{missing} is not set")
         return 1
     if options.duty is WORKER:
-        # Where both share a machine, Telegram is acknowledged first: an answer takes longer anyway.
+        # On a machine that both share, the web process comes first: Telegram waits for it.
         os.nice(_WORKER_NICENESS)
     return _serve(settings, token.get_secret_value(), options.duty)
 

@@ -1,4 +1,4 @@
-"""The door to Redis or Valkey: nothing else in the product calls its SDK.
+"""The door to Redis or Valkey: no other room of the product knows its SDK.
 
 A client sends commands, pipelines and Lua scripts over a bounded number of connections, to one
 server or to a Cluster, and reports trouble as a `StoreError`. It knows no keys and keeps no data.
@@ -93,7 +93,7 @@ class RedisClient:
         connections is then one for each of its nodes. Without `tls_verify` any certificate will do.
         Raise a `StoreError` when the server does not answer a PING.
         """
-        with own_errors("open"):
+        with own_errors("open", CALL_TIMEOUT_S):
             sdk = sdk_client(url, max_connections=max_connections, tls_verify=tls_verify)
             client = cls(sdk, max_connections)
         try:
@@ -228,7 +228,7 @@ class RedisClient:
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:
         """Wait for a connection to be free, and stand between the SDK's errors and ours."""
-        with own_errors(name):
+        with own_errors(name, CALL_TIMEOUT_S):
             async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
                 self.round_trips += 1
                 with _cancellation_kept():
@@ -248,7 +248,7 @@ class _SharedTrip:
         """Go along; return one's own replies, None where whoever was to send was cancelled."""
         first = len(self.commands)
         self.commands.extend(_encoded(commands))
-        with own_errors("pipeline"):
+        with own_errors("pipeline", CALL_TIMEOUT_S):
             async with asyncio.timeout(CALL_TIMEOUT_S):
                 await self.over.wait()
         if self.error is not None:

@@ -1,4 +1,7 @@
-"""Connections to Redis or Valkey: what an address means to the SDK, and how it is used here."""
+"""Connections to Redis or Valkey: what an address means to the SDK, and how it is used here.
+
+Sends nothing.
+"""
 
 from typing import Any
 
@@ -20,7 +23,10 @@ URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "us
 
 
 def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
-    """Return a client that connects when it is used; raise `StoreRefused`."""
+    """Return a client that connects when it is used.
+
+    Raise `StoreRefused` when the address cannot be read.
+    """
     scheme, _, rest = url.partition("://")
     try:
         given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
@@ -46,7 +52,10 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
 
 
 def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Write commands as the SDK does on blocking connections, in less than half the time."""
+    """Write commands as the SDK does on blocking connections, in less than half the time.
+
+    A Cluster's connections are the SDK's own choice and stay as they are.
+    """
 
     class WritingInC(kind):  # type: ignore[misc, valid-type]
         def pack_command(self, *args: Any) -> Any:

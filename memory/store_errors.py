@@ -1,4 +1,7 @@
-"""What goes wrong with the store, in our words; the SDK's errors are given a meaning once, here."""
+"""What goes wrong with the store, in our words; the SDK's errors are given a meaning once, here.
+
+Talks to nobody.
+"""
 
 import re
 import ssl
@@ -52,12 +55,12 @@ MARKED = re.compile(
 
 
 @contextmanager
-def own_errors(name: str) -> Iterator[None]:
-    """Raise ours instead of the SDK's; `name` says what was asked."""
+def own_errors(name: str, within_s: float) -> Iterator[None]:
+    """Raise ours instead of the SDK's; `name` says what was asked, `within_s` the time it had."""
     try:
         yield
     except TimeoutError as exc:
-        raise StoreUnavailable(f"{name}: no answer in time") from exc
+        raise StoreUnavailable(f"{name}: no answer within {within_s:g} s") from exc
     except FOREIGN as exc:
         raise meaning(name, exc) from exc
     except AttributeError as exc:

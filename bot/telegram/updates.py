@@ -80,9 +80,11 @@ class UpdateReader:
                 return self._read_message(update_id, telegram.Message.de_json(message))
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
-            case {"my_chat_member": dict(change)}:
-                change_ = telegram.ChatMemberUpdated.de_json(change)
-                return self._read_membership(update_id, change_)
+            case {"my_chat_member": dict(membership)}:
+                change = telegram.ChatMemberUpdated.de_json(membership)
+                return self._read_membership(update_id, change)
+            case {"message": odd} | {"callback_query": odd} | {"my_chat_member": odd} if odd:
+                raise UnreadableUpdate(update_id)
         if "edited_message" in raw:
             return Ignored(update_id, "edit")
         if "channel_post" in raw or "edited_channel_post" in raw:

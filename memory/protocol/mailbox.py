@@ -21,7 +21,7 @@ SEEN_MOST = 20_000
 
 
 class MailboxFull(Exception):  # noqa: N818 - says when
-    """Raised when a conversation sent more in 48 hours than it may; Telegram keeps the update."""
+    """Raised when a conversation sent more in 48 hours than it may; nothing was stored."""
 
 
 class Outcome(StrEnum):

@@ -117,7 +117,7 @@ async def steady_turns(world: World) -> dict[str, object]:
 
 
 async def remember(world: World, conversation: Conversation, person: Person, turns: int) -> None:
-    """Store a conversation of so many turns, vectors included."""
+    """Store a conversation of so many turns, as one that was learned from, vectors included."""
     client = await RedisClient.open(world.valkey.url)
     async with open_client(world.model.base_url, KEY, PATIENCE_S) as embeddings:
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)

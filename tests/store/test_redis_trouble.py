@@ -103,7 +103,7 @@ def test_objections_without_a_class_have_a_meaning(text: str, expected: type[Sto
 )
 def test_neither_an_error_nor_its_cause_shows_what_was_sent(error: Exception) -> None:
     try:
-        with store_errors.own_errors("GET"):
+        with store_errors.own_errors("GET", 1):
             raise error
     except StoreError as exc:
         shown = "".join(traceback.format_exception(exc))
@@ -174,7 +174,7 @@ async def test_silence_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.05)
     with socket.create_server((HOST, 0)) as silent:
         url = f"redis://{HOST}:{silent.getsockname()[1]}"
-        with pytest.raises(StoreUnavailable, match=r"PING: no answer in time"):
+        with pytest.raises(StoreUnavailable, match=r"PING: no answer within 0\.05 s"):
             await RedisClient.open(url)
 
 

@@ -289,6 +289,14 @@ def test_an_update_without_id_is_unreadable(raw: dict[str, object]) -> None:
     assert raised.value.update_id is None
 
 
+@pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])
+@pytest.mark.parametrize("odd", ["x", 1, [1], True])
+def test_what_is_no_object_is_unreadable(kind: str, odd: object) -> None:
+    with pytest.raises(UnreadableUpdate) as raised:
+        read({"update_id": 1, kind: odd})
+    assert raised.value.update_id == 1
+
+
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),

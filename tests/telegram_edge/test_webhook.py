@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, MutableMapping
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
+from starlette.routing import Router
 
 from bot.telegram.errors import NotTaken, UnreadableUpdate
 from bot.telegram.health import TelegramHealth
@@ -22,7 +22,7 @@ def mailbox() -> Mailbox:
 
 @pytest.fixture
 async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx2.AsyncClient]:
-    app = Starlette(routes=webhook_routes(SECRET, mailbox.accept, health))
+    app = Router(webhook_routes(SECRET, mailbox.accept, health))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app),
         base_url="http://bot",

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
+from starlette.routing import Router
 
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredSender
 from bot.metering.metrics import Metrics
@@ -56,7 +56,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 async def page(
     memory: Memory, metrics: Metrics, token: str | None, *, host: str, bearer: str = ""
 ) -> httpx2.Response:
-    app = Starlette(routes=[metrics_route(metrics, memory, token)])
+    app = Router([metrics_route(metrics, memory, token)])
     transport = httpx2.ASGITransport(app, client=(host, 5))
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from bot.telegram.health import TelegramHealth
 from bot.telegram.values import BotIdentity
@@ -28,7 +27,7 @@ async def pages(
     store: RedisClient, health: TelegramHealth, *, has_webhook: bool = True
 ) -> tuple[int, dict[str, str]]:
     """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
-    app = Starlette(routes=health_routes(store, health, has_webhook=has_webhook))
+    app = Router(health_routes(store, health, has_webhook=has_webhook))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://bot"
     ) as caller:
@@ -41,7 +40,7 @@ async def pages(
 
 async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
     """Return what `/readyz` tells beside the two states."""
-    app = Starlette(routes=health_routes(store, health, has_webhook=True))
+    app = Router(health_routes(store, health, has_webhook=True))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://bot"
     ) as caller:
@@ -97,6 +96,21 @@ async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
         yield caller
     server.stop()
     await running
+
+
+async def test_what_is_not_served_is_said_plainly() -> None:
+    async def broken(_: Request) -> PlainTextResponse:
+        raise ValueError("a secret")
+
+    server = WebServer([Route("/", broken)], port=0, host=HERE)
+    async with serving(server) as caller:
+        nowhere, otherwise, wrong = (
+            await caller.get("/nowhere"),
+            await caller.post("/"),
+            await caller.get("/"),
+        )
+    assert [nowhere.status_code, otherwise.status_code, wrong.status_code] == [404, 405, 500]
+    assert "secret" not in wrong.text
 
 
 async def test_a_call_under_way_is_finished_when_the_server_stops() -> None:

@@ -1,7 +1,7 @@
 -- KEYS: a simple lease. ARGV: token, ms. Takes it when free, extends it when ours.
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
-  -- The holder may be dead.
+  -- Written before the clock went back, so its holder may be dead.
   if is_from_the_future(KEYS[1], ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
   return 0
 end
