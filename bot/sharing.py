@@ -1,4 +1,8 @@
-"""What Telegram allows one bot is shared evenly by the workers that are alive, whoever they are."""
+"""What Telegram allows one bot is shared evenly by the workers that are alive, whoever they are.
+
+A process that only takes updates in hears no doorbell and is not counted. It sends little, receipts
+under buttons and notices, and keeps to a worker's part as well: so much may come on top.
+"""
 
 import asyncio
 
@@ -22,8 +26,8 @@ class Sharing:
         self._lease_ms = int(lease_s * 1000)
 
     async def run(self) -> None:
-        """Look until cancelled."""
-        while True:
+        """Look until cancelled, or not at all where there is no budget to share."""
+        while self._budget.is_on:
             try:
                 await self.look()
             except StoreError as error:

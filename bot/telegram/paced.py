@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bot.reply.parts import Part
+from bot.telegram.backoff import Pause
 from bot.telegram.client import CALL_S, TelegramClient
 from bot.telegram.errors import FloodWait
 from bot.telegram.pacing import OutboundBudget
@@ -18,9 +19,17 @@ from bot.telegram.values import OutgoingFile
 class PacedTelegramClient(TelegramClient):
     """A client that keeps to a budget."""
 
-    def __init__(self, token: str, api_url: str, budget: OutboundBudget) -> None:
+    def __init__(
+        self,
+        token: str,
+        api_url: str,
+        budget: OutboundBudget,
+        *,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
         super().__init__(token, api_url)
         self._budget = budget
+        self._pause = pause
 
     async def send(
         self,
@@ -71,7 +80,7 @@ class PacedTelegramClient(TelegramClient):
 
     async def _wait(self, chat_id: int) -> None:
         for wait_s in self._budget.waits(chat_id):
-            await asyncio.sleep(wait_s)
+            await self._pause(wait_s)
 
     @contextmanager
     def _heeding(self, chat_id: int) -> Iterator[None]:

@@ -20,6 +20,9 @@ more than 20 in any minute in a group."""
 _NOTHING_S = 0.001
 """A wait too short to be one."""
 
+_SOON_S = 1.0
+"""How long an answer may wait for the sake of typing, by a worker that was idle."""
+
 _FEWEST_CHATS = 1_000
 
 
@@ -27,7 +30,7 @@ class Bucket:
     """Holds places that come back one at a time (the virtual scheduling of ITU-T I.371)."""
 
     def __init__(self, at_once: int, every_s: float) -> None:
-        self._full_at = float("-inf")
+        self._full_at = self._shut_until = float("-inf")
         self.pace(at_once, every_s)
 
     def pace(self, at_once: int, every_s: float) -> None:
@@ -40,13 +43,25 @@ class Bucket:
         free_at = max(self._full_at, now) + spare * self._every_s - self._slack_s
         return max(0.0, free_at - now)
 
+    def has_spare(self, now: float) -> bool:
+        """Say whether an answer would still find a place at once if one were taken.
+
+        Or soon, where none is taken: one of many workers holds a single place of all.
+        """
+        return self.wait_s(now, spare=1) <= (_SOON_S if self.is_full(now) else 0)
+
     def take(self, now: float) -> None:
         """Take a place, also one that is still to come."""
         self._full_at = max(self._full_at, now) + self._every_s
 
     def shut(self, until: float) -> None:
-        """Have no places before then, and one at a time afterwards."""
+        """Have no places before then, and one at a time afterwards; those given away are void."""
+        self._shut_until = max(self._shut_until, until)
         self._full_at = max(self._full_at, until + self._slack_s)
+
+    def is_shut(self, now: float) -> bool:
+        """Say whether even who has a place must not use it yet."""
+        return self._shut_until - now > _NOTHING_S
 
     def is_full(self, now: float) -> bool:
         """Say whether no place is taken, so that a new bucket would do as well."""
@@ -59,7 +74,7 @@ class OutboundBudget:
     def __init__(self, per_second: int, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._per_second = per_second
-        self._is_on = per_second > 0
+        self.is_on = per_second > 0
         self._all = Bucket(1, 1)
         self.share(1)
         self._chats: dict[int, Bucket] = {}
@@ -67,27 +82,24 @@ class OutboundBudget:
 
     def share(self, workers: int) -> None:
         """Keep to one of so many equal parts of what the bot may send in all."""
-        if self._is_on:
+        if self.is_on:
             extra = self._per_second // (6 * workers)
             self._all.pace(extra + 1, 1 / (self._per_second / workers - extra))
 
     def waits(self, chat_id: int) -> Iterator[float]:
         """Yield what to wait, first for the chat and then for all; take each place when asked.
 
-        Raise `FloodWait`, with nothing more taken, where it would be longer than `LONGEST_WAIT_S`.
+        Begin anew where the chat was shut meanwhile: its topics are worked on side by side. Raise
+        `FloodWait`, with nothing more taken, where a wait would be longer than `LONGEST_WAIT_S`.
         """
-        for bucket in self._buckets(chat_id):
-            wait_s = bucket.wait_s(self._now())
-            if wait_s > LONGEST_WAIT_S:
-                raise FloodWait(wait_s)
-            bucket.take(self._now())
-            if wait_s > _NOTHING_S:
-                yield wait_s
+        yield from self._waits_once(chat_id)
+        while self.is_on and self._chat(chat_id).is_shut(self._now()):
+            yield from self._waits_once(chat_id)
 
     def take_spare(self, chat_id: int) -> bool:
-        """Take a place for what may as well be left out, unless an answer could want it."""
-        buckets, now = self._buckets(chat_id), self._now()
-        if any(bucket.wait_s(now, spare=1) > 0 for bucket in buckets):
+        """Take a place for what may as well be left out, unless an answer could want its place."""
+        now = self._now()
+        if not all(bucket.has_spare(now) for bucket in self._buckets(chat_id)):
             return False
         self.take(chat_id)
         return True
@@ -99,11 +111,20 @@ class OutboundBudget:
 
     def shut(self, chat_id: int, for_s: float) -> None:
         """Heed Telegram's own word: calling sooner would lengthen the ban."""
-        if self._is_on:
+        if self.is_on:
             self._chat(chat_id).shut(self._now() + for_s)
 
+    def _waits_once(self, chat_id: int) -> Iterator[float]:
+        for bucket in self._buckets(chat_id):
+            wait_s = bucket.wait_s(self._now())
+            if wait_s > LONGEST_WAIT_S:
+                raise FloodWait(wait_s)
+            bucket.take(self._now())
+            if wait_s > _NOTHING_S:
+                yield wait_s
+
     def _buckets(self, chat_id: int) -> tuple[Bucket, ...]:
-        return (self._chat(chat_id), self._all) if self._is_on else ()
+        return (self._chat(chat_id), self._all) if self.is_on else ()
 
     def _chat(self, chat_id: int) -> Bucket:
         if len(self._chats) > self._sweep_at:

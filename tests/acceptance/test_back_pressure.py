@@ -2,12 +2,13 @@
 
 import asyncio
 
-from bot.playground.bot_api import Chat, Person
+from bot.playground.bot_api import Call, Chat, FloodWait, Person
 from bot.playground.model_api import Reply
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 
 ADMIN_ID = 1009
+SEND = "sendMessage"
 
 
 async def closed(rig: Rig, turn: int) -> dict[str, object]:
@@ -27,6 +28,10 @@ async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> Non
     assert line["parts"] == 0
 
 
+def sends_to(rig: Rig, chat: Chat) -> list[Call]:
+    return [call for call in rig.telegram.calls_to(SEND) if call.chat_id == chat.id]
+
+
 async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(sends_per_second=30)
@@ -43,11 +48,40 @@ async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) ->
     await rig.telegram.wait_for(lambda: "And 99" in rig.requests[-1].asked, timeout_s=20)
     assert [chat.asked.count("And") for chat in rig.requests[2:]] == [32, 32, 32, 4]
 
-    for _ in range(20):
+    for _ in range(8):
         await anna.say(annas, "/privacy")
     before = len(annas.replies)
     assert (await rig.ask(ben, bens, "Hello again")).text == "All right."
     assert len(annas.replies) - before <= 5
+    await rig.telegram.wait_for(lambda: len(annas.replies) >= 13, timeout_s=20)
+    told = ["Slowly.", *["All right."] * 4, *[sentence("privacy.text", ttl_days=365)] * 8]
+    assert [reply.text for reply in annas.replies] == told
+    sends = sends_to(rig, annas)
+    assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
+
+
+async def test_whatever_waits_behind_a_ban_is_delivered_in_order_and_once(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(sends_per_second=30)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 6)]
+    rig.script.on("long", "\n\n".join(paragraphs))
+    rig.telegram.faults.add(FloodWait(1), method=SEND, chat=annas, text="3.")
+    await anna.say(annas, "Talk long")
+    await rig.wait_until_asked("long")
+    await anna.say(annas, "/privacy")
+    await anna.say(annas, "/new")
+    assert (await rig.ask(ben, bens, "Hello")).text == "All right."
+    assert len(annas.replies) < 7
+    await rig.telegram.wait_for(lambda: len(annas.replies) >= 7)
+    told = [*paragraphs, sentence("privacy.text", ttl_days=365), sentence("new.done")]
+    assert [reply.text for reply in annas.replies] == told
+    sends = sends_to(rig, annas)
+    assert [call.text for call in sends] == [*told[:3], *told[2:]]
+    assert sends[3].at - sends[2].at >= 1
+    assert sends[-1].at - sends[0].at >= 4  # two at once, one after the ban, four a second apart
 
 
 async def test_who_writes_too_fast_is_told_once_and_commands_still_work(webhook_rig: Rig) -> None:

@@ -98,6 +98,21 @@ def test_typing_is_left_out_while_an_answer_could_want_its_place() -> None:
     assert list(speaker.budget.waits(ANNA)) == []
 
 
+@pytest.mark.parametrize(
+    ("workers", "expected"), [(1, 5), (5, 1), (6, 1), (10, 1), (30, 1), (31, 0)]
+)
+def test_an_idle_worker_shows_typing_unless_an_answer_would_wait_long(
+    workers: int, expected: int
+) -> None:
+    """One of more than five has a single place of thirty a second."""
+    speaker = Speaker(30)
+    speaker.budget.share(workers)
+    shown = [speaker.budget.take_spare(chat_id) for chat_id in range(1, 9)]
+    assert shown == [True] * expected + [False] * (8 - expected)
+    speaker.send()
+    assert speaker.now - 50 <= 1
+
+
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 3)), max_size=60))
 def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
     calls: list[tuple[bool, float]],
@@ -120,8 +135,26 @@ def test_a_ban_shuts_its_chat_and_no_other() -> None:
     speaker.budget.shut(ANNA, for_s=7)
     assert list(speaker.budget.waits(BEN)) == []
     assert speaker.budget.take_spare(ANNA) is False
-    assert list(speaker.budget.waits(ANNA)) == [7]
-    assert list(speaker.budget.waits(ANNA)) == [8]
+    speaker.send()
+    speaker.send()
+    assert speaker.sent_at == [57, 58]
+
+
+def test_a_place_given_away_before_a_ban_is_not_used_within_it() -> None:
+    """Topics of one group are answered side by side; a ban strikes all of them."""
+    speaker = Speaker()
+    for _ in range(5):
+        speaker.send(GROUP)
+    waits = speaker.budget.waits(GROUP)
+    assert next(waits) == 4
+    speaker.now += 3
+    speaker.budget.shut(GROUP, for_s=7)
+    speaker.now += 1
+    assert next(waits) == 6
+    speaker.now += 6
+    assert list(waits) == []
+    speaker.send(GROUP)
+    assert speaker.sent_at[-1] == 64
 
 
 def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_place() -> None:

@@ -1,5 +1,7 @@
 """Each worker keeps to its part of what the bot may send; who comes or goes changes the parts."""
 
+import asyncio
+
 import pytest
 
 from bot.sharing import Sharing
@@ -31,3 +33,9 @@ async def test_what_is_allowed_at_once_is_shared_by_who_listens(
     budget = OutboundBudget(30, lambda: 50.0)
     await Sharing(Doorbell(store, scripts, KEYS.doorbell), budget, lease_s=30).look()
     assert at_once(budget) == expected
+
+
+async def test_nobody_is_counted_where_there_is_no_budget_to_share(store: RedisClient) -> None:
+    budget = OutboundBudget(0)
+    async with asyncio.timeout(5):
+        await Sharing(Doorbell(store, Scripts(store), KEYS.doorbell), budget, lease_s=30).run()
