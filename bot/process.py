@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 
 import structlog
@@ -12,6 +13,10 @@ from memory.embedded import EmbeddedValkey
 from memory.redis_client import RedisClient
 
 log = structlog.get_logger(__name__)
+
+_THREADS = 2
+"""For what takes long, such as indexing a cold conversation. More would make the process larger,
+for the system's allocator keeps what was freed for each thread apart."""
 
 
 @contextmanager
@@ -51,6 +56,7 @@ async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run with an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     await run(stopping)
