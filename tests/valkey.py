@@ -92,8 +92,8 @@ class ValkeyServer:
 class OneNodeCluster(ValkeyServer):
     """A Cluster of one node with all slots: it refuses commands across slots, as a big one does."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "--cluster-enabled", "yes")
+    def __init__(self, folder: Path, *options: str) -> None:
+        super().__init__(folder, "--cluster-enabled", "yes", *options)
 
     @property
     def url(self) -> str:

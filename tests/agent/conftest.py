@@ -1,6 +1,5 @@
 """A context on a real, empty store, for tools that look into the history and those that do not."""
 
-import asyncio
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +12,9 @@ from memory.memory import Memory, MemoryOptions
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
+from tests.memory.conftest import tokens, valkey
+
+__all__ = ["tokens", "valkey"]
 
 NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
 OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=10**6, times=TurnTimes())
@@ -25,11 +27,6 @@ class HashedWords:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         return np.stack([embed(text, DIMENSIONS) for text in texts])
-
-
-@pytest.fixture(scope="session")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture

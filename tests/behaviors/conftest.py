@@ -1,7 +1,5 @@
 """A memory on a real, empty Valkey."""
 
-import asyncio
-
 import pytest
 
 from memory.memory import Memory, MemoryOptions
@@ -9,13 +7,11 @@ from memory.notebook.notebooks import Notebooks
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
+from tests.memory.conftest import tokens, valkey
+
+__all__ = ["tokens", "valkey"]
 
 OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=1_000_000, times=TurnTimes())
-
-
-@pytest.fixture(scope="session")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
     python -m tests.cluster
 
-Each run has a Cluster of its own and kills one primary whose replica was stopped so long before.
+Each run has a Cluster of its own and kills one primary whose replica was stopped so long before:
+one that has conversations only, or the one of the doorbell, which all workers listen to.
 `lost` are updates that were accepted, and that Telegram would not have delivered again, but were
-never answered; `oldest lost` is how long before the death the first of them had been accepted.
+never answered; `oldest` is how long before the death the first of them had been accepted. `doubled`
+are updates whose answer was sent once more, for it was being sent when the primary died.
 """
 
 import asyncio
@@ -13,7 +15,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import structlog
@@ -24,7 +26,8 @@ from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.cluster.day import Day, accept, work
-from tests.cluster.nodes import ThreeNodeCluster
+from tests.cluster.nodes import VICTIMS, ThreeNodeCluster, place_of_victim
+from tests.valkey import ValkeyServer
 
 LAGS_S = (0.0, 0.1, 1.0)
 PEOPLE = 30
@@ -32,7 +35,10 @@ BEFORE_S = 2.0
 AFTER_S = 4.0
 LEASE_S = 2.0
 QUIET_S = 3 * LEASE_S
-HEADER = "replica stopped for | INTAKE_WAIT_REPLICAS | accepted | lost | oldest before the death"
+HEADER = (
+    "dies | replica stopped for | INTAKE_WAIT_REPLICAS | accepted | lost | oldest before the death"
+    " | doubled | out of order"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +48,17 @@ class Failover:
     accepted: int
     lost: int
     oldest_lost_s: float
+    doubled: int
+    out_of_order: int
 
     @classmethod
     def of(cls, day: Day, died_at: float) -> "Failover":
         """Judge a day that has come to rest."""
-        lost = [at for update_id, at in day.accepted.items() if update_id not in day.sent]
-        return cls(len(day.accepted), len(lost), max((died_at - at for at in lost), default=0))
+        oldest_s = max((died_at - day.accepted[update_id] for update_id in day.lost), default=0)
+        return cls(len(day.accepted), len(day.lost), oldest_s, len(day.doubled), day.out_of_order)
 
 
-async def fail_over(folder: Path, lag_s: float, wait_replicas: int) -> Failover:
+async def fail_over(folder: Path, victim: str, lag_s: float, wait_replicas: int) -> Failover:
     """Run a Cluster under load, kill a primary, and wait until all that is left is answered."""
     cluster = ThreeNodeCluster(folder)
     cluster.start()
@@ -66,9 +74,10 @@ async def fail_over(folder: Path, lag_s: float, wait_replicas: int) -> Failover:
             asyncio.create_task(_talk(memory, day, n, updates, talking)) for n in range(PEOPLE)
         ]
         await asyncio.sleep(BEFORE_S)
-        died_at = await _kill_primary(cluster, lag_s)
+        primary, replica = cluster.pair(place_of_victim(victim, memory.keys))
+        died_at = await _kill(primary, replica, lag_s)
         await asyncio.sleep(AFTER_S)
-        await asyncio.to_thread(cluster.pair(1)[0].start)  # back, as the replica of its replica
+        await asyncio.to_thread(primary.start)  # back, as the replica of its replica
         await asyncio.sleep(AFTER_S)
         talking.set()
         await asyncio.gather(*people)
@@ -88,8 +97,7 @@ async def _talk(
         await accept(memory, day, next(updates), Conversation.of_chat(number + 1))
 
 
-async def _kill_primary(cluster: ThreeNodeCluster, lag_s: float) -> float:
-    primary, replica = cluster.pair(1)
+async def _kill(primary: ValkeyServer, replica: ValkeyServer, lag_s: float) -> float:
     if lag_s:
         replica.pause()
         await asyncio.sleep(lag_s)
@@ -109,17 +117,19 @@ async def _quiet(day: Day) -> None:
 
 
 async def main() -> None:
-    """Print a line for each lag, without and with waiting."""
+    """Print a line for each victim and lag, without and with waiting."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     sys.stdout.write(HEADER + "\n")
-    for lag_s in LAGS_S:
-        for wait_replicas in (0, 1):
-            with tempfile.TemporaryDirectory() as folder:
-                seen = await fail_over(Path(folder), lag_s, wait_replicas)
-            oldest = f"{seen.oldest_lost_s:.2f} s" if seen.lost else "-"
-            columns = (f"{lag_s:g} s", wait_replicas, seen.accepted, seen.lost, oldest)
-            sys.stdout.write(" | ".join(map(str, columns)) + "\n")
-            sys.stdout.flush()
+    for victim, lag_s, wait_replicas in product(VICTIMS, LAGS_S, (0, 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            seen = await fail_over(Path(folder), victim, lag_s, wait_replicas)
+        oldest = f"{seen.oldest_lost_s:.2f} s" if seen.lost else "-"
+        columns = (
+            *(victim, f"{lag_s:g} s", wait_replicas, seen.accepted, seen.lost, oldest),
+            *(seen.doubled, seen.out_of_order),
+        )
+        sys.stdout.write(" | ".join(map(str, columns)) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -23,11 +23,22 @@ _PATIENCE_S = 30
 
 @dataclass(slots=True)
 class Day:
-    """What was accepted (when, by update) and what was sent (how often, by update, in order)."""
+    """What was accepted (when, by update), what was sent (when first, how often, in order)."""
 
     accepted: dict[int, float] = field(default_factory=dict)
     sent: Counter[int] = field(default_factory=Counter)
+    sent_at: dict[int, float] = field(default_factory=dict)
     order: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def lost(self) -> set[int]:
+        """What was accepted and not answered, which is final once nothing waits."""
+        return self.accepted.keys() - self.sent.keys()
+
+    @property
+    def doubled(self) -> set[int]:
+        """What was answered more than once."""
+        return {update_id for update_id, times in self.sent.items() if times > 1}
 
     @property
     def out_of_order(self) -> int:
@@ -52,6 +63,7 @@ class EchoRunner:
             await self._memory.turns.write_outbox(turn.lease, b"answer")
         for update_id in updates:
             self._day.sent[update_id] += 1
+            self._day.sent_at.setdefault(update_id, time.monotonic())
             self._day.order.append((turn.lease.conversation.tag, update_id))
         text = " ".join(map(str, updates))
         now = time.time()

@@ -1,14 +1,20 @@
 """A Cluster of three primaries, each with a replica, on loopback."""
 
 import time
+from binascii import crc_hqx
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from memory.keys import Keys
 from tests.valkey import HOST, TIMEOUT_S, ValkeyServer
 
 _SLOTS = 16384
 _PRIMARIES = 3
+_STEP = -(-_SLOTS // _PRIMARIES)
+
+VICTIMS = ("conversations", "doorbell")
+"""Which primary dies: one that has conversations only, or the one that all workers listen to."""
 
 
 class ThreeNodeCluster:
@@ -34,10 +40,9 @@ class ThreeNodeCluster:
         for number, node in enumerate(self.nodes):
             node.ask(f"CLUSTER SET-CONFIG-EPOCH {number + 1}")
             node.ask(f"CLUSTER MEET {HOST} {self.nodes[0].port}")
-        step = -(-_SLOTS // _PRIMARIES)
         for number, node in enumerate(self.nodes[:_PRIMARIES]):
-            last = min((number + 1) * step, _SLOTS) - 1
-            node.ask(f"CLUSTER ADDSLOTSRANGE {number * step} {last}")
+            last = min((number + 1) * _STEP, _SLOTS) - 1
+            node.ask(f"CLUSTER ADDSLOTSRANGE {number * _STEP} {last}")
         self._until(lambda node: node.ask("CLUSTER NODES").count(b"connected") >= len(self.nodes))
         for primary, replica in zip(self.nodes, self.nodes[_PRIMARIES:], strict=False):
             name = primary.ask("CLUSTER MYID").split(b"\r\n")[1].decode()
@@ -54,6 +59,18 @@ class ThreeNodeCluster:
         """Return a primary and its replica, as they were at the start."""
         return self.nodes[number], self.nodes[number + _PRIMARIES]
 
+    def cut_off(self, number: int) -> None:
+        """Stop a primary's replica where it is, having all so far and getting nothing more.
+
+        Not paused alone: then it would still get what waits in its socket.
+        """
+        primary, replica = self.pair(number)
+        so_far = _offset(primary)
+        while _offset(replica) < so_far:
+            time.sleep(0.01)
+        replica.pause()
+        primary.ask("CLIENT KILL TYPE replica")
+
     def stop(self) -> None:
         for node in self.nodes:
             node.stop()
@@ -63,6 +80,26 @@ class ThreeNodeCluster:
         while not all(holds(node) for node in self.nodes):
             assert time.monotonic() < deadline, "the Cluster did not come together"
             time.sleep(0.05)
+
+
+def place_of(key: str) -> int:
+    """Say which of the primaries has a key at the start."""
+    hashed = key.partition("{")[2].partition("}")[0] or key
+    return crc_hqx(hashed.encode(), 0) % _SLOTS // _STEP
+
+
+def place_of_victim(victim: str, keys: Keys) -> int:
+    """Say which primary is to die, one of `VICTIMS`."""
+    doorbell = place_of(keys.doorbell)
+    if victim == "doorbell":
+        return doorbell
+    shared = {doorbell, *map(place_of, (keys.due, keys.learning))}
+    return min(set(range(_PRIMARIES)) - shared)
+
+
+def _offset(node: ValkeyServer) -> int:
+    """Say how much of the stream of replication a node has."""
+    return int(node.ask("INFO replication").partition(b"master_repl_offset:")[2].split()[0])
 
 
 def _follows(replica: ValkeyServer, primary: str, node: ValkeyServer) -> bool:

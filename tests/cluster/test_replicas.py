@@ -12,10 +12,7 @@ from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
-from tests.memory.conftest import tokens
 from tests.valkey import HOST, ValkeyServer
-
-__all__ = ["tokens"]
 
 HERE = Conversation.of_chat(7)
 ENTRY = Entry(1, 7, is_command=False, body=b"words")

@@ -1,4 +1,4 @@
-"""A memory on a real, empty Valkey, with short leases."""
+"""A memory on a real, empty Valkey, alone and as a Cluster, with short leases."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
+from tests.valkey import ValkeyServer
 
 OPTIONS = MemoryOptions(
     ttl_s=86_400,
@@ -15,6 +16,21 @@ OPTIONS = MemoryOptions(
     cache_bytes=1_000_000,
     times=TurnTimes(lease_ms=2_000, coalesce_ms=0, coalesce_most_ms=0),
 )
+
+
+ON_A_SERVER = pytest.mark.parametrize("valkey", ["valkey_server"], indirect=True)
+"""Marks what is not promised of a Cluster, such as how many round trips a pipeline takes."""
+
+
+@pytest.fixture(params=["valkey_server", "cluster_server"], ids=["server", "cluster"])
+def valkey(request: pytest.FixtureRequest) -> str:
+    """Give the address of an empty database; each test runs on a server and on a Cluster.
+
+    One node has all slots, and refuses a command or a script with keys of several all the same.
+    """
+    server: ValkeyServer = request.getfixturevalue(request.param)
+    server.ask("FLUSHALL")
+    return server.url
 
 
 @pytest.fixture(scope="session")

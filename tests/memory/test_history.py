@@ -18,7 +18,7 @@ from memory.protocol.turns import Closing, LeaseLost, OpenTurn
 from memory.redis_client import RedisClient
 from memory.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take
 from tests.memory.words_embedder import WordsEmbedder
@@ -275,6 +275,7 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
     assert len(history.messages) == 2 + 2 * OPTIONS.tail
 
 
+@ON_A_SERVER
 async def test_a_cold_history_is_filled_in_one_round_trip(
     memory: Memory, elsewhere: Memory
 ) -> None:

@@ -1,6 +1,5 @@
-"""A memory on a plan of 8 MB."""
+"""A memory on a plan of 8 MB, of a server and of a Cluster."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -8,23 +7,22 @@ import pytest
 from memory.memory import Memory
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
+from tests.memory.conftest import OPTIONS, tokens
 from tests.memory.words_embedder import WordsEmbedder
 from tests.plan.old_days import OldDays
-from tests.valkey import ValkeyServer
+from tests.valkey import OneNodeCluster, ValkeyServer
+
+__all__ = ["tokens"]
 
 PLAN_BYTES = 8 * 2**20
 
 
-@pytest.fixture(scope="session")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
-
-
-@pytest.fixture(scope="module")
-def _small_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+@pytest.fixture(scope="package", params=[ValkeyServer, OneNodeCluster], ids=["server", "cluster"])
+def _small_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ValkeyServer]:
     options = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
-    server = ValkeyServer(tmp_path_factory.mktemp("small"), *options)
+    server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *options)
     server.start()
     yield server
     server.stop()

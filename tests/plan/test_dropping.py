@@ -14,7 +14,9 @@ from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
 from tests.plan.admins import Admins
 from tests.plan.ballast import fill
+from tests.plan.conftest import PLAN_BYTES
 from tests.plan.old_days import DAY_S, OldDays
+from tests.valkey import ValkeyServer
 
 ANN, BOB, GROUP = (Conversation.of_chat(chat) for chat in (7, 8, -9))
 STAMP = "words:512"
@@ -71,8 +73,9 @@ async def test_words_still_find_what_has_lost_its_vectors(
 
 
 async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_much_room(
-    memory: Memory, old_days: OldDays, embedder: WordsEmbedder
+    memory: Memory, old_days: OldDays, embedder: WordsEmbedder, small_server: ValkeyServer
 ) -> None:
+    small_server.ask(f"CONFIG SET maxmemory {2 * PLAN_BYTES}")
     await old_talk(old_days, ANN, 10, 9, STAMP)
     await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
     await memory.client.call("HSET", memory.keys.plan, "words_only", 1)
