@@ -20,7 +20,7 @@ from tests.faults.verdict import Verdict
 
 _NAMES = {"answered": "answered once", "in_doubt": "of these in doubt"}
 _COUNTS = [field.name for field in fields(Verdict) if field.name != "complaints"]
-_TITLES = ["struck", *(_NAMES.get(name, name.replace("_", " ")) for name in _COUNTS), "seconds"]
+_TITLES = [*(_NAMES.get(name, name.replace("_", " ")) for name in _COUNTS), "seconds"]
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def _played(fault: Fault, seed: int) -> tuple[list[str], Sequence[str]]:
     except Exception as error:  # noqa: BLE001 - a day that ends early is a line too
         return ["ended early"], [repr(error)]
     counts = [getattr(verdict, name) for name in _COUNTS]
-    row = [fault.rounds, *counts, round(monotonic() - began)]
+    row = [*counts, round(monotonic() - began)]
     aligned = [f"{figure:>{len(title)}}" for title, figure in zip(_TITLES, row, strict=True)]
     return aligned, verdict.complaints
 

@@ -10,7 +10,8 @@ A new one is a `Fault` in the list FAULTS of one of this room's files:
     FAULTS = [Fault("Telegram: 429, wait a second", _refuse_once)]
 
 A strike injects the fault once and returns when it has happened, and when it is over if it has an
-end, as a server that is started again. Other people talk meanwhile.
+end, as a server that is started again. Other people talk meanwhile. One whose moment does not come
+raises `MomentMissed` and is not counted.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from pathlib import Path
 from random import Random
 
 from tests.faults.evidence import Closing
+from tests.faults.moments import MomentMissed
 from tests.faults.scene import Scene, Stage, open_scene
 from tests.faults.verdict import Allowance, Verdict, judge
 
@@ -61,6 +63,10 @@ async def play(fault: Fault, folder: Path, random: Random) -> Verdict:
             talking = asyncio.create_task(scene.talk(fault.texts - fault.texts // 2))
             try:
                 await fault.strike(scene)
+                scene.struck += 1
+            except MomentMissed as missed:
+                scene.missed.add(str(missed))
+                scene.heal()
             finally:
                 await talking
         scene.heal()

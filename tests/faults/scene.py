@@ -20,13 +20,16 @@ from memory.keys import Conversation, ConversationKeys, Keys
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreError
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.acceptance.scripted_day import Day, Echo, Wish
+from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.valkey import ValkeyServer
 
 Role = Literal["all", "web", "worker"]
 MANY: tuple[Role, ...] = ("web", "worker", "worker")
 
 _PEOPLE = 4
+_MODEL = "model-{}"
+"""Each process asks for a model of its own: so one sees who asks."""
+
 _LONGEST_PAUSE_S = 0.15
 _LOOK_EVERY_S = 0.1
 _RESUMED_S = 30
@@ -58,6 +61,10 @@ class Stage:
     beside: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
 
 
+POLLED_MANY = Stage("polling", ("web", "web", "worker", "worker"))
+"""One of the two polls, by a lease."""
+
+
 class Scene:
     """Everything that a strike may lay hands on.
 
@@ -76,7 +83,13 @@ class Scene:
         self.doubts: Counter[tuple[int, str]] = Counter()
         """Parts, by chat and text, that may have been sent without being marked so."""
         self.round = 0
-        """How often the fault has struck so far."""
+        """Which round it is, from 0; so a strike chooses among its variants."""
+        self.struck = 0
+        """In how many rounds the fault has happened."""
+        self.met: set[str] = set()
+        """Names of the moments that came when they were waited for."""
+        self.missed: set[str] = set()
+        """Names of those that once did not come."""
         port = rig.environment["PORT"]
         self.bots: list[BotProcess] = []
         for number, role in enumerate(stage.roles):
@@ -96,10 +109,21 @@ class Scene:
         """Return a further process, not started, and the last of `bots` from now on."""
         command = "" if role == "all" else role
         bot = self.rig.another_bot(
-            from_scratch=self.stage.from_scratch, command=command, **settings
+            from_scratch=self.stage.from_scratch,
+            command=command,
+            **{"openai_model": _MODEL.format(len(self.bots)), **settings},
         )
         self.bots.append(bot)
         return bot
+
+    def worker_on(self, text: str) -> BotProcess | None:
+        """Return which process asked the model last about what a text names; None for nobody."""
+        named = set(markers(text))
+        for request in reversed(self.model.log.chats):
+            if named.intersection(markers(request.asked)):
+                names = [_MODEL.format(number) for number in range(len(self.bots))]
+                return self.bots[names.index(request.model)]
+        return None
 
     async def talk(self, texts: int, wish: Wish | None = None) -> None:
         """Have so many texts said, with short pauses between them; the first with this wish."""
@@ -149,16 +173,17 @@ class Scene:
         self.telegram.faults.clear()
         self.model.faults.clear()
 
-    async def settle(self, patience_s: float) -> None:
-        """Wait until it is quiet.
+    async def settle(self, patience_s: float) -> bool:
+        """Wait until it is quiet; return whether it is.
 
         That is when Telegram has nothing to deliver and no chat has mail, a turn or a lease, nor
         something to learn where that is asked for.
         What is not quiet in time stays so: the verdict will tell.
         """
         deadline = monotonic() + patience_s
-        while monotonic() < deadline and not await self._is_quiet():  # noqa: ASYNC110 - Redis tells nobody
+        while not (is_quiet := await self._is_quiet()) and monotonic() < deadline:  # noqa: ASYNC110 - Redis tells nobody
             await asyncio.sleep(_LOOK_EVERY_S)
+        return is_quiet
 
     async def _is_quiet(self) -> bool:
         if self.telegram.updates.pending_count:

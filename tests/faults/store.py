@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from tests.valkey import ValkeyServer
 _AWAY_S = 60
 _PAUSE_S = 0.7
 _FULL_S = 3
+_MANY = Stage(roles=MANY)
 
 
 async def _killed(scene: Scene) -> None:
@@ -48,12 +49,20 @@ async def _gone(scene: Scene) -> None:
 async def _full(scene: Scene) -> None:
     """Have it refuse to grow (`OOM command not allowed`), and lift that."""
     await _amid_turns(scene)
+    [bot, *_] = scene.bots
+    seen = len(bot.log)
     scene.redis.ask("CONFIG SET maxmemory 1")
     async with scene.resuming():
         async with asyncio.TaskGroup() as group:
             group.create_task(scene.talk(4))
             await asyncio.sleep(_FULL_S)
+        assert any(_is_refused(line) for line in bot.log[seen:])
         scene.redis.ask("CONFIG SET maxmemory 0")
+
+
+def _is_refused(line: Mapping[str, object]) -> bool:
+    """Whether intake says that a full Redis did not take an update."""
+    return (line["event"], line.get("reason")) == ("not taken", "StoreFull")
 
 
 async def _cut_off(scene: Scene) -> None:
@@ -93,11 +102,13 @@ async def _resuming(scene: Scene) -> AsyncIterator[None]:
 
 
 FAULTS = (
-    Fault("Redis: killed and started again", _killed, rounds=5),
+    Fault("Redis: killed and started again", _killed, rounds=5, sample=4),
     Fault("Redis: restarted, polling", _restarted, Stage(intake="polling"), rounds=3),
-    Fault("Redis: restarted, web and workers", _restarted, Stage(roles=MANY)),
+    Fault("Redis: restarted, web and workers", _restarted, _MANY),
     Fault("Redis: gone for 60 s", _gone, rounds=1, patience_s=60),
-    Fault("Redis: full, then not", _full, patience_s=60),
+    Fault("Redis: gone for 60 s, web and workers", _gone, _MANY, rounds=1, patience_s=60),
+    Fault("Redis: full, then not", _full, sample=2, patience_s=60),
+    Fault("Redis: full, then not, web and workers", _full, _MANY, sample=2, patience_s=60),
     Fault("Redis: connections reset", _cut_off),
     Fault("Redis: scripts forgotten", _without_scripts),
 )

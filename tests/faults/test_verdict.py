@@ -35,7 +35,15 @@ def replies(scene: Scene) -> tuple[Chat, Message, Message]:
 
 async def test_a_day_without_a_fault_is_flawless(scene: Scene) -> None:
     texts = len(scene.day.lines)
-    assert await judge(scene, NOTHING) == Verdict(texts, texts, 0, 0, 0, 0, 0, 0, ())
+    assert await judge(scene, NOTHING) == Verdict(0, texts, texts, 0, 0, 0, 0, 0, 0, ())
+
+
+async def test_a_moment_that_never_came_is_complained_of(scene: Scene) -> None:
+    scene.missed.add("asking")
+    verdict = await judge(scene, NOTHING)
+    assert verdict.complaints == ("it never struck at the moment 'asking'",)
+    scene.met.add("asking")
+    assert (await judge(scene, NOTHING)).complaints == ()
 
 
 async def test_a_reply_to_be_seen_twice_is_doubled_unless_it_was_in_doubt(scene: Scene) -> None:

@@ -21,12 +21,14 @@ class Allowance:
 class Verdict:
     """The figures of a day; one text is one update.
 
+    The fault `struck` so often; a round in which its moment did not come is not counted.
     Each of the `updates` was `answered` once, or `doubled`, `apologised` for, `undelivered` or
     `lost`. `in_doubt` are those among the doubled ones that a crash explains: a part that may have
     been sent was sent once more. `out_of_order` counts neighbours that were remembered or answered
     the other way round. `complaints` say what breaks a promise, one sentence each.
     """
 
+    struck: int
     updates: int
     answered: int
     doubled: int
@@ -51,6 +53,7 @@ async def judge(scene: Scene, allowance: Allowance) -> Verdict:
     swaps = [swap for each in found for swap in each.swaps()]
     counts = Counter(end for marker, end in ends.items() if marker not in doubled)
     complaints = [
+        *(f"it never struck at the moment {name!r}" for name in scene.missed - scene.met),
         *(f"{marker} was lost" for marker, end in ends.items() if end == "lost"),
         *(f"{marker} was answered more than once" for marker in sorted(unexplained)),
         *(f"{first} came before {second}" for first, second in swaps),
@@ -58,6 +61,7 @@ async def judge(scene: Scene, allowance: Allowance) -> Verdict:
         *(oddity for each in found for oddity in each.oddities()),
     ]
     return Verdict(
+        struck=scene.struck,
         updates=len(scene.day.lines),
         answered=counts["answered"],
         doubled=len(doubled),

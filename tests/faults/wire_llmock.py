@@ -83,6 +83,7 @@ FAULTS = (
         _one_by_one(_SURVIVED),
         _STAGE,
         rounds=len(_SURVIVED),
+        sample=len(_SURVIVED),
         texts=0,
     ),
     Fault(
@@ -90,6 +91,7 @@ FAULTS = (
         _one_by_one(_APOLOGISED),
         _STAGE,
         rounds=len(_APOLOGISED),
+        sample=len(_APOLOGISED),
         texts=0,
         closings=frozenset({"apologised"}),
     ),

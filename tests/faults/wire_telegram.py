@@ -140,15 +140,19 @@ async def _repeated(scene: Scene) -> None:
 
 
 FAULTS = (
-    *(Fault(f"sendMessage: {name}", _sending(fault)) for name, fault in _HARMLESS.items()),
     *(
-        Fault(f"sendMessage: {name}", _sending(fault), closings=_UNDELIVERED)
+        Fault(f"sendMessage: {name}", _sending(fault), sample=2)
+        for name, fault in _HARMLESS.items()
+    ),
+    *(
+        Fault(f"sendMessage: {name}", _sending(fault), sample=2, closings=_UNDELIVERED)
         for name, fault in _COSTLY.items()
     ),
     Fault(
         f"sendMessage: 429, wait {_PARKED_S} s",
         _sending(FloodWait(_PARKED_S)),
         rounds=2,
+        sample=2,
         patience_s=2 * _PARKED_S,
     ),
     Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE)),
