@@ -3,12 +3,14 @@
 Also the doorbell's other half: who rings, and when. Reading bells is `doorbell`'s business.
 """
 
+import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
 from memory.keys import Conversation
 from memory.protocol.store import Store
+from memory.redis_client import Command
 from memory.store_errors import StoreUnavailable
 
 SEEN_MS = 48 * 3600 * 1000
@@ -76,16 +78,12 @@ class Mailbox:
         sender = [self._keys.person(entry.sender_id), self._keys.person_epoch(entry.sender_id)]
         spoke = self._scripts["spoke"].command(sender, (conversation.tag, entry.update_id, SEEN_MS))
         arguments = (entry.update_id, entry.to_member(), self._ttl_s, SEEN_MOST, SEEN_MS)
+        known = ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag)
         outcome, forgotten_until, detail = "unmet", b"", b""
         while outcome == "unmet":
             read = (forgotten_until, detail)
-            _, forgotten_until, answer = await self._client.pipeline(
-                [
-                    ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag),
-                    spoke,
-                    self._scripts["intake"].command(keys.all, (*arguments, *read)),
-                ]
-            )
+            taking = self._scripts["intake"].command(keys.all, (*arguments, *read))
+            _, forgotten_until, answer = await self._client.pipeline([known, spoke, taking])
             outcome, detail = answer[0].decode(), answer[1]
         if outcome == "moved":
             self._moved[conversation] = Conversation(detail.decode())
@@ -93,15 +91,21 @@ class Mailbox:
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas:
-            await self._replicate(keys.seen)
+            await self._replicate(("PEXPIRE", keys.seen, self._ttl_s * 1000), known)
         if outcome == "duplicate" or (outcome == "taken" and not detail):
             await self.ring(conversation, gathers=not entry.is_command)
         return Outcome(outcome)
 
-    async def _replicate(self, seen: str) -> None:
-        """Return when replicas have what was just stored, also what a duplicate stored before."""
-        write = ("PEXPIRE", seen, self._ttl_s * 1000)
-        if not await self._client.is_replicated(write, self._wait_replicas, _REPLICATION_MS):
+    async def _replicate(self, *writes: Command) -> None:
+        """Return when replicas have these writes, and all that was stored in their slots before.
+
+        So also what a duplicate stored before. Without the index no sweep would find the mail.
+        """
+        asked = (
+            self._client.is_replicated(write, self._wait_replicas, _REPLICATION_MS)
+            for write in writes
+        )
+        if not all(await asyncio.gather(*asked)):
             raise StoreUnavailable("too few replicas have it")
 
     async def ring(self, conversation: Conversation, *, gathers: bool = False) -> None:

@@ -1,6 +1,7 @@
 """With `INTAKE_WAIT_REPLICAS` an update counts as taken when replicas have it, and not before."""
 
 from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
+from tests.cluster.nodes import ThreeNodeCluster, place_of
 from tests.valkey import HOST, ValkeyServer
 
 HERE = Conversation.of_chat(7)
@@ -70,3 +72,23 @@ async def test_what_no_replica_has_is_not_taken_until_one_has_it(
 async def test_without_replicas_nothing_is_taken(memory: Memory) -> None:
     with pytest.raises(StoreUnavailable):
         await memory.mailbox.put(HERE, ENTRY)
+
+
+async def test_on_a_cluster_the_index_is_waited_for_too(
+    cluster: ThreeNodeCluster, tokens: TokenCounter
+) -> None:
+    client = await RedisClient.open(cluster.url)
+    options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
+    memory = Memory(client, 42, tokens, None, options)
+    chats = map(Conversation.of_chat, count(1))
+    places = ((chat, place_of(memory.keys.index_of(chat))) for chat in chats)
+    apart, known_at = next(
+        (chat, place)
+        for chat, place in places
+        if place != place_of(memory.keys.conversation(chat).mailbox)
+    )
+    cluster.cut_off(known_at)
+    with pytest.raises(StoreUnavailable):
+        await memory.mailbox.put(apart, ENTRY)
+    cluster.pair(known_at)[1].resume()
+    await client.close()
