@@ -14,7 +14,10 @@ from tests.benchmarks.meters import open_files
 from tests.benchmarks.people import TEXTS, arrivals, post_on_time
 
 MESSAGES_A_SECOND = 8
-CHATS = 200
+PEOPLE = 40
+MESSAGES_EACH = 40
+"""After which somebody else comes in their place: so what grows are no histories."""
+
 WORKERS = 2
 CACHE_MB = 4
 """So that the conversations kept warm fill their room long before the first half is over."""
@@ -58,9 +61,7 @@ async def soak(minutes: float) -> dict[str, object]:
         assert running.posting
         telegram = running.telegram
         empty = int((await running.redis.info("memory"))["used_memory"])
-        updates = [
-            telegram.said(20_000 + at % CHATS, TEXTS[at % len(TEXTS)]) for at in range(len(times))
-        ]
+        updates = [telegram.said(_person(at), TEXTS[at % len(TEXTS)]) for at in range(len(times))]
         async with _sampling(running, empty, samples):
             answers = await post_on_time(running.posting, updates, times)
     return {
@@ -70,6 +71,13 @@ async def soak(minutes: float) -> dict[str, object]:
         "answers": telegram.sent,
         **_figures(samples),
     }
+
+
+def _person(at: int) -> int:
+    """Return who says the message of that number; one after another they come and go."""
+    turn, place = divmod(at, PEOPLE)
+    generation = (turn + place) // MESSAGES_EACH
+    return 20_000 + PEOPLE * generation + place
 
 
 @asynccontextmanager
