@@ -110,6 +110,19 @@ async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Me
     assert await texts(memory) == ["text 1", "yes"]
 
 
+async def test_a_commit_repeated_after_the_lease_does_not_say_that_nothing_waits(
+    memory: Memory,
+) -> None:
+    """Its holder's bell would go, and with it the only one of the turn that it had begun."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    await close(memory, turn)
+    await _expire(memory)
+    again = await memory.turns.commit(turn, exchange_of(turn), Known())
+    assert again.then == Nothing("lost")
+
+
 async def test_a_repeated_commit_is_known_again_although_others_followed(memory: Memory) -> None:
     """Even when something was erased since: the last part stood before."""
     turns = []

@@ -6,7 +6,8 @@ local this, briefly = ARGV[4] .. '|' .. ARGV[1], ARGV[4] .. '|' .. string.match(
 local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first', 'closed')
 local closed = last[4] or ','
 if last[1] == this then
-  local begun = {'empty'}
+  -- Without its lease it must not say that nothing waits: the first call may have begun the next turn.
+  local begun = {'lost'}
   if redis.call('GET', LEASE) == ARGV[1] then begun = begin(ARGV[1], how) end
   return {'committed', tonumber(last[2]), tonumber(last[3]), begun}
 end
