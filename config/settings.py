@@ -223,7 +223,7 @@ class Settings(BaseSettings):
         default=10_000,
         ge=0,
         le=10_000_000,
-        description="Bells that wait for workers; beyond, Telegram keeps what comes; 0: no bound",
+        description="Bells not answered yet; beyond, Telegram keeps what comes; 0: no bound",
     )
     intake_wait_replicas: int = Field(
         default=0,
