@@ -85,7 +85,7 @@ _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
 _ALL = Stage(from_scratch=True, settings=FAKED | _GATHERING, redis_environment=FAKED)
 
 FAULTS = tuple(
-    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), len(to_s), patience_s=90, lacks=LACKS)
+    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), patience_s=90, lacks=LACKS)
     for name, strike, to_s, stage in (
         ("clock of the bot: forward", _jump, _FORWARD, _BOT),
         ("clock of the bot: back", _jump, _BACK, _BOT),

@@ -122,7 +122,7 @@ FAULTS = (
             _killed,
             stage,
             rounds=len(MOMENTS),
-            sample=len(MOMENTS),
+            sample=5,
             texts=4,
             patience_s=90,
         )
@@ -156,7 +156,6 @@ FAULTS = (
         partial(_stopped_for_a_while, at=(BEING_SENT, ASKING)),
         Stage(roles=MANY),
         rounds=2,
-        sample=2,
     ),
     Fault(
         "poller stopped for 30 s",

@@ -106,9 +106,9 @@ FAULTS = (
     Fault("Redis: restarted, polling", _restarted, Stage(intake="polling"), rounds=3),
     Fault("Redis: restarted, web and workers", _restarted, _MANY),
     Fault("Redis: gone for 60 s", _gone, rounds=1, patience_s=60),
-    Fault("Redis: gone for 60 s, web and workers", _gone, _MANY, rounds=1, patience_s=60),
-    Fault("Redis: full, then not", _full, sample=2, patience_s=60),
-    Fault("Redis: full, then not, web and workers", _full, _MANY, sample=2, patience_s=60),
+    Fault("Redis: gone for 60 s, web and workers", _gone, _MANY, rounds=1, sample=0, patience_s=60),
+    Fault("Redis: full, then not", _full, patience_s=60),
+    Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
     Fault("Redis: connections reset", _cut_off),
     Fault("Redis: scripts forgotten", _without_scripts),
 )

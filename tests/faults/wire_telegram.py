@@ -140,12 +140,9 @@ async def _repeated(scene: Scene) -> None:
 
 
 FAULTS = (
+    *(Fault(f"sendMessage: {name}", _sending(fault)) for name, fault in _HARMLESS.items()),
     *(
-        Fault(f"sendMessage: {name}", _sending(fault), sample=2)
-        for name, fault in _HARMLESS.items()
-    ),
-    *(
-        Fault(f"sendMessage: {name}", _sending(fault), sample=2, closings=_UNDELIVERED)
+        Fault(f"sendMessage: {name}", _sending(fault), closings=_UNDELIVERED)
         for name, fault in _COSTLY.items()
     ),
     Fault(
