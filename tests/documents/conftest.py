@@ -1,15 +1,20 @@
 """Words counted as in service, and a memory on a real, empty Valkey."""
 
+import asyncio
+
 import pytest
 
 from memory.documents.library import Library
 from memory.memory import Memory
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, tokens, valkey
+from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
 
-__all__ = ["tokens", "valkey"]
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture

@@ -122,19 +122,20 @@ FAULTS = (
             _killed,
             stage,
             rounds=len(MOMENTS),
-            sample=5,
+            sample=sample,
             texts=4,
             patience_s=90,
         )
-        for name, stage in (
-            ("web and workers", Stage(roles=MANY, learns=True)),
-            ("pollers and workers", POLLED_MANY),
+        for name, stage, sample in (
+            ("web and workers", Stage(roles=MANY, learns=True), 5),
+            ("pollers and workers", POLLED_MANY, 0),
         )
     ),
     Fault(
         "kill -9 of a worker that learns",
         _killed_while_learning,
         Stage(roles=MANY, learns=True),
+        sample=0,
         patience_s=90,
     ),
     Fault("SIGTERM with turns running", partial(_told_to_stop, at=_WORKING), rounds=4, sample=4),
