@@ -11,6 +11,7 @@ from memory.redis_client import RedisClient, Script
 _LUA = files("memory.protocol") / "lua"
 _WITH_BEGIN = ("acquire", "commit")
 _WITH_NOTES = (*_WITH_BEGIN, "read_notes")
+_WITH_CONSUMERS = ("listeners", "retire")
 _OF_CONVERSATION = (
     *_WITH_BEGIN,
     "append",
@@ -68,6 +69,7 @@ def source(name: str) -> str:
     parts += ["prelude"] if name in _OF_CONVERSATION else []
     parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
+    parts += ["consumers"] if name in _WITH_CONSUMERS else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
 
 

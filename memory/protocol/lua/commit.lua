@@ -1,6 +1,6 @@
 -- ARGV: token, epoch, erasure, turn, ttl s, sitting, digest of the steps, what tools are to write,
 -- message count, `how` (9), then seven arguments a message. A repeat of a call whose answer was lost
--- changes nothing and answers the same.
+-- appends nothing and answers the same, or that the lease is lost where it has gone meanwhile.
 local how = how_from(10)
 local this, briefly = ARGV[4] .. '|' .. ARGV[1], ARGV[4] .. '|' .. string.match(ARGV[1], '^%d+') .. ','
 local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first', 'closed')
