@@ -7,12 +7,10 @@ import pytest
 from memory.memory import Memory
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, tokens
+from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
 from tests.plan.old_days import OldDays
 from tests.valkey import OneNodeCluster, ValkeyServer
-
-__all__ = ["tokens"]
 
 PLAN_BYTES = 8 * 2**20
 
@@ -22,6 +20,7 @@ def _small_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ValkeyServer]:
     options = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
+    options += ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
     server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *options)
     server.start()
     yield server
