@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import Pool
 
 from tests.simulator.simulator import simulator
 
@@ -55,8 +55,9 @@ def _chunks(seeds: range, jobs: int) -> Iterator[Chunk]:
     if jobs == 1:
         yield from map(run_all, chunks)
         return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(run_all, chunks)
+    # A process keeps some of every simulator that it had: each chunk gets a new one.
+    with Pool(jobs, maxtasksperchild=1) as pool:
+        yield from pool.imap(run_all, chunks)
 
 
 def run_all(seeds: Iterable[int]) -> Chunk:
