@@ -1,5 +1,6 @@
 """What all tests share: a real Valkey for each worker, and a network that ends at loopback."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address
@@ -8,6 +9,7 @@ import pytest
 import structlog
 
 from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
 from tests.valkey import OneNodeCluster, ValkeyServer
 
 
@@ -37,6 +39,11 @@ sys.addaudithook(_stay_on_loopback)
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.
 _plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 structlog.configure([*structlog.get_config()["processors"][:-1], _plain])
+
+
+@pytest.fixture(scope="session")
+def tokens() -> TokenCounter:
+    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture(scope="session")

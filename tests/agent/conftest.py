@@ -12,9 +12,6 @@ from memory.memory import Memory, MemoryOptions
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import tokens
-
-__all__ = ["tokens"]
 
 NOON = 1_762_948_800.0  # Wednesday, 12 November 2025, 12:00 UTC
 OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=10**6, times=TurnTimes())

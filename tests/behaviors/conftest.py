@@ -7,9 +7,6 @@ from memory.notebook.notebooks import Notebooks
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import tokens
-
-__all__ = ["tokens"]
 
 OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=1_000_000, times=TurnTimes())
 

@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.nodes import ThreeNodeCluster
-from tests.memory.conftest import tokens
-
-__all__ = ["tokens"]
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
-"""Words counted as in service, and a memory on a real, empty Valkey."""
-
-import asyncio
+"""A memory on a real, empty Valkey."""
 
 import pytest
 
@@ -10,11 +8,6 @@ from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-
-
-@pytest.fixture(scope="session")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture

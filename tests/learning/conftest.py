@@ -6,10 +6,10 @@ from memory.memory import Memory
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.learning.scripted import ScriptedModel
-from tests.memory.conftest import OPTIONS, tokens, valkey
+from tests.memory.conftest import OPTIONS, valkey
 from tests.memory.words_embedder import WordsEmbedder
 
-__all__ = ["tokens", "valkey"]
+__all__ = ["valkey"]
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A memory on a real, empty Valkey, alone and as a Cluster, with short leases."""
 
-import asyncio
-
 import pytest
 
 from memory.memory import Memory, MemoryOptions
@@ -31,11 +29,6 @@ def valkey(request: pytest.FixtureRequest) -> str:
     server: ValkeyServer = request.getfixturevalue(request.param)
     server.ask("FLUSHALL")
     return server.url
-
-
-@pytest.fixture(scope="session")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 @pytest.fixture

@@ -7,11 +7,7 @@ from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.dead_letters import MOST_LETTERS, DeadLetter
 from memory.protocol.jobs import Job
-from memory.protocol.rations import Ration, Verdict
 from memory.protocol.turns import Known, LeaseLost, Nothing, OpenTurn
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
 
 SORRY = b"[]"
@@ -165,16 +161,3 @@ async def test_a_letter_tells_when_and_a_conversations_counts_stay_as_they_were(
     assert abs(int(seconds) - letter.at) < 60
     census = await count_conversation(memory.client, memory.keys, HERE)
     assert (census.messages, census.waiting) == (0, 0)
-
-
-async def test_on_a_cluster_letters_and_rations_stay_in_their_slots(
-    cluster_store: RedisClient, tokens: TokenCounter
-) -> None:
-    memory = Memory(cluster_store, 42, tokens, None, OPTIONS)
-    await set_aside(memory, 1)
-    await set_aside(memory, 2, GROUP)
-    assert len(await listed(memory)) == 2
-    assert await memory.dead_letters.retry(HERE, "1") is True
-    assert await memory.dead_letters.drop(GROUP, "2") is True
-    assert await memory.rations.admit(ANN, "a", Ration(1, 1)) == Verdict.ADMITTED
-    assert await memory.rations.spend(ANN, "a", 7) == 7

@@ -1,6 +1,5 @@
 """Of a long text the passage is shown that a question is about, and never more than has room."""
 
-import asyncio
 import string
 import time
 
@@ -12,11 +11,6 @@ from memory.excerpt import LEFT_OUT, relevant_excerpt
 from memory.tokens import TokenCounter
 
 FILLER = "The weather was grey and nobody had anything to say about it at all. "
-
-
-@pytest.fixture(scope="module")
-def counter() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 def test_a_text_that_fits_comes_back_whole() -> None:
@@ -85,12 +79,12 @@ def test_what_is_cut_between_characters_leaves_them_whole() -> None:
     assert family in shown
 
 
-def test_the_room_is_used_though_the_text_is_not_equally_dense(counter: TokenCounter) -> None:
+def test_the_room_is_used_though_the_text_is_not_equally_dense(tokens: TokenCounter) -> None:
     """Tokens are short in some scripts; the excerpt is measured where it is taken."""
     persian = "هوای دیروز سرد و ابری بود و کسی حرفی نزد. "
     for text in (persian * 200 + "My boat is Aurora. " + FILLER * 20, FILLER * 200 + persian * 40):
-        shown = relevant_excerpt(text, "boat ابری", 200, counter.count)
-        assert 130 < counter.count(shown) <= 200
+        shown = relevant_excerpt(text, "boat ابری", 200, tokens.count)
+        assert 130 < tokens.count(shown) <= 200
 
 
 sentences = st.sampled_from(
@@ -136,11 +130,11 @@ def test_it_is_never_over_its_limit_and_a_stretch_of_the_text(
 @settings(deadline=None)
 @given(in_characters)
 def test_it_is_never_over_its_limit_in_tokens(
-    counter: TokenCounter, case: tuple[str, str, int]
+    tokens: TokenCounter, case: tuple[str, str, int]
 ) -> None:
     text, question, limit = case
-    shown = relevant_excerpt(text, question, limit, counter.count)
-    assert counter.count(shown) <= limit
+    shown = relevant_excerpt(text, question, limit, tokens.count)
+    assert tokens.count(shown) <= limit
 
 
 @given(
@@ -155,9 +149,9 @@ def test_a_word_that_only_one_place_has_is_always_shown(before: str, after: str)
 @pytest.mark.parametrize(
     "passage", [FILLER, "我昨天去了市场买了小船", "قایق آبی ", ". ", " ", "x", "\n"]
 )
-def test_a_text_of_20_000_characters_is_no_work(counter: TokenCounter, passage: str) -> None:
+def test_a_text_of_20_000_characters_is_no_work(tokens: TokenCounter, passage: str) -> None:
     """A few milliseconds, on a busy machine too; the bound is for what grows faster than texts."""
     text = (passage * 20_000)[:20_000]
     started = time.process_time()
-    relevant_excerpt(text, "What is the boat called? 小船 قایق", 200, counter.count)
+    relevant_excerpt(text, "What is the boat called? 小船 قایق", 200, tokens.count)
     assert time.process_time() - started < 0.2

@@ -1,6 +1,5 @@
 """Token counts and shortening."""
 
-import asyncio
 import gzip
 from importlib import resources
 from typing import cast
@@ -11,7 +10,7 @@ import tiktoken_ext.openai_public as reference  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import tokens
+from memory import tokens as vocabulary
 from memory.tokens import SHORTENED, TokenCounter, VocabularyDamaged
 
 PACKED = resources.files("memory").joinpath("o200k_base.tiktoken.gz").read_bytes()
@@ -20,11 +19,6 @@ PACKED = resources.files("memory").joinpath("o200k_base.tiktoken.gz").read_bytes
 any_text = st.text(st.characters(exclude_categories=()), max_size=400) | st.text(
     "ab 1.\n", max_size=400
 )
-
-
-@pytest.fixture(scope="module")
-def counter() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
 
 
 class WatchedEncoding:
@@ -52,19 +46,19 @@ def test_vocabulary_and_pattern_are_tiktokens_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reference, "load_tiktoken_bpe", without_network)
     assert reference.o200k_base() == {
         "name": "o200k_base",
-        "pat_str": tokens._PATTERN,
+        "pat_str": vocabulary._PATTERN,
         "mergeable_ranks": {},
-        "special_tokens": tokens._SPECIAL,
+        "special_tokens": vocabulary._SPECIAL,
     }
-    assert hashes == [tokens._SHA256]
+    assert hashes == [vocabulary._SHA256]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("", 0), ("hello world", 2), ("Привет, как дела?", 6), ("<|endoftext|>", 7), ("👩‍👩‍👧", 8)],
 )
-def test_count_is_the_vocabularys(counter: TokenCounter, text: str, expected: int) -> None:
-    assert counter.count(text) == expected
+def test_count_is_the_vocabularys(tokens: TokenCounter, text: str, expected: int) -> None:
+    assert tokens.count(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,28 +66,28 @@ def test_count_is_the_vocabularys(counter: TokenCounter, text: str, expected: in
 )
 def test_a_damaged_vocabulary_is_refused(packed: bytes) -> None:
     with pytest.raises(VocabularyDamaged):
-        tokens._ranks(packed)
+        vocabulary._ranks(packed)
 
 
 @pytest.mark.parametrize("character", [" ", "\u3000", "\n", "a", "\ud800"])
-def test_a_huge_run_of_one_character_is_counted(counter: TokenCounter, character: str) -> None:
-    assert counter.count(character * 1_200_000) > 1_200_000 / 128
+def test_a_huge_run_of_one_character_is_counted(tokens: TokenCounter, character: str) -> None:
+    assert tokens.count(character * 1_200_000) > 1_200_000 / 128
 
 
 @given(text=any_text, limit=st.integers(0, 120))
-def test_shortened_text_is_within_the_limit(counter: TokenCounter, text: str, limit: int) -> None:
-    assert counter.count(counter.shorten(text, limit)) <= limit
+def test_shortened_text_is_within_the_limit(tokens: TokenCounter, text: str, limit: int) -> None:
+    assert tokens.count(tokens.shorten(text, limit)) <= limit
 
 
 @given(text=any_text)
-def test_text_that_fits_is_unchanged(counter: TokenCounter, text: str) -> None:
-    limit = max(counter.count(text), len(text) // 16 + 1)
-    assert counter.shorten(text, limit) == text
+def test_text_that_fits_is_unchanged(tokens: TokenCounter, text: str) -> None:
+    limit = max(tokens.count(text), len(text) // 16 + 1)
+    assert tokens.shorten(text, limit) == text
 
 
 @given(text=st.text(min_size=60, max_size=400), limit=st.integers(8, 40))
-def test_shortened_text_is_head_mark_and_tail(counter: TokenCounter, text: str, limit: int) -> None:
-    shortened = counter.shorten(text, limit)
+def test_shortened_text_is_head_mark_and_tail(tokens: TokenCounter, text: str, limit: int) -> None:
+    shortened = tokens.shorten(text, limit)
     if shortened != text:
         head, mark, tail = shortened.partition(SHORTENED)
         assert mark == SHORTENED
@@ -101,20 +95,18 @@ def test_shortened_text_is_head_mark_and_tail(counter: TokenCounter, text: str, 
         assert text.endswith(tail.lstrip())
 
 
-def test_the_head_gets_two_thirds(counter: TokenCounter) -> None:
-    shortened = counter.shorten(" ".join(["head"] * 500 + ["tail"] * 500), 100)
+def test_the_head_gets_two_thirds(tokens: TokenCounter) -> None:
+    shortened = tokens.shorten(" ".join(["head"] * 500 + ["tail"] * 500), 100)
     assert shortened.count("head") == pytest.approx(2 * shortened.count("tail"), abs=3)
 
 
-def test_a_limit_below_the_mark_leaves_nothing(counter: TokenCounter) -> None:
-    assert [counter.shorten("a long text indeed", limit) for limit in (-1, 0, 1)] == ["", "", ""]
+def test_a_limit_below_the_mark_leaves_nothing(tokens: TokenCounter) -> None:
+    assert [tokens.shorten("a long text indeed", limit) for limit in (-1, 0, 1)] == ["", "", ""]
 
 
 @pytest.mark.parametrize("character", ["x", " ", "\n", "ж", "👩", "\ud800"])
-def test_shortening_reads_no_more_than_the_limit_asks(
-    counter: TokenCounter, character: str
-) -> None:
-    watched = WatchedEncoding(counter._encoding)
+def test_shortening_reads_no_more_than_the_limit_asks(tokens: TokenCounter, character: str) -> None:
+    watched = WatchedEncoding(tokens._encoding)
     watching = TokenCounter(cast("tiktoken.Encoding", watched))
     shortened = watching.shorten(character * 1_000_000, 500)
     assert SHORTENED in shortened

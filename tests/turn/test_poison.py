@@ -14,11 +14,11 @@ from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.mailbox import Entry
 from memory.protocol.turns import OpenTurn
-from tests.memory.conftest import memory, tokens
+from tests.memory.conftest import memory
 from tests.memory.turns import take
 from tests.telegram_edge import raw
 
-__all__ = ["memory", "tokens"]
+__all__ = ["memory"]
 
 TOPIC = Conversation.of_chat(-1005, 3)
 GARBAGE = b"[not a message"

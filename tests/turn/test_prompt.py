@@ -1,6 +1,5 @@
 """The prompt: its order and form, and that it never exceeds its budget."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,13 +26,8 @@ TOOL = ToolDefinition("calculate", "Works out a sum.", {"type": "object", "prope
 
 
 @pytest.fixture(scope="module")
-def counter() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
-
-
-@pytest.fixture(scope="module")
-def assembler(counter: TokenCounter) -> PromptAssembler:
-    return PromptAssembler(counter, "You are a bot.", [TOOL], BUDGET)
+def assembler(tokens: TokenCounter) -> PromptAssembler:
+    return PromptAssembler(tokens, "You are a bot.", [TOOL], BUDGET)
 
 
 def said(seq: int, text: str, role: Role = "user", name: str = "Anna") -> Message:
@@ -425,9 +419,9 @@ def test_steps_that_cannot_fit_go_with_their_calls(assembler: PromptAssembler) -
     assert 0 < len(asked) < 160
 
 
-def test_tools_count(counter: TokenCounter) -> None:
-    without = PromptAssembler(counter, "You are a bot.", [], BUDGET)
-    with_tool = PromptAssembler(counter, "You are a bot.", [TOOL], BUDGET)
+def test_tools_count(tokens: TokenCounter) -> None:
+    without = PromptAssembler(tokens, "You are a bot.", [], BUDGET)
+    with_tool = PromptAssembler(tokens, "You are a bot.", [TOOL], BUDGET)
     parts = PromptParts(words(), NOW)
     assert without.assemble(parts).tokens.tools == 0
     assert with_tool.assemble(parts).tokens.tools > 15
@@ -435,20 +429,20 @@ def test_tools_count(counter: TokenCounter) -> None:
 
 @pytest.mark.parametrize("tools", [[], [replace(TOOL, description="long " * 4000)]])
 def test_a_system_prompt_that_leaves_no_room_is_refused_at_once(
-    counter: TokenCounter, tools: list[ToolDefinition]
+    tokens: TokenCounter, tools: list[ToolDefinition]
 ) -> None:
     system = "A persona." if tools else "word " * 3400
     with pytest.raises(UnusableSystemPrompt, match="raise PROMPT_TOKENS"):
-        PromptAssembler(counter, system, tools, BUDGET)
+        PromptAssembler(tokens, system, tools, BUDGET)
 
 
-def recount(counter: TokenCounter, messages: Sequence[PromptMessage]) -> int:
+def recount(tokens: TokenCounter, messages: Sequence[PromptMessage]) -> int:
     """Count a prompt by the usual formula: 3 tokens a message and its role, 3 for the reply."""
     total = 3
     for message in messages:
-        total += 3 + 1 + counter.count(message.content) + counter.count(message.tool_call_id)
+        total += 3 + 1 + tokens.count(message.content) + tokens.count(message.tool_call_id)
         for call in message.tool_calls:
-            total += sum(map(counter.count, (call.id, call.name, call.arguments)))
+            total += sum(map(tokens.count, (call.id, call.name, call.arguments)))
     return total
 
 
@@ -492,11 +486,11 @@ everything = st.builds(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
 def test_no_prompt_exceeds_its_budget_or_breaks_its_form(
-    counter: TokenCounter, parts: PromptParts, room: int
+    tokens: TokenCounter, parts: PromptParts, room: int
 ) -> None:
-    assembler = PromptAssembler(counter, "Bot.", [], PromptBudget(100 + room, 100))
+    assembler = PromptAssembler(tokens, "Bot.", [], PromptBudget(100 + room, 100))
     prompt = assembler.assemble(parts)
-    assert recount(counter, prompt.messages) <= prompt.tokens.total <= room
+    assert recount(tokens, prompt.messages) <= prompt.tokens.total <= room
     assert prompt.tokens.memory <= 0.2 * room
 
     talk = [message.role for message in prompt.messages if message.role in ("user", "assistant")]
@@ -511,10 +505,10 @@ def test_no_prompt_exceeds_its_budget_or_breaks_its_form(
 # --- the system prompt's file
 
 
-def test_ours_is_short_and_explains_the_memory_section(counter: TokenCounter) -> None:
+def test_ours_is_short_and_explains_the_memory_section(tokens: TokenCounter) -> None:
     ours = load_system_prompt(None)
     assert "<memory>" in ours
-    assert counter.count(ours) < 400
+    assert tokens.count(ours) < 400
 
 
 def test_an_operators_file_replaces_it(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from memory.memory import Memory
 from memory.messages import Message
 from memory.protocol.rations import Ration
 from memory.steps import FinishAction
-from tests.memory.conftest import memory, tokens
+from tests.memory.conftest import memory
 from tests.telegram_edge import raw
 
-__all__ = ["memory", "tokens"]
+__all__ = ["memory"]
 
 ANNA = 7
 ANSWER = Outbox(ANNA, 0, 0, (Part("yes"),), said="yes")

@@ -1,7 +1,5 @@
 """What a person said in quick succession becomes one message of the history."""
 
-import asyncio
-
 from bot.telegram.inbound import Inbound, Sender
 from bot.turn.runner import joined
 from memory.tokens import TokenCounter
@@ -23,9 +21,8 @@ def said(update_id: int, text: str, sent_at: int) -> Inbound:
     )
 
 
-def test_joined_words_are_as_old_as_the_first_of_them() -> None:
+def test_joined_words_are_as_old_as_the_first_of_them(tokens: TokenCounter) -> None:
     """Or a forgetting between the two would leave the first one."""
-    tokens = asyncio.run(TokenCounter.load())
     message = joined([said(1, "my secret", 1_000), said(2, "hello", 1_003)], tokens)
     assert (message.text, message.sent_at) == ("my secret\nhello", 1_000)
     assert message.message_ids == (101, 102)

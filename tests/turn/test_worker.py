@@ -183,11 +183,6 @@ class Rig:
         return bool(await self.memory.client.call("EXISTS", lease))
 
 
-@pytest.fixture(scope="module")
-def tokens() -> TokenCounter:
-    return asyncio.run(TokenCounter.load())
-
-
 @pytest.fixture
 def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
     return Rig(WatchedMemory(store, 42, tokens, None, OPTIONS))

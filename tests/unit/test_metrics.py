@@ -16,10 +16,8 @@ from bot.telegram.errors import Blocked
 from memory.memory import Memory
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
-from tests.memory.conftest import OPTIONS, tokens
+from tests.memory.conftest import OPTIONS
 from tests.memory.words_embedder import WordsEmbedder
-
-__all__ = ["tokens"]
 
 
 class OneAnswer:
