@@ -1,18 +1,16 @@
 """Rigs for the scenarios; most run in both intake modes."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.forking import bots_forked
 from tests.acceptance.rig import Rig, open_rig
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with bots_forked(tmp_path_factory.mktemp("launcher")):
-        yield
+@pytest.fixture(autouse=True)
+def _forked(launcher: None) -> None:
+    """Have all bots here forked."""
 
 
 @pytest.fixture(params=["polling", "webhook"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.acceptance.launcher import READY
+from tests.acceptance.forked import READY
 from tests.acceptance.rig import ROOT, BotProcess
 
 

@@ -10,16 +10,14 @@ import select
 import signal
 import socket
 import sys
-from contextlib import suppress
 from typing import NoReturn
 
 import orjson
 
 import bot.__main__
 from memory.tokens import TokenCounter
+from tests.acceptance.forked import READY
 
-READY = b"ready\n"
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _MOST_BYTES = 2**16
 
 
@@ -82,45 +80,6 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-class Forked:
-    """A bot that a launcher started; has what is used of an asyncio process."""
-
-    def __init__(self, pid: int, stdout: asyncio.StreamReader, watch: Streams) -> None:
-        self.pid = pid
-        self.stdout = stdout
-        self.returncode: int | None = None
-        self._told, self._asked = watch
-
-    @classmethod
-    async def start(
-        cls, launcher: str, environment: dict[str, str], command: list[str]
-    ) -> "Forked":
-        """Have a bot started with this environment; `command` is what follows `python -m bot`."""
-        reading, writing = os.pipe()
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(launcher)
-        socket.send_fds(connection, [orjson.dumps([environment, command])], [writing])
-        os.close(writing)
-        watch = await asyncio.open_unix_connection(sock=connection)
-        stdout = asyncio.StreamReader(limit=2**22)
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(reading, "rb")
-        )
-        return cls(int(await watch[0].readline()), stdout, watch)
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal; one that has ended needs none."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
-
-    async def wait(self) -> int:
-        """Return the exit status once it has ended."""
-        if self.returncode is None:
-            self.returncode = int(await self._told.readline())
-            self._asked.close()
-        return self.returncode
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import orjson
 
 from bot.playground.bot_api import BotApiServer, Chat, Message, Pace, Person
 from bot.playground.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
-from tests.acceptance.launcher import Forked
+from tests.acceptance.forked import Forked
 from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import open_rig
 from tests.cluster.nodes import ThreeNodeCluster
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.usefixtures("launcher")]
 
 
 async def test_people_talk_clear_forget_and_are_answered_again(

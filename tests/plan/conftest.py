@@ -19,9 +19,9 @@ PLAN_BYTES = 8 * 2**20
 def _small_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ValkeyServer]:
-    options = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
-    options += ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
-    server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *options)
+    full = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
+    at_once = ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
+    server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *full, *at_once)
     server.start()
     yield server
     server.stop()
