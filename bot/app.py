@@ -230,7 +230,12 @@ class App:
         settings, secret = self._settings, self._settings.webhook_secret
         token = settings.metrics_token
         routes = [
-            *health_routes(memory.client, self._health, has_webhook=self._has_webhook),
+            *health_routes(
+                memory.client,
+                self._health,
+                has_webhook=self._has_webhook,
+                wait_replicas=settings.intake_wait_replicas,
+            ),
             metrics_route(self._metrics, memory, token.get_secret_value() if token else None),
         ]
         if self._has_webhook and secret is not None:

@@ -28,16 +28,19 @@ class PortUnavailable(Exception):  # noqa: N818 - says when
 
 
 def health_routes(
-    store: RedisClient, health: TelegramHealth, *, has_webhook: bool
+    store: RedisClient, health: TelegramHealth, *, has_webhook: bool, wait_replicas: int = 0
 ) -> list[BaseRoute]:
-    """Return `/healthz` (the process lives) and `/readyz` (Redis and Telegram answer)."""
+    """Return `/healthz` (the process lives) and `/readyz` (Redis and Telegram answer).
+
+    Redis is not ready with fewer than `wait_replicas`, for then no message is taken.
+    """
 
     async def healthz(_: Request) -> PlainTextResponse:
         return PlainTextResponse("ok")
 
     async def readyz(_: Request) -> JSONResponse:
         checks = {
-            "redis": await _redis_state(store),
+            "redis": await _redis_state(store, wait_replicas),
             "telegram": _telegram_state(health, has_webhook=has_webhook),
         }
         is_ready = all(state == "ok" for state in checks.values())
@@ -95,14 +98,20 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _redis_state(store: RedisClient) -> str:
+async def _redis_state(store: RedisClient, wait_replicas: int) -> str:
     try:
         async with asyncio.timeout(_PING_S):
             await store.ping()
             policy = (await store.info("memory")).get("maxmemory_policy", "noeviction")
+            told = await store.info("replication") if wait_replicas else {}
     except (StoreError, TimeoutError):
         return "unreachable"
-    return "ok" if policy == "noeviction" else f"maxmemory-policy is {policy}, must be noeviction"
+    if policy != "noeviction":
+        return f"maxmemory-policy is {policy}, must be noeviction"
+    linked = int(told.get("connected_slaves", wait_replicas))
+    if linked < wait_replicas:
+        return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
+    return "ok"
 
 
 def _telegram_state(health: TelegramHealth, *, has_webhook: bool) -> str:

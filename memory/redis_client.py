@@ -16,6 +16,7 @@ from typing import Any, Self, TypeAlias
 
 from redis import exceptions as foreign
 from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.cluster import PipelineCommand
 
 from memory.redis_connections import sdk_client
 from memory.store_errors import FOREIGN, StoreError, meaning, own_errors
@@ -129,19 +130,23 @@ class RedisClient:
         return replies
 
     async def is_replicated(self, write: Command, replicas: int, within_ms: int) -> bool:
-        """Run a write; say whether so many replicas have it in time, and all that came before it.
+        """Run a write; say whether it took place and so many replicas have it in time.
 
-        What came before counts where it is of the same slot. Raise a `StoreError` as `call` does.
+        They then have all that came before in its slot, too. A write that does not take place has
+        to answer None, and one that does has to change something each time: what changes nothing
+        is not passed on, and there is nothing to wait for. Raise a `StoreError` as `call` does.
         """
-        pipe, one_node = self._redis.pipeline(transaction=False), {}
-        if isinstance(self._redis, RedisCluster):
-            one_node = {"target_nodes": self._redis.get_node_from_key(str(write[1]))}
-        # On one connection, for WAIT asks about the writes of its own.
-        for command in (write, ("WAIT", replicas, within_ms)):
-            pipe.execute_command(*command, **one_node)
+        asked = (write, ("WAIT", replicas, within_ms))
         async with self._exchange("WAIT"):
-            _, acknowledged = await pipe.execute()
-        return bool(acknowledged >= replicas)
+            # On one connection, for WAIT asks about the writes of its own.
+            if isinstance(self._redis, RedisCluster):
+                written, acknowledged = await _on_one_node(self._redis, str(write[1]), asked)
+            else:
+                written, acknowledged = await self._replies(asked)
+            for reply in (written, acknowledged):
+                if isinstance(reply, Exception):
+                    raise reply
+        return written is not None and bool(acknowledged >= replicas)
 
     def script(self, source: str) -> Script:
         """Make a Lua text callable; nothing is sent before it is called."""
@@ -184,28 +189,35 @@ class RedisClient:
         """Send commands at once, or where no connection is free along with others' that wait.
 
         A shared round trip costs a caller half as much, so that a process under pressure gets more
-        done. Who came first sends for all; where that one is cancelled, the others send again.
+        done. Who came first sends for all; where that one is cancelled or its time is over, the
+        others send for themselves, each within its own time.
         """
-        if self._is_cluster or not self._free.locked():
-            async with self._exchange("pipeline"):
-                return await self._replies(commands)
-        while (trip := self._shared) and len(trip.commands) < MOST_SHARED:
-            if (replies := await trip.joined(commands)) is not None:
-                return replies
+        with own_errors("pipeline", CALL_TIMEOUT_S):
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                if self._is_cluster or not self._free.locked():
+                    async with self._connection():
+                        return await self._replies(commands)
+                while (trip := self._shared) and len(trip.commands) < MOST_SHARED:
+                    if (replies := await trip.joined(commands)) is not None:
+                        return replies
+                return (await self._led(commands))[: len(commands)]
+
+    async def _led(self, commands: Sequence[Command]) -> list[Reply]:
+        """Send commands, and those of others that come until a connection is free."""
         trip = self._shared = _SharedTrip(_encoded(commands))
         try:
-            async with self._exchange("pipeline"):
+            async with self._connection():
                 if self._shared is trip:
                     self._shared = None
                 trip.replies = await self._replies(trip.commands)
-        except StoreError as error:
-            trip.error = error
-            raise
+        except FOREIGN as exc:
+            trip.error = meaning("pipeline", exc)
+            raise trip.error from exc
         finally:
             if self._shared is trip:
                 self._shared = None
             trip.over.set()
-        return trip.replies[: len(commands)]
+        return trip.replies
 
     async def _replies(self, commands: Sequence[Command]) -> list[Reply]:
         """Return replies and, in the place of a reply, what the server objects to."""
@@ -227,12 +239,18 @@ class RedisClient:
 
     @asynccontextmanager
     async def _exchange(self, name: str) -> AsyncIterator[None]:
-        """Wait for a connection to be free, and stand between the SDK's errors and ours."""
+        """Use a connection within the time of a call; raise our errors instead of the SDK's."""
         with own_errors(name, CALL_TIMEOUT_S):
-            async with asyncio.timeout(CALL_TIMEOUT_S), self._free:
-                self.round_trips += 1
-                with _cancellation_kept():
-                    yield
+            async with asyncio.timeout(CALL_TIMEOUT_S), self._connection():
+                yield
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[None]:
+        """Wait for a connection to be free, and count a round trip."""
+        async with self._free:
+            self.round_trips += 1
+            with _cancellation_kept():
+                yield
 
 
 @dataclass(slots=True)
@@ -245,15 +263,26 @@ class _SharedTrip:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def joined(self, commands: Sequence[Command]) -> list[Reply] | None:
-        """Go along; return one's own replies, None where whoever was to send was cancelled."""
+        """Go along; return one's own replies, None where whoever was to send gave up."""
         first = len(self.commands)
         self.commands.extend(_encoded(commands))
-        with own_errors("pipeline", CALL_TIMEOUT_S):
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                await self.over.wait()
+        await self.over.wait()
         if self.error is not None:
             raise type(self.error)(*self.error.args) from self.error
         return self.replies[first : first + len(commands)] or None
+
+
+async def _on_one_node(cluster: RedisCluster, key: str, commands: Sequence[Command]) -> list[Reply]:
+    """Return replies and errors of the node that has a key, over one connection.
+
+    Sent once: where the SDK's own pipeline of a Cluster sends again, it asks some other node.
+    """
+    await cluster.initialize()
+    asked = [PipelineCommand(place, *command) for place, command in enumerate(commands)]
+    if not (node := cluster.get_node_from_key(key)):
+        raise foreign.SlotNotCoveredError("nobody has this key")
+    await node.execute_pipeline(asked)
+    return [command.result for command in asked]
 
 
 def _encoded(commands: Sequence[Command]) -> list[Command]:

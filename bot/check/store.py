@@ -35,6 +35,7 @@ class ServerState:
     byte_limit: int | None
     clients: int | None
     client_limit: int | None
+    replicas: int | None
     is_cluster: bool
 
 
@@ -59,6 +60,8 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
     yield memory(state)
     yield connections(state, settings.redis_max_connections)
     yield cluster(state, address)
+    if settings.intake_wait_replicas:
+        yield replicas(state, settings.intake_wait_replicas)
 
 
 def server(state: ServerState) -> Row:
@@ -146,6 +149,18 @@ def cluster(state: ServerState, address: str) -> Row:
     return Row("Redis kind", "ok", seen)
 
 
+def replicas(state: ServerState, wanted: int) -> Row:
+    """Judge whether there are as many replicas as are waited for; with fewer nothing is taken."""
+    what, linked = "Redis replicas", state.replicas
+    if linked is None:
+        advice = "make sure that it has as many as INTAKE_WAIT_REPLICAS"
+        return Row(what, "unknown", f"not told, {wanted} must have each message", advice)
+    seen = f"{linked} connected, {wanted} must have each message"
+    if linked < wanted:
+        return Row(what, "fail", f"{seen}: none is taken", "lower INTAKE_WAIT_REPLICAS")
+    return Row(what, "ok", seen)
+
+
 async def _ask(address: str, settings: Settings) -> ServerState:
     # One connection: old processes may be using all but one of a small plan's.
     client = await RedisClient.open(
@@ -180,6 +195,7 @@ async def _read_state(client: RedisClient) -> ServerState:
         byte_limit=_integer(info.get("maxmemory")),
         clients=_integer(info.get("connected_clients")),
         client_limit=_integer(info.get("maxclients") or config.get("maxclients")),
+        replicas=_integer(info.get("connected_slaves")),
         is_cluster=info.get("cluster_enabled") == "1",
     )
 

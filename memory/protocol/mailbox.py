@@ -10,7 +10,7 @@ from time import time
 
 from memory.keys import Conversation
 from memory.protocol.store import Store
-from memory.redis_client import Command
+from memory.redis_client import Arg
 from memory.store_errors import StoreUnavailable
 
 SEEN_MS = 48 * 3600 * 1000
@@ -90,20 +90,26 @@ class Mailbox:
             return await self.put(conversation, entry)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
-        if self._wait_replicas:
-            await self._replicate(("PEXPIRE", keys.seen, self._ttl_s * 1000), known)
+        if self._wait_replicas and outcome != "dropped":
+            index = self._keys.index_of(conversation)
+            await self._replicate((keys.seen, entry.update_id), (index, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and not detail):
             await self.ring(conversation, gathers=not entry.is_command)
         return Outcome(outcome)
 
-    async def _replicate(self, *writes: Command) -> None:
-        """Return when replicas have these writes, and all that was stored in their slots before.
+    async def _replicate(self, *stored: tuple[str, Arg]) -> None:
+        """Return when replicas have these members of sorted sets, and what was stored with them.
 
         So also what a duplicate stored before. Without the index no sweep would find the mail.
         """
         asked = (
-            self._client.is_replicated(write, self._wait_replicas, _REPLICATION_MS)
-            for write in writes
+            # Takes place only where the member is, which a failover may have lost meanwhile, and
+            # changes it each time. Both scores are times, of which neither feels so small a step
+            # back: 1 ms since an update arrived, 1 s since its conversation was active.
+            self._client.is_replicated(
+                ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
+            )
+            for key, member in stored
         )
         if not all(await asyncio.gather(*asked)):
             raise StoreUnavailable("too few replicas have it")

@@ -13,9 +13,12 @@ from bot.check.rows import Row, Rows
 from bot.playground.bot_api import BotApiServer
 from bot.playground.model_api import ModelApiServer
 from memory.embedded import EmbeddedValkey
+from tests.acceptance.forked import Forked
+from tests.acceptance.rig import ROOT, BotProcess
 from tests.valkey import free_port
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("launcher")
+
 KEY = "sk-secret-of-the-operator"
 FINE = Row("Fine", "ok", "as it should be")
 
@@ -48,7 +51,7 @@ def environment(
 
 
 async def test_where_nothing_fails_the_status_is_0(environment: dict[str, str]) -> None:
-    ran = await _check(environment)
+    ran = await _check_from_scratch(environment)
     assert (ran.status, ran.failed) == (0, [])
     assert ran.output.splitlines()[-1] == "15 ok, 1 warn, 0 failed"  # the server keeps nothing
 
@@ -147,6 +150,15 @@ async def test_a_group_that_breaks_leaves_the_others_their_rows() -> None:
 
 
 async def _check(environment: dict[str, str], *options: str) -> Ran:
+    """Run the command forked, where that can be done."""
+    if not BotProcess.launcher:
+        return await _check_from_scratch(environment, *options)
+    process = await Forked.start(BotProcess.launcher, environment, ["check", *options])
+    output = await process.stdout.read()
+    return Ran(await process.wait(), output.decode())
+
+
+async def _check_from_scratch(environment: dict[str, str], *options: str) -> Ran:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "bot", "check", *options),

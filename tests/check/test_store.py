@@ -21,6 +21,7 @@ FINE = ServerState(
     byte_limit=25 * 2**20,
     clients=5,
     client_limit=20,
+    replicas=0,
     is_cluster=False,
 )
 
@@ -93,6 +94,18 @@ async def test_more_connections_than_the_plan_has_fail(
     settings = settings_of(redis_max_connections=30)
     row = (await rows_of(check_store(own_server.url, settings)))["Redis connections"]
     assert (row.verdict, row.advice) == ("fail", "set REDIS_MAX_CONNECTIONS to 10 or less")
+
+
+async def test_fewer_replicas_than_are_waited_for_fail(
+    valkey: str, settings_of: SettingsOf
+) -> None:
+    settings = settings_of(intake_wait_replicas=1)
+    assert (await rows_of(check_store(valkey, settings)))["Redis replicas"] == Row(
+        "Redis replicas",
+        "fail",
+        "0 connected, 1 must have each message: none is taken",
+        "lower INTAKE_WAIT_REPLICAS",
+    )
 
 
 async def test_a_cluster_is_told_from_a_server(
@@ -168,6 +181,11 @@ def test_old_servers_fail(product: str, version: str | None, verdict: str) -> No
 )
 def test_persistence_is_judged_by_what_a_crash_costs(state: ServerState, verdict: str) -> None:
     assert store.persistence(state).verdict == verdict
+
+
+@pytest.mark.parametrize(("linked", "verdict"), [(None, "unknown"), (1, "fail"), (2, "ok")])
+def test_as_many_replicas_are_needed_as_are_waited_for(linked: int | None, verdict: str) -> None:
+    assert store.replicas(replace(FINE, replicas=linked), wanted=2).verdict == verdict
 
 
 @pytest.mark.parametrize(

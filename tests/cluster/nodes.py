@@ -48,12 +48,7 @@ class ThreeNodeCluster:
             name = primary.ask("CLUSTER MYID").split(b"\r\n")[1].decode()
             self._until(partial(_follows, replica, name))
         self._until(lambda node: b"cluster_state:ok" in node.ask("CLUSTER INFO"))
-        self._until(
-            lambda node: (
-                b"role:master" in node.ask("INFO replication")
-                or b"master_link_status:up" in node.ask("INFO replication")
-            )
-        )
+        self._until(_has_caught_up)
 
     def pair(self, number: int) -> tuple[ValkeyServer, ValkeyServer]:
         """Return a primary and its replica, as they were at the start."""
@@ -70,6 +65,15 @@ class ThreeNodeCluster:
             time.sleep(0.01)
         replica.pause()
         primary.ask("CLIENT KILL TYPE replica")
+
+    def rejoin(self, number: int) -> None:
+        """Let a stopped replica go on; return when it follows its primary again."""
+        self.pair(number)[1].resume()
+        self._until(_has_caught_up)
+
+    def empty(self) -> None:
+        for primary in self.nodes[:_PRIMARIES]:
+            primary.ask("FLUSHALL")
 
     def stop(self) -> None:
         for node in self.nodes:
@@ -100,6 +104,12 @@ def place_of_victim(victim: str, keys: Keys) -> int:
 def _offset(node: ValkeyServer) -> int:
     """Say how much of the stream of replication a node has."""
     return int(node.ask("INFO replication").partition(b"master_repl_offset:")[2].split()[0])
+
+
+def _has_caught_up(node: ValkeyServer) -> bool:
+    """Tell of a replica whether it follows its primary; a primary has nothing to catch up with."""
+    told = node.ask("INFO replication")
+    return b"role:master" in told or b"master_link_status:up" in told
 
 
 def _follows(replica: ValkeyServer, primary: str, node: ValkeyServer) -> bool:

@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.usefixtures("launc
 
 
 async def test_people_talk_clear_forget_and_are_answered_again(
-    cluster: ThreeNodeCluster, tmp_path: Path
+    whole_cluster: ThreeNodeCluster, tmp_path: Path
 ) -> None:
-    async with open_rig(cluster.url, tmp_path, "webhook") as rig:
+    async with open_rig(whole_cluster.url, tmp_path, "webhook") as rig:
         rig.bot = rig.another_bot(command="worker")
         web = rig.another_bot(command="web", port=rig.environment["PORT"])
         await rig.bot.start()

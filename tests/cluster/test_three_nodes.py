@@ -39,8 +39,9 @@ async def client(cluster: ThreeNodeCluster) -> AsyncIterator[RedisClient]:
 
 
 async def test_every_step_works_wherever_its_slot_is(
-    client: RedisClient, tokens: TokenCounter
+    whole_cluster: ThreeNodeCluster, tokens: TokenCounter
 ) -> None:
+    client = await RedisClient.open(whole_cluster.url)
     memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
     model = ScriptedModel()
     memory.teach(Teaching([Notes(every=1), Notes("own", every=1, is_personal=True)], model))
@@ -58,6 +59,7 @@ async def test_every_step_works_wherever_its_slot_is(
     finished = await memory.jobs.run(job.id)
     assert finished is not None
     assert finished.receipt.messages == 2 * len(CHATS)
+    await client.close()
 
 
 @pytest.mark.parametrize("victim", VICTIMS)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
+from memory import redis_client
 from memory.redis_client import MAX_BLOCK_MS, RedisClient
 from memory.redis_connections import SOCKET_TIMEOUT_S
 from memory.store_errors import StoreRefused, StoreUnavailable
@@ -79,6 +80,16 @@ async def test_what_follows_an_error_in_a_pipeline_has_run(store: RedisClient) -
     with pytest.raises(StoreRefused, match="WRONGTYPE"):
         await store.pipeline([("SET", "k", "v"), ("LPUSH", "k", "x"), ("SET", "other", "v")])
     assert await store.call("GET", "other") == b"v"
+
+
+async def test_a_write_that_did_not_take_place_is_on_no_replica(either: RedisClient) -> None:
+    await either.call("ZADD", "z", 5, "there")
+    waited = [
+        await either.is_replicated(("ZADD", "z", "XX", "INCR", -1, member), replicas, 20)
+        for member, replicas in (("there", 0), ("absent", 0), ("there", 1))
+    ]
+    assert waited == [True, False, False]
+    assert await either.call("ZSCORE", "z", "there") == 3
 
 
 async def test_a_cluster_pipeline_may_touch_all_slots(cluster_store: RedisClient) -> None:
@@ -211,6 +222,34 @@ async def test_when_the_first_is_cancelled_the_others_go_on(
     await store.call("RPUSH", "mail", "letter")
     assert await asyncio.gather(*others) == [[b"v"], [b"v"]]
     assert first.cancelled()
+
+
+async def test_who_goes_on_after_a_cancelled_one_has_no_more_time_than_others(
+    busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.2)
+    first, second = await _waiting(*(busy.pipeline([("GET", "k")]) for _ in range(2)))
+    other = asyncio.create_task(busy.call("GET", "k"))
+    asyncio.get_running_loop().call_later(0.1, first.cancel)
+    await asyncio.wait([other])
+    await asyncio.sleep(0)
+    assert second.done()
+    assert [type(task.exception()) for task in (second, other)] == [StoreUnavailable] * 2
+    assert first.cancelled()
+    await store.call("RPUSH", "mail", "letter")
+
+
+async def test_whose_time_is_over_leaves_the_others_theirs(
+    busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.1)
+    [first] = await _waiting(busy.pipeline([("INCR", "n")]))
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 12.0)
+    others = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(2)))
+    with pytest.raises(StoreUnavailable, match=r"pipeline: no answer"):
+        await first
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*others) == [[1], [2]]
 
 
 async def test_one_who_is_cancelled_stops_nobody(busy: RedisClient, store: RedisClient) -> None:

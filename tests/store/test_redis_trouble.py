@@ -110,6 +110,27 @@ def test_neither_an_error_nor_its_cause_shows_what_was_sent(error: Exception) ->
     assert "hush" not in shown
 
 
+async def test_a_refused_write_that_was_to_be_replicated_does_not_show_what_was_sent(
+    store: RedisClient, cluster_store: RedisClient
+) -> None:
+    key = "hush"
+    for client in (store, cluster_store):
+        await client.call("SET", key, "v")
+        with pytest.raises(StoreRefused, match="WRONGTYPE") as refusal:
+            await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 0, 1)
+        cause = refusal.value.__cause__
+        assert key not in f"{refusal.value!r} {cause!r}"
+
+
+async def test_a_slot_that_nobody_has_is_unavailable(cluster_store: RedisClient) -> None:
+    """As while a Cluster is put together."""
+    sdk = cluster_store._redis
+    assert isinstance(sdk, RedisCluster)
+    sdk.nodes_manager.slots_cache.clear()
+    with pytest.raises(StoreUnavailable):
+        await cluster_store.is_replicated(("ZADD", "z", "XX", "INCR", -1, "member"), 0, 1)
+
+
 async def test_a_full_server_says_so(own_server: ValkeyServer) -> None:
     client = await RedisClient.open(own_server.url)
     await client.call("SET", "k", "v")

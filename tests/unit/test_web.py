@@ -24,10 +24,15 @@ HERE = "127.0.0.1"
 
 
 async def pages(
-    store: RedisClient, health: TelegramHealth, *, has_webhook: bool = True
+    store: RedisClient,
+    health: TelegramHealth,
+    *,
+    has_webhook: bool = True,
+    wait_replicas: int = 0,
 ) -> tuple[int, dict[str, str]]:
     """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
-    app = Router(health_routes(store, health, has_webhook=has_webhook))
+    routes = health_routes(store, health, has_webhook=has_webhook, wait_replicas=wait_replicas)
+    app = Router(routes)
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://bot"
     ) as caller:
@@ -77,6 +82,17 @@ async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> No
         await store.call("CONFIG SET", "maxmemory-policy", "noeviction")
     assert status == 503
     assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
+
+
+async def test_a_redis_without_the_replicas_that_are_waited_for_is_not_ready(
+    store: RedisClient,
+) -> None:
+    health = TelegramHealth(identity=ME, webhook_set=True)
+    status, checks = await pages(store, health, wait_replicas=1)
+    assert (status, checks["redis"]) == (
+        503,
+        "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1",
+    )
 
 
 async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
