@@ -1,7 +1,8 @@
-"""Our calls within the outbound budget: typing is left out where it is tight, edits wait.
+"""Our calls within the outbound budget: typing is left out where it is tight, notices wait.
 
 Sending is paced by whoever delivers, for after each wait it asks whether the reply is still wanted;
-here it only hears of Telegram's bans. A deletion counts and never waits.
+here it only hears of Telegram's bans. Edits and deletions count and never wait: edits answer a
+press, which Telegram repeats when it is kept waiting.
 """
 
 import asyncio
@@ -57,12 +58,13 @@ class PacedTelegramClient(TelegramClient):
 
     async def announce(self, chat_id: int, part: Part) -> None:
         """Send one part that answers nobody, after a wait where the budget is used up."""
-        await self._wait(chat_id)
+        for wait_s in self._budget.waits(chat_id):
+            await self._pause(wait_s)
         await self.send(chat_id, 0, part)
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours, after a wait where the budget is used up."""
-        await self._wait(chat_id)
+        """Replace a message of ours, at once; raise `FloodWait` unasked while its chat is shut."""
+        self._budget.take_unless_shut(chat_id)
         with self._heeding(chat_id):
             await super().edit(chat_id, message_id, part)
 
@@ -77,10 +79,6 @@ class PacedTelegramClient(TelegramClient):
         if self._budget.take_spare(chat_id):
             with self._heeding(chat_id):
                 await super().typing(chat_id, topic_id)
-
-    async def _wait(self, chat_id: int) -> None:
-        for wait_s in self._budget.waits(chat_id):
-            await self._pause(wait_s)
 
     @contextmanager
     def _heeding(self, chat_id: int) -> Iterator[None]:

@@ -48,7 +48,7 @@ class Bucket:
 
         Or soon, where none is taken: one of many workers holds a single place of all.
         """
-        return self.wait_s(now, spare=1) <= (_SOON_S if self.is_full(now) else 0)
+        return self.wait_s(now, spare=1) <= (_SOON_S if self.is_idle(now) else 0)
 
     def take(self, now: float) -> None:
         """Take a place, also one that is still to come."""
@@ -59,11 +59,12 @@ class Bucket:
         self._shut_until = max(self._shut_until, until)
         self._full_at = max(self._full_at, until + self._slack_s)
 
-    def is_shut(self, now: float) -> bool:
-        """Say whether even who has a place must not use it yet."""
-        return self._shut_until - now > _NOTHING_S
+    def shut_s(self, now: float) -> float:
+        """Return for how long even who has a place must not use it; 0 when it is not shut."""
+        shut_s = self._shut_until - now
+        return shut_s if shut_s > _NOTHING_S else 0.0
 
-    def is_full(self, now: float) -> bool:
+    def is_idle(self, now: float) -> bool:
         """Say whether no place is taken, so that a new bucket would do as well."""
         return self._full_at <= now
 
@@ -93,7 +94,7 @@ class OutboundBudget:
         `FloodWait`, with nothing more taken, where a wait would be longer than `LONGEST_WAIT_S`.
         """
         yield from self._waits_once(chat_id)
-        while self.is_on and self._chat(chat_id).is_shut(self._now()):
+        while self.is_on and self._chat(chat_id).shut_s(self._now()):
             yield from self._waits_once(chat_id)
 
     def take_spare(self, chat_id: int) -> bool:
@@ -108,6 +109,13 @@ class OutboundBudget:
         """Count a call that does not wait."""
         for bucket in self._buckets(chat_id):
             bucket.take(self._now())
+
+    def take_unless_shut(self, chat_id: int) -> None:
+        """Count a call that does not wait for a place; raise `FloodWait` while its chat is shut."""
+        shut_s = self._chat(chat_id).shut_s(self._now()) if self.is_on else 0
+        if shut_s:
+            raise FloodWait(shut_s)
+        self.take(chat_id)
 
     def shut(self, chat_id: int, for_s: float) -> None:
         """Heed Telegram's own word: calling sooner would lengthen the ban."""
@@ -129,6 +137,6 @@ class OutboundBudget:
     def _chat(self, chat_id: int) -> Bucket:
         if len(self._chats) > self._sweep_at:
             now = self._now()
-            self._chats = {id_: each for id_, each in self._chats.items() if not each.is_full(now)}
+            self._chats = {id_: each for id_, each in self._chats.items() if not each.is_idle(now)}
             self._sweep_at = max(_FEWEST_CHATS, 2 * len(self._chats))
         return self._chats.setdefault(chat_id, Bucket(*(_PRIVATE if chat_id > 0 else _GROUP)))

@@ -1,4 +1,4 @@
-"""All calls to a chat draw on one budget: typing is left out, edits wait, answers always go out."""
+"""All calls to a chat draw on one budget: typing is left out, notices wait, answers go out."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -102,22 +102,32 @@ async def test_typing_is_left_out_where_an_answer_could_want_its_place(
     assert [call.method for call in speaker.api.calls] == ["sendMessage"] * 3
 
 
-@pytest.mark.parametrize("kind", ["edit", "announce"])
-async def test_edits_and_notices_wait_for_their_place(speaker: Speaker, kind: str) -> None:
+async def test_a_notice_waits_for_its_place(speaker: Speaker) -> None:
     for _ in range(3):
         await speaker.call("say")
-    await speaker.call(kind)
+    await speaker.call("announce")
     assert speaker.waited_s == [1]
     assert len(speaker.api.calls) == 4
 
 
-async def test_a_deletion_counts_and_never_waits(speaker: Speaker) -> None:
+@pytest.mark.parametrize("kind", ["edit", "delete"])
+async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
+    """A button's receipt is an edit; while it waited, no other update would be taken in."""
     for _ in range(3):
         await speaker.call("say")
-    await speaker.call("delete")
+    await speaker.call(kind)
     assert speaker.waited_s == []
     await speaker.call("say")
     assert speaker.waited_s == [2]
+
+
+async def test_an_edit_is_given_up_at_once_while_its_chat_is_shut(speaker: Speaker) -> None:
+    speaker.budget.shut(ANNA, 7)
+    with pytest.raises(FloodWait) as ban:
+        await speaker.call("edit")
+    assert (ban.value.retry_after_s, speaker.api.calls, speaker.waited_s) == (7, [], [])
+    await speaker.call("edit", BEN)
+    assert len(speaker.api.calls) == 1
 
 
 async def test_all_parts_of_an_answer_go_out_in_the_end_and_in_order(
