@@ -202,9 +202,13 @@ async def test_a_refused_holder_learns_whether_the_part_just_sent_may_stand(
 
     assert await refusals() == [Superseded, LeaseLost, LeaseLost]
     await memory.turns.commit(successor, exchange_of(successor), Known())
+    assert await refusals() == [Superseded, Superseded, LeaseLost]
+    for update_id in range(2, 10):
+        await put(memory, update_id)
+        await close(memory, await take(memory))
     assert await refusals() == [Superseded, Superseded, Superseded]
     nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 2, as_admin=False)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert await refusals() == [LeaseLost, LeaseLost, LeaseLost]
 
 

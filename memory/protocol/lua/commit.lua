@@ -13,7 +13,11 @@ if last[1] == this then
 end
 -- Of those that others followed only the newest eight are known, by turn and fence.
 if string.find(closed, ',' .. briefly, 1, true) then return {'superseded'} end
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return {refusal(ARGV[2], ARGV[3], ARGV[4], '')} end
+if refused(ARGV[1], ARGV[2], ARGV[3]) then
+  -- Closed by another holder, who began with the part in doubt: ours counts for nobody.
+  if string.find(closed, ',' .. ARGV[4] .. '|', 1, true) then return {'refused'} end
+  return {refusal(ARGV[2], ARGV[3], ARGV[4], '')}
+end
 for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end

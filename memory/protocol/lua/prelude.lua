@@ -14,7 +14,8 @@ end
 
 -- What a refused holder is told: 'superseded' where the part that it has just sent stands, or may. For its
 -- own step may have been carried out with the answer lost; else the part counts for nobody. `sent` ends
--- with that part where a step marks it, and is '' where a commit does.
+-- with that part where a step marks it, and is '' where a commit does. Of a turn that is gone nobody knows
+-- here which parts count.
 local function refusal(epoch, erasure, turn, sent)
   local current_epoch, current_erasure = versions()
   if current_epoch ~= epoch or current_erasure ~= erasure then return 'refused' end
