@@ -33,7 +33,10 @@ _UNREACHABLE_PAUSES_S = (0.5, 1, 2, 4)
 _PARK_UNREACHABLE_S = 30
 
 Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
-"""Marks a part as being sent, those before it as sent; raises `LeaseLost`."""
+"""Marks a part as being sent, those before it as sent.
+
+Raises `Superseded` where the last of these may count, otherwise `LeaseLost`.
+"""
 
 Pause = Callable[[float], Awaitable[object]]
 
@@ -103,8 +106,9 @@ class Deliverer:
     ) -> Delivery:
         """Send the parts from `start` on; the one at `start` is marked already.
 
-        Raise `Parked` when it has to wait long, and whatever `mark` raises: then the part just sent
-        is taken back, because another holder sends it again or everything was erased.
+        Raise `Parked` when it has to wait long, and whatever `mark` raises. With `LeaseLost` the
+        part just sent is taken back: another holder sends it again, or everything was erased; with
+        `Superseded` it stays.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         chat_id, in_doubt = outbox.chat_id, 0

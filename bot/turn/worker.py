@@ -37,7 +37,10 @@ class Runner(Protocol):
     """Answers one turn."""
 
     async def run(self, turn: OpenTurn) -> Committed:
-        """Answer, deliver and commit; raise `LeaseLost`, `Parked` or `StoreError`."""
+        """Answer, deliver and commit; what is done after that may outlast the lease.
+
+        Raise `LeaseLost`, `Parked` or `StoreError`.
+        """
         ...
 
 
@@ -183,12 +186,15 @@ class TurnWorker:
             return Nothing("failed")
 
     async def _keep_alive(self, turn: OpenTurn) -> Committed:
-        """Run a turn while its lease is renewed; end it at once when the lease is lost."""
+        """Run a turn while its lease is renewed; end it at once when that is lost, unless closed.
+
+        What is then still to be told of the turn needs no lease; the next turn may.
+        """
         running = asyncio.create_task(self._runner.run(turn))
         renewing = asyncio.create_task(self._keep_lease(turn.lease))
         try:
             await asyncio.wait({running, renewing}, return_when=asyncio.FIRST_COMPLETED)
-            if renewing.done() and not running.done():
+            if not running.done() and not turn.closed.is_set():
                 await renewing
             return await running
         finally:

@@ -4,8 +4,9 @@ Every step names the lease and the versions it was loaded under; a refused holde
 and never acknowledges it.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from time import time
 
@@ -115,7 +116,7 @@ class OpenTurn:
     `outbox` is not empty when its reply was already written; then parts below `sending` are sent
     (as `sent`), that at `sending` is in doubt. `attempts` counts begins, `failures` errors; the
     last one's class is `error`, empty where no error was seen. `facts` came along where they belong
-    to a person's scope, unless a commit began the turn.
+    to a person's scope, unless a commit began the turn. A commit sets `closed`.
     """
 
     lease: Lease
@@ -129,6 +130,7 @@ class OpenTurn:
     entries: tuple[Entry, ...]
     loaded: Loaded
     facts: ScopeNotes | None = None
+    closed: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +306,7 @@ class TurnStore:
         *_, answer = await self._client.pipeline([*self._notes(lease, messages, closing), commit])
         if answer[0] != b"committed":
             raise _refusal(answer[0], lease)
+        turn.closed.set()
         _, exchange, first_seq, then = answer
         return Committed(int(exchange), int(first_seq), _begun(lease.conversation, then))
 

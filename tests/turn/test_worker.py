@@ -1,21 +1,36 @@
 """The worker on a real Valkey: who holds a conversation, who rings, when a bell may go."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from structlog.testing import capture_logs
 
-from bot.turn.deliver import Parked
+from bot.metering.metered import MeteredRunner
+from bot.metering.metrics import Metrics
+from bot.reply.parts import Part
+from bot.telegram.inbound import Inbound
+from bot.telegram.packing import to_bytes
+from bot.turn.deliver import Deliverer, Parked
+from bot.turn.hooks import TurnHooks
+from bot.turn.outbox import Outbox
+from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
+from memory.behaviors.behavior import AIContextBehavior
+from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
+from memory.messages import Message
+from memory.occasion import Occasion
 from memory.protocol.doorbell import Bell, Doorbell
+from memory.protocol.mailbox import Entry
 from memory.protocol.turns import Committed, Known, OpenTurn, TurnTimes
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
-from tests.memory.turns import GROUP, HERE, close, put, take, texts
+from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
+from tests.telegram_edge import raw
 
 LEASE_S = 0.6
 OPTIONS = MemoryOptions(
@@ -117,6 +132,40 @@ class WatchedDoorbell(Doorbell):
     async def until(self, is_true: Callable[[], bool]) -> None:
         async with asyncio.timeout(10), self._news:
             await self._news.wait_for(is_true)
+
+
+class Yes:
+    """Answers "yes" to everything, and is Telegram itself, which takes it."""
+
+    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+        del words, history
+        return Outbox(mail[-1].chat_id, 0, 0, (Part("yes"),), said="yes")
+
+    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+        raise NotImplementedError
+
+    async def send(
+        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
+    ) -> int:
+        del chat_id, topic_id, part, reply_to, timeout_s
+        return 100
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        raise NotImplementedError
+
+
+class SlowAtTheEnd(AIContextBehavior):
+    """Takes so long to save itself that a lease would be renewed meanwhile."""
+
+    def __init__(self, doorbell: WatchedDoorbell) -> None:
+        self._doorbell = doorbell
+        self.saved = 0
+
+    async def on_suspend(self, occasion: Occasion) -> None:
+        del occasion
+        enough = self._doorbell.renewals + 2
+        await self._doorbell.until(lambda: self._doorbell.renewals >= enough)
+        self.saved += 1
 
 
 class WatchedMemory(Memory):
@@ -329,6 +378,22 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
     assert (first.lease.erasure, second.lease.erasure) == ("0", "1")
     assert (second.attempts, await texts(rig.memory)) == (1, ["text 1", "yes"])
     assert (await rig.bells(), await rig.is_held()) == (0, False)
+
+
+async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_with_the_commit(
+    rig: Rig, tokens: TokenCounter
+) -> None:
+    slow, yes, learning = SlowAtTheEnd(rig.doorbell), Yes(), list[Conversation]()
+    deliverer, hooks = Deliverer(yes, 10.0), TurnHooks(slow)
+    runner = TurnRunner(rig.memory, tokens, yes, deliverer, hooks, learning.append)
+    rig.runner.script = [MeteredRunner(runner, Metrics()).run]
+    said = raw.inbound(raw.message("hello"))
+    with capture_logs() as log:
+        async with rig.working():
+            await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=to_bytes(said)))
+            await rig.until_acknowledged(1)
+    assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
+    assert [line["event"] for line in log] == ["turn closed"]
 
 
 async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(rig: Rig) -> None:
