@@ -273,6 +273,7 @@ class ChatHistory:
         """Name the conversation where erasures look for it, before anything is stored in it."""
         keys, tag = self._parts.store.keys, self.conversation.tag
         by_activity = ("ZADD", keys.index_of(self.conversation), int(time()), tag)
+        # No update, so no `<id>|<ms>`: a stamp that only differs from the one before.
         by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
         return [by_activity, by_person] if sender_id else [by_activity]
 

@@ -47,10 +47,6 @@ class Doorbell:
         self._stream = stream
         self._consumer = token_hex(8)
 
-    async def ring(self, tag: str) -> None:
-        """Append a bell."""
-        await self._client.call("XADD", self._stream, "*", "c", tag)
-
     async def read(self, most: int, block_ms: int) -> list[Bell]:
         """Wait up to `block_ms` for new bells and return at most `most`."""
         try:

@@ -6,9 +6,11 @@ import pytest
 
 from bot.sharing import Sharing
 from bot.telegram.pacing import OutboundBudget
-from memory.keys import Keys
+from memory.keys import Conversation, Keys
 from memory.protocol.doorbell import Doorbell
+from memory.protocol.mailbox import Mailbox
 from memory.protocol.scripts import Scripts
+from memory.protocol.store import Store
 from memory.redis_client import RedisClient
 
 KEYS = Keys(42)
@@ -27,8 +29,9 @@ async def test_what_is_allowed_at_once_is_shared_by_who_listens(
     doorbells = [Doorbell(store, scripts, KEYS.doorbell) for _ in range(workers)]
     if doorbells:
         await doorbells[0].read(1, 1)  # creates the group
-    for number, doorbell in enumerate(doorbells):
-        await doorbell.ring(f"c:{number}:0")
+    mailbox = Mailbox(Store(store, KEYS, scripts, asyncio.Event(), ttl_s=3600))
+    for chat_id, doorbell in enumerate(doorbells):
+        await mailbox.ring(Conversation.of_chat(chat_id))
         await doorbell.read(1, 100)
     budget = OutboundBudget(30, lambda: 50.0)
     await Sharing(Doorbell(store, scripts, KEYS.doorbell), budget, lease_s=30).look()
