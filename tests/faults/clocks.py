@@ -26,6 +26,7 @@ LACKS = "" if _LIBRARY else "libfaketime is not installed"
 _MINUTES, _HOURS = 5 * 60, 3 * 3600
 _FORWARD = (_MINUTES, _MINUTES + _HOURS)
 _BACK = (-_MINUTES, -_MINUTES - _HOURS)
+_FAR_BACK = (-_HOURS, -_HOURS - _MINUTES)
 _THERE_AND_BACK = (_HOURS, 0)
 _SEEN_S = 2
 _FLOOD_WAIT_S = 21
@@ -85,17 +86,23 @@ _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
 _ALL = Stage(from_scratch=True, settings=FAKED | _GATHERING, redis_environment=FAKED)
 
 FAULTS = tuple(
-    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), patience_s=90, lacks=LACKS)
-    for name, strike, to_s, stage in (
-        ("clock of the bot: forward", _jump, _FORWARD, _BOT),
-        ("clock of the bot: back", _jump, _BACK, _BOT),
-        ("clock of Redis: forward", _jump, _FORWARD, _REDIS),
-        ("clock of Redis: back", _jump, _BACK, _REDIS),
-        ("clock of Redis: forward and back again", _jump, _THERE_AND_BACK, _REDIS),
-        ("clock of both: back", _jump, _BACK, _ALL),
-        ("clock of Redis: back, at a kill -9", _jump_at_a_death, _BACK, _REDIS),
-        ("clock of Redis: back, at a poller's kill -9", _jump_at_a_death, _BACK, _REDIS_POLLED),
-        ("clock of the bot: forward, turns parked", _jump_while_parked, (_HOURS,), _BOT),
-        ("clock of Redis: back, turns parked", _jump_while_parked, (-_HOURS,), _REDIS),
+    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, lacks=LACKS)
+    for name, strike, to_s, stage, sample in (
+        ("clock of the bot: forward", _jump, _FORWARD, _BOT, 1),
+        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 1),
+        ("clock of Redis: forward", _jump, _FORWARD, _REDIS, 1),
+        ("clock of Redis: back", _jump, _BACK, _REDIS, 1),
+        ("clock of Redis: forward and back again", _jump, _THERE_AND_BACK, _REDIS, 2),
+        ("clock of both: back", _jump, _FAR_BACK, _ALL, 1),
+        ("clock of Redis: back, at a kill -9", _jump_at_a_death, _BACK, _REDIS, 1),
+        (
+            "clock of Redis: back, at a poller's kill -9",
+            _jump_at_a_death,
+            _FAR_BACK,
+            _REDIS_POLLED,
+            1,
+        ),
+        ("clock of the bot: forward, turns parked", _jump_while_parked, (_HOURS,), _BOT, 1),
+        ("clock of Redis: back, turns parked", _jump_while_parked, (-_HOURS,), _REDIS, 1),
     )
 )

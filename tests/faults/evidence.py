@@ -5,7 +5,7 @@ It says how each text ended and believes no bot's own account; whether that brea
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -14,7 +14,7 @@ from bot.playground.bot_api import Chat
 from memory.log import message_of
 from memory.messages import Message
 from memory.redis_client import RedisClient
-from tests.acceptance.scripted_day import markers, parts_of
+from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
 from tests.faults.scene import Scene
 
@@ -41,8 +41,8 @@ def apologies_in(chat: Chat) -> int:
 class Evidence:
     """One chat: texts `said`, replies `shown` at the end, parts that were `tried` to be sent.
 
-    `history` is what is stored, `left` what should not be there any more, `set_aside` the texts in
-    dead letters.
+    `history` is what is stored, `left` what should not be there any more, `set_aside` the texts of
+    each dead letter.
     """
 
     chat: Chat
@@ -51,13 +51,15 @@ class Evidence:
     tried: Sequence[str]
     history: Sequence[Message]
     left: Sequence[str]
-    set_aside: frozenset[str]
+    set_aside: Sequence[frozenset[str]]
 
     @classmethod
     async def gather(cls, scene: Scene, store: RedisClient, chat: Chat) -> "Evidence":
         """Look at a chat and at what is stored of it."""
         keys = scene.keys_of(chat)
-        log, letters = await store.pipeline([("XRANGE", keys.log, "-", "+"), ("HVALS", keys.dead)])
+        log, letters = await store.pipeline(
+            [("XRANGE", keys.log, "-", "+"), ("HGETALL", keys.dead)]
+        )
         sent = scene.telegram.calls_to("sendMessage")
         return cls(
             chat=chat,
@@ -66,7 +68,7 @@ class Evidence:
             tried=[call.text for call in sent if call.chat_id == chat.id],
             history=[message_of(entry, fields) for entry, fields in log],
             left=await scene.left_of(chat, store),
-            set_aside=frozenset(markers(b" ".join(letters).decode(errors="replace"))),
+            set_aside=_set_aside(letters),
         )
 
     @property
@@ -86,7 +88,8 @@ class Evidence:
         if not turn:
             if self._answers_to(marker):
                 return "answered"
-            return "apologised" if marker in self.set_aside and apologies_in(self.chat) else "lost"
+            is_set_aside = any(marker in letter for letter in self.set_aside)
+            return "apologised" if is_set_aside and apologies_in(self.chat) else "lost"
         replies = [message for message in turn if message.role == "assistant"]
         if replies and all(part in self.shown for part in parts_of(replies[0].text)):
             return "answered"
@@ -101,6 +104,14 @@ class Evidence:
         if question is None:
             return ()
         return tuple(m for m in self.history if m.exchange == question.exchange)
+
+    def taken_with(self, marker: str) -> frozenset[str]:
+        """Return the texts of the turn that took a text, at least itself; it may be set aside."""
+        turn = [
+            m for each in self.turn_of(marker) if each.role == "user" for m in markers(each.text)
+        ]
+        letter = next((letter for letter in self.set_aside if marker in letter), frozenset[str]())
+        return frozenset(turn) or letter | {marker}
 
     def has_two_answers(self, marker: str) -> bool:
         """Whether two different turns took a text."""
@@ -128,10 +139,19 @@ class Evidence:
         for message in self.history:
             if message.role == "assistant":
                 yield from self._misplaced(message)
-        if len({self.turn_of(m) for m in self.said if self.end_of(m) == "apologised"}) > (
-            apologies_in(self.chat)
-        ):
-            yield f"{self.chat.id} has fewer apologies than turns without an answer"
+        yield from self._uncalled_for()
+
+    def _uncalled_for(self) -> Iterator[str]:
+        """Yield what is to be seen and should not be: no part of an answer, no due apology."""
+        turns = {self.taken_with(m) for m in self.said if self.end_of(m) == "apologised"}
+        if len(turns) != (apologies := apologies_in(self.chat)):
+            yield f"{self.chat.id} has {apologies} apologies, {len(turns)} turns without an answer"
+        answers = [answer_to(m.text) for m in self.history if m.role == "user"]
+        answers += [m.text for m in self.history if m.role == "assistant"]
+        due = {part for answer in answers for part in parts_of(answer)}
+        for text in self.shown:
+            if text not in due and not text.startswith(_APOLOGIES):
+                yield f"{self.chat.id} shows what answers nothing: {text[:40]!r}"
 
     def _misplaced(self, answer: Message) -> Iterator[str]:
         """Yield where the messages that an answer was sent as are not its parts, at their place."""
@@ -149,3 +169,12 @@ class Evidence:
         """Return the answers to be seen that name a text, as the texts that each of them names."""
         named = (tuple(dict.fromkeys(markers(text))) for text in self.shown)
         return {names for names in named if marker in names}
+
+
+def _set_aside(letters: Mapping[bytes, bytes]) -> Sequence[frozenset[str]]:
+    """Return the texts of each letter; its fields are named by its id, or by that, `:` and more."""
+    texts: dict[bytes, set[str]] = {}
+    for name, value in letters.items():
+        letter = texts.setdefault(name.partition(b":")[0], set())
+        letter.update(markers(value.decode(errors="replace")))
+    return [frozenset(letter) for letter in texts.values()]

@@ -1,14 +1,5 @@
 """A named fault, and the day on which it strikes.
 
-A new one is a `Fault` in the list FAULTS of one of this room's files:
-
-    async def _refuse_once(scene: Scene) -> None:
-        rule = scene.telegram.faults.add(FloodWait(1), method="sendMessage")
-        await scene.talk(1)
-        await scene.telegram.wait_for(lambda: rule.left == 0)
-
-    FAULTS = [Fault("Telegram: 429, wait a second", _refuse_once)]
-
 A strike injects the fault once and returns when it has happened, and when it is over if it has an
 end, as a server that is started again. Other people talk meanwhile. One whose moment does not come
 raises `MomentMissed` and is not counted.
@@ -32,12 +23,13 @@ Strike = Callable[[Scene], Awaitable[None]]
 class Fault:
     """A fault and what its day is like.
 
-    It strikes `rounds` times, in the suite `sample` times; in each round `texts` texts are said,
-    half of them before it strikes, and in the end one more in each chat. Without `texts` the
-    strike has everything said itself. `closings` are the ends beside an answer that it may cause,
-    each time to so many `turns`. After the last round all is well and the bots have `patience_s`
-    to become quiet. `lacks` says what this machine has not, without which the fault cannot be
-    played; it is skipped then.
+    It strikes `rounds` times, in the suite `sample` times (0: the suite leaves it out); in each
+    round `texts` texts are said, half of them before it strikes, and in the end one more in each
+    chat, which must be answered. Without `texts` the strike has everything said itself. `closings`
+    are the ends beside an answer that it may cause, each time to so many `turns`, and to those of
+    the texts in `scene.hit`. After the last round all is well and the bots have `patience_s` to
+    become quiet. `lacks` says what this machine has not, without which the fault cannot be played;
+    it is skipped then.
     """
 
     name: str
@@ -71,7 +63,9 @@ async def play(fault: Fault, folder: Path, random: Random) -> Verdict:
                 await talking
         scene.heal()
         if fault.texts:
+            said = len(scene.day.lines)
             await scene.day.say_goodbye()
+            scene.safe.update(line.marker for line in scene.day.lines[said:])
         await scene.settle(fault.patience_s)
         for bot in scene.bots:
             assert not bot.is_running or await bot.stop() == 0

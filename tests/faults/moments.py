@@ -29,15 +29,13 @@ class MomentMissed(Exception):  # noqa: N818 - says when
 class Moment:
     """A moment; `wish` is what somebody must say for it to come at all.
 
-    `fault` strikes the next sending, so that it certainly is hit there. A moment that is `early`
-    comes before any turn can begin.
+    `fault` strikes the next sending, so that it certainly is hit there.
     """
 
     name: str
     wait: Wait
     wish: Wish | None = None
     fault: Hang | SlowAnswer | None = None
-    is_early: bool = False
 
     async def come(self, scene: Scene) -> BotProcess:
         """Wait for it from now on; return the process that is there, or else one that works.
@@ -149,8 +147,7 @@ BEFORE_IT_IS_KNOWN_AS_SENT = Moment(
 LEARNING = Moment("learning", _requested(_is_learning))
 STUCK_LEARNING = Moment("stuck learning", _requested(_is_stuck_learning))
 
-MOMENTS = (
-    Moment("starting", _called("getMe"), fault=Hang(1), is_early=True),
+IN_A_TURN = (
     Moment("spoken to", _at_once),
     TAKING_IN,
     Moment("typing", _called("sendChatAction")),
@@ -162,6 +159,5 @@ MOMENTS = (
     BEFORE_IT_IS_KNOWN_AS_SENT,
     Moment("sent", _called("sendMessage", answered=True)),
     Moment("committed", _logged("turn closed")),
-    LEARNING,
-    Moment("learned", _logged("learned")),
 )
+MOMENTS = (*IN_A_TURN, LEARNING, Moment("learned", _logged("learned")))

@@ -1,17 +1,19 @@
 """Faults of the bots' own processes: killed at any step, told to stop, stopped for a while."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
-from bot.playground.bot_api import SlowAnswer
+from bot.playground.bot_api import Hang, SlowAnswer
 from bot.playground.model_api import Break
 from tests.acceptance.rig import BotProcess
 from tests.faults.fault import Fault
 from tests.faults.moments import (
     ASKING,
     BEING_SENT,
+    IN_A_TURN,
     MOMENTS,
     SENDING,
     STUCK_LEARNING,
@@ -22,8 +24,16 @@ from tests.faults.moments import (
 )
 from tests.faults.scene import MANY, POLLED_MANY, Scene, Stage
 
-KILLS = 50
-_PAUSED_S = 30
+_KILLS = 26
+"""In each of two days, which are played side by side."""
+
+_FIRST = -2
+"""From `LEARNING` it goes backwards: that is soon only while no learner has died with a claim, and
+`recalling` comes when something has been learned."""
+
+_SOON_FREE: Mapping[str, object] = {"lease_s": 1}
+"""For days on which most of the time is waiting for a dead holder's lease to end."""
+
 _LEARNED_S = 90
 """What a turn leaves to be learned falls due after 60 s for whoever is alive."""
 
@@ -33,27 +43,26 @@ _SENDING_S = 0.5
 _WORKING = (ASKING, USING_A_TOOL, SENDING, BEING_SENT)
 
 
-async def _killed(scene: Scene) -> None:
-    """Kill the process that is at one moment of its life after the other, and start it again."""
-    moment = MOMENTS[scene.round % len(MOMENTS)]
-    if moment.is_early:
-        starting = scene.bots[scene.round % len(scene.bots)]
-        await starting.stop()
-    else:
-        await scene.day.repeat_something()
-    if moment.fault:
-        method = "getMe" if moment.is_early else "sendMessage"
-        scene.telegram.faults.add(moment.fault, method=method)
-    coming = asyncio.create_task(moment.come(scene))
-    await scene.talk(1, moment.wish)
-    if moment.is_early:
-        await starting.start(until="listening")
-    there = await coming
-    bot = starting if moment.is_early else there
+async def _killed(scene: Scene, *, at: Sequence[Moment]) -> None:
+    """Kill the process that is at one moment of its life, then at the one before."""
+    await scene.day.repeat_something()
+    bot = await at[(_FIRST - scene.round) % len(at)].bring_about(scene)
     await bot.kill()
     scene.heal()
     async with scene.resuming():
         await bot.start()
+
+
+async def _killed_while_starting(scene: Scene) -> None:
+    """Kill one process after the other when it has just asked who it is, and start it again."""
+    bot = scene.bots[scene.round % len(scene.bots)]
+    await bot.stop()
+    rule = scene.telegram.faults.add(Hang(1), method="getMe")
+    await scene.talk(1)
+    await bot.start(until="listening")
+    await scene.telegram.wait_for(lambda: rule.left == 0)
+    await bot.kill()
+    await bot.start()
 
 
 async def _killed_while_learning(scene: Scene) -> None:
@@ -82,8 +91,8 @@ async def _told_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
     await bot.start()
 
 
-async def _stopped_for_a_while(scene: Scene, *, at: Sequence[Moment]) -> None:
-    """Stop whoever is there, with a lease, for much longer than that lasts; then let it go on.
+async def _stopped_for_a_while(scene: Scene, *, for_s: float, at: Sequence[Moment]) -> None:
+    """Stop whoever is there, with a lease, for longer than its 2 s; then let it go on.
 
     Meanwhile another process takes over.
     """
@@ -94,7 +103,7 @@ async def _stopped_for_a_while(scene: Scene, *, at: Sequence[Moment]) -> None:
     with _stood_in_for(scene, holder, "update" if moment is TAKING_IN else "turn closed"):
         async with asyncio.TaskGroup() as group:
             group.create_task(scene.talk(6))
-            await asyncio.sleep(_PAUSED_S)
+            await asyncio.sleep(for_s)
     holder.resume()
 
 
@@ -107,28 +116,36 @@ def _stood_in_for(scene: Scene, absent: BotProcess, event: str) -> Iterator[None
 
 
 FAULTS = (
-    Fault(
-        "kill -9 at any step",
-        _killed,
-        Stage(learns=True),
-        rounds=KILLS,
-        sample=KILLS,
-        texts=3,
-        patience_s=90,
-    ),
     *(
         Fault(
-            f"kill -9 at any step, {name}",
-            _killed,
-            stage,
-            rounds=len(MOMENTS),
+            f"kill -9 at any step{where}",
+            partial(_killed, at=at),
+            replace(stage, settings=_SOON_FREE),
+            rounds=rounds,
             sample=sample,
             texts=4,
             patience_s=90,
         )
-        for name, stage, sample in (
-            ("web and workers", Stage(roles=MANY, learns=True), 5),
-            ("pollers and workers", POLLED_MANY, 0),
+        for where, stage, at, rounds, sample in (
+            ("", Stage(learns=True), MOMENTS, _KILLS, _KILLS),
+            (", polling", Stage(intake="polling"), IN_A_TURN, _KILLS, _KILLS),
+            (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 8),
+            (", pollers and workers", POLLED_MANY, MOMENTS, len(MOMENTS), 0),
+        )
+    ),
+    Fault("kill -9 while starting", _killed_while_starting, rounds=4, sample=4, texts=3),
+    *(
+        Fault(
+            f"kill -9 while starting, {name}",
+            _killed_while_starting,
+            stage,
+            rounds=len(stage.roles),
+            sample=0,
+            texts=4,
+        )
+        for name, stage in (
+            ("web and workers", Stage(roles=MANY)),
+            ("pollers and workers", POLLED_MANY),
         )
     ),
     Fault(
@@ -152,16 +169,18 @@ FAULTS = (
             ("pollers and workers", POLLED_MANY),
         )
     ),
-    Fault(
-        "lease holder stopped for 30 s",
-        partial(_stopped_for_a_while, at=(BEING_SENT, ASKING)),
-        Stage(roles=MANY),
-        rounds=2,
-    ),
-    Fault(
-        "poller stopped for 30 s",
-        partial(_stopped_for_a_while, at=(TAKING_IN,)),
-        POLLED_MANY,
-        rounds=2,
+    *(
+        Fault(
+            f"{name} stopped for {for_s} s",
+            partial(_stopped_for_a_while, for_s=for_s, at=at),
+            stage,
+            rounds=2,
+            sample=sample,
+        )
+        for name, at, stage in (
+            ("lease holder", (BEING_SENT, ASKING), Stage(roles=MANY)),
+            ("poller", (TAKING_IN,), POLLED_MANY),
+        )
+        for for_s, sample in ((6, 1), (30, 0))
     ),
 )

@@ -18,7 +18,6 @@ from bot.playground.model_api import ModelApiServer
 from bot.turn.outbox import Outbox
 from memory.keys import Conversation, ConversationKeys, Keys
 from memory.redis_client import RedisClient
-from memory.store_errors import StoreError
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.valkey import ValkeyServer
@@ -80,6 +79,10 @@ class Scene:
         self.stage = stage
         self.random = random
         self.day = Day(rig, random, _PEOPLE)
+        self.hit: set[str] = set()
+        """Markers of texts that a strike may have kept from an answer, beside `Fault.turns`."""
+        self.safe: set[str] = set()
+        """Markers of texts that were said when every fault was over: they must be answered."""
         self.doubts: Counter[tuple[int, str]] = Counter()
         """Parts, by chat and text, that may have been sent without being marked so."""
         self.round = 0
@@ -131,6 +134,12 @@ class Scene:
             await self.day.talk(1, wish=None if number else wish)
             await asyncio.sleep(self.random.uniform(0, _LONGEST_PAUSE_S))
 
+    def note_unanswered(self) -> None:
+        """Note that what is hit now are texts not answered yet; the latest reply may go on."""
+        for chat in self.day.chats:
+            seen = {marker for reply in chat.replies[:-1] for marker in markers(reply.text)}
+            self.hit.update(marker for marker in self.day.said_in(chat) if marker not in seen)
+
     async def note_doubts(self, redis: str = "") -> set[int]:
         """Note which parts may be seen twice: those that Redis holds as being sent.
 
@@ -178,25 +187,21 @@ class Scene:
 
         That is when Telegram has nothing to deliver and no chat has mail, a turn or a lease, nor
         something to learn where that is asked for.
-        What is not quiet in time stays so: the verdict will tell.
+        What is not quiet in time stays so: the verdict will tell. Redis must be there.
         """
         deadline = monotonic() + patience_s
-        while not (is_quiet := await self._is_quiet()) and monotonic() < deadline:  # noqa: ASYNC110 - Redis tells nobody
-            await asyncio.sleep(_LOOK_EVERY_S)
-        return is_quiet
-
-    async def _is_quiet(self) -> bool:
-        if self.telegram.updates.pending_count:
-            return False
+        store = await RedisClient.open(self.redis.url)
         try:
-            store = await RedisClient.open(self.redis.url)
-        except StoreError:
-            return False
-        try:
-            left = [await self.left_of(chat, store) for chat in self.day.chats]
+            while not (is_quiet := await self._is_quiet(store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis tells nobody
+                await asyncio.sleep(_LOOK_EVERY_S)
         finally:
             await store.close()
-        return not any(left)
+        return is_quiet
+
+    async def _is_quiet(self, store: RedisClient) -> bool:
+        if self.telegram.updates.pending_count:
+            return False
+        return not any([await self.left_of(chat, store) for chat in self.day.chats])
 
     async def left_of(self, chat: Chat, store: RedisClient) -> list[str]:
         """Return what is stored of a chat and does not stay when it is quiet."""

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,7 +13,6 @@ from tests.faults.moments import ASKING, BEING_SENT, SENDING, USING_A_TOOL
 from tests.faults.scene import MANY, Scene, Stage
 from tests.valkey import ValkeyServer
 
-_AWAY_S = 60
 _PAUSE_S = 0.7
 _FULL_S = 3
 _MANY = Stage(roles=MANY)
@@ -35,14 +35,14 @@ async def _restarted(scene: Scene) -> None:
         scene.redis.start()
 
 
-async def _gone(scene: Scene) -> None:
+async def _gone(scene: Scene, *, for_s: float) -> None:
     """Let it be away for long, while people talk on."""
     await _amid_turns(scene)
     scene.redis.stop()
     async with _resuming(scene):
         async with asyncio.TaskGroup() as group:
             group.create_task(scene.talk(6))
-            await asyncio.sleep(_AWAY_S)
+            await asyncio.sleep(for_s)
         scene.redis.start()
 
 
@@ -105,8 +105,21 @@ FAULTS = (
     Fault("Redis: killed and started again", _killed, rounds=5, sample=4),
     Fault("Redis: restarted, polling", _restarted, Stage(intake="polling"), rounds=3),
     Fault("Redis: restarted, web and workers", _restarted, _MANY),
-    Fault("Redis: gone for 60 s", _gone, rounds=1, patience_s=60),
-    Fault("Redis: gone for 60 s, web and workers", _gone, _MANY, rounds=1, sample=0, patience_s=60),
+    *(
+        Fault(
+            f"Redis: gone for {for_s} s{where}",
+            partial(_gone, for_s=for_s),
+            stage,
+            rounds=1,
+            sample=sample,
+            patience_s=60,
+        )
+        for for_s, where, stage, sample in (
+            (12, "", Stage(), 1),
+            (60, "", Stage(), 0),
+            (60, ", web and workers", _MANY, 0),
+        )
+    ),
     Fault("Redis: full, then not", _full, patience_s=60),
     Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
     Fault("Redis: connections reset", _cut_off),

@@ -9,10 +9,12 @@ import pytest
 
 from bot.playground.bot_api import Chat, Message
 from memory.redis_client import RedisClient
+from tests.acceptance.sentences import sentence
 from tests.faults.scene import Scene, Stage, open_scene
 from tests.faults.verdict import Allowance, Verdict, judge
 
 NOTHING = Allowance(frozenset(), 0)
+APOLOGY = sentence("error.turn", reference="12ab")
 
 
 @pytest.fixture
@@ -74,6 +76,60 @@ async def test_a_reply_that_was_tried_and_is_not_there_is_undelivered(scene: Sce
     assert verdict.complaints == ("m000 was undelivered", too_many, forged)
     allowed = Allowance(frozenset({"undelivered"}), 1)
     assert (await judge(scene, allowed)).complaints == (forged,)
+
+
+async def test_turns_beyond_the_allowance_must_have_been_hit(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    chat.remove(first)
+    allowed = Allowance(frozenset({"undelivered"}), 0)
+    too_many = "1 turns were not answered, 0 may be so"
+    assert too_many in (await judge(scene, allowed)).complaints
+    scene.hit.add("m000")
+    assert too_many not in (await judge(scene, allowed)).complaints
+
+
+async def test_what_is_said_when_all_is_well_must_be_answered(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    chat.remove(first)
+    allowed = Allowance(frozenset({"undelivered"}), 1)
+    safe = "m000 was not answered, said when all was well"
+    assert safe not in (await judge(scene, allowed)).complaints
+    scene.safe.add("m000")
+    assert safe in (await judge(scene, allowed)).complaints
+
+
+async def test_apologies_beside_answers_are_too_many(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    for count in (1, 2):
+        chat.add(replace(first, id=0, text=APOLOGY))
+        complaint = f"{chat.id} has {count} apologies, 0 turns without an answer"
+        assert (await judge(scene, NOTHING)).complaints == (complaint,)
+
+
+async def test_what_is_no_part_of_an_answer_is_complained_of(scene: Scene) -> None:
+    chat, first, _ = replies(scene)
+    for text in ("draft of nothing", "a draft for m000", "Heard m001."):
+        chat.add(replace(first, id=0, text=text))
+        complaint = f"{chat.id} shows what answers nothing: {text!r}"
+        assert complaint in (await judge(scene, NOTHING)).complaints
+
+
+async def test_each_turn_that_was_set_aside_needs_an_apology_of_its_own(scene: Scene) -> None:
+    chat, first, second = replies(scene)
+    keys = scene.keys_of(chat)
+    store = await RedisClient.open(scene.redis.url)
+    letters = {"t1": "1|Error|1001", "t1:7": "m000", "t2": "2|Error|1001", "t2:8": "m005"}
+    flat = [text for pair in letters.items() for text in pair]
+    await store.pipeline([("DEL", keys.log), ("HSET", keys.dead, *flat)])
+    await store.close()
+    chat.change(replace(first, text=APOLOGY))
+    chat.remove(second)
+    verdict = await judge(scene, Allowance(frozenset({"apologised"}), 1))
+    assert (verdict.apologised, verdict.lost) == (2, 0)
+    assert verdict.complaints == (
+        "2 turns were not answered, 1 may be so",
+        f"{chat.id} has 1 apologies, 2 turns without an answer",
+    )
 
 
 async def test_replies_the_other_way_round_are_out_of_order(scene: Scene) -> None:

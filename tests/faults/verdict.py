@@ -1,7 +1,7 @@
 """Judges a finished day: its figures, and what breaks a promise."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory.redis_client import RedisClient
@@ -11,7 +11,7 @@ from tests.faults.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a fault may cause: ends beside an answer, to so many turns."""
+    """What a fault may cause: ends beside an answer, to so many turns beside `scene.hit`."""
 
     closings: frozenset[Closing]
     turns: int
@@ -57,7 +57,7 @@ async def judge(scene: Scene, allowance: Allowance) -> Verdict:
         *(f"{marker} was lost" for marker, end in ends.items() if end == "lost"),
         *(f"{marker} was answered more than once" for marker in sorted(unexplained)),
         *(f"{first} came before {second}" for first, second in swaps),
-        *_excess(found, ends, allowance),
+        *_excess(scene, found, ends, allowance),
         *(oddity for each in found for oddity in each.oddities()),
     ]
     return Verdict(
@@ -90,13 +90,21 @@ def _doubled(
     return explained, unexplained
 
 
-def _excess(found: Sequence[Evidence], ends: dict[str, End], allowance: Allowance) -> Sequence[str]:
+def _excess(
+    scene: Scene, found: Sequence[Evidence], ends: Mapping[str, End], allowance: Allowance
+) -> Sequence[str]:
     """Say which texts ended as they may not, or that too many did."""
     closed = {marker: end for marker, end in ends.items() if end in ("apologised", "undelivered")}
     wrong = [
         f"{marker} was {end}" for marker, end in closed.items() if end not in allowance.closings
     ]
-    turns = {(each.chat.id, each.turn_of(m)) for each in found for m in each.said if m in closed}
+    wrong += [
+        f"{marker} was not answered, said when all was well"
+        for marker in closed
+        if marker in scene.safe
+    ]
+    spared = closed.keys() - scene.hit
+    turns = {each.taken_with(m) for each in found for m in each.said if m in spared}
     if len(turns) > allowance.turns:
         wrong.append(f"{len(turns)} turns were not answered, {allowance.turns} may be so")
     return wrong

@@ -9,11 +9,13 @@ from bot.playground.model_api import (
     ApiError,
     Break,
     Call,
+    ChatRequest,
     StreamBreak,
     is_embeddings,
     rate_limited,
     server_error,
 )
+from tests.acceptance.scripted_day import markers
 from tests.faults.evidence import Closing, apologies_in
 from tests.faults.fault import Fault, Strike
 from tests.faults.scene import Scene, Stage
@@ -26,8 +28,6 @@ _TIMEOUT_S = 6
 _APOLOGISED: frozenset[Closing] = frozenset({"apologised"})
 _TOGETHER = 4
 _PATIENCE_S = 30
-_CHATS = 5
-"""In each of them somebody may ask meanwhile, some twice."""
 
 
 def _once(fault: AnyFault) -> Strike:
@@ -49,11 +49,15 @@ def _lasting(fault: AnyFault) -> Strike:
     """Return a strike that hits every request for an answer until somebody is apologised to."""
 
     async def strike(scene: Scene) -> None:
-        before = _apologies(scene)
+        before, asked = _apologies(scene), len(scene.model.log.calls)
         scene.model.faults.add(fault, times=None)
         await scene.talk(_TOGETHER)
         await scene.telegram.wait_for(lambda: _apologies(scene) > before, _PATIENCE_S)
         scene.model.faults.clear()
+        for call in scene.model.log.calls[asked:]:
+            if fault in call.faults and isinstance(call.request, ChatRequest):
+                # What got no reply before stands before it.
+                scene.hit.update(markers(call.request.asked.rpartition("\n\n")[2]))
 
     return strike
 
@@ -79,9 +83,14 @@ def _apologies(scene: Scene) -> int:
 
 
 async def _away(scene: Scene) -> None:
-    """Let nobody listen at the model's address for as long as some people wait for an answer."""
+    """Let nobody listen at the model's address until a bot has given up on an answer."""
+    [bot] = scene.bots
+    seen = len(bot.log)
     await scene.model.stop()
     await scene.talk(_TOGETHER)
+    given_up = await bot.wait_for_log("no answer", after=seen)
+    assert given_up["reason"] == "ModelUnavailable"
+    scene.note_unanswered()
     await scene.model.start()
 
 
@@ -120,11 +129,11 @@ FAULTS = (
             _stage_of(fault),
             rounds=2,
             closings=_APOLOGISED,
-            turns=2 * _CHATS,
+            turns=0,
         )
         for name, fault in _LASTING.items()
     ),
-    Fault("model away", _away, closings=_APOLOGISED, turns=2 * _CHATS),
+    Fault("model away", _away, closings=_APOLOGISED, turns=0),
     *(
         Fault(f"embeddings: {name}", _without_vectors(_ONCE[name]))
         for name in ("429", "500", "reset", "silence")

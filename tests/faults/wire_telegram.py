@@ -21,9 +21,6 @@ AnyFault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection
 _TOGETHER = 4
 """Texts whose deliveries go wrong together."""
 
-_CHATS = 5
-"""In each of them a part may be on its way when connections break."""
-
 _SOON_S = 1
 _PARKED_S = 21
 """So long a pause is not waited out with a lease in hand: the turn is parked."""
@@ -91,10 +88,10 @@ def _polling(fault: AnyFault) -> Strike:
 
 
 def _sending(fault: AnyFault) -> Strike:
-    """Return a strike that hits the next answer, every other time the second part of a long one."""
+    """Return a strike that hits by turns the second part of a long answer and the next answer."""
 
     async def strike(scene: Scene) -> None:
-        is_later = scene.round % 2
+        is_later = not scene.round % 2
         text = _LATER_PART if is_later else ""
         rule = scene.telegram.faults.add(fault, method="sendMessage", text=text)
         await scene.talk(1, "long" if is_later else None)
@@ -105,6 +102,7 @@ def _sending(fault: AnyFault) -> Strike:
 
 async def _away(scene: Scene) -> None:
     """Let nobody listen at Telegram's address while some people wait for an answer."""
+    scene.note_unanswered()
     await scene.telegram.stop()
     await scene.talk(_TOGETHER)
     await scene.telegram.start()
@@ -112,6 +110,7 @@ async def _away(scene: Scene) -> None:
 
 async def _away_for_long(scene: Scene) -> None:
     """Let nobody listen for so long that turns are parked."""
+    scene.note_unanswered()
     await scene.telegram.stop()
     await asyncio.sleep(_AWAY_S)
     await scene.telegram.start()
@@ -154,14 +153,15 @@ FAULTS = (
     ),
     Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE)),
     Fault("sendChatAction: 429", _meets("sendChatAction", FloodWait(_SOON_S))),
-    Fault("Telegram away", _away, closings=_UNDELIVERED, turns=_CHATS),
-    Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=_CHATS),
+    Fault("Telegram away", _away, closings=_UNDELIVERED, turns=0),
+    Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=0),
     Fault(
         f"Telegram away for {_AWAY_S} s",
         _away_for_long,
         rounds=1,
+        sample=0,
         closings=_UNDELIVERED,
-        turns=_CHATS,
+        turns=0,
         patience_s=2 * _PARKED_AWAY_S,
     ),
     Fault("webhook: out of order", _out_of_order, Stage(roles=MANY, settings=_GATHERING)),
