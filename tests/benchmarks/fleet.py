@@ -151,6 +151,8 @@ async def _surroundings(*, hurried: bool) -> AsyncIterator[tuple[Fleet, Processe
         arguments = ["tests.benchmarks.lean_model", str(port), *(["--hurried"] if hurried else [])]
         model = await processes.start("model", *arguments, environment={"PORT": str(port)})
         yield Fleet(telegram, model, valkey, redis, ()), processes
+        if telegram.odd:
+            raise RuntimeError(f"{telegram.odd} answers were not the model's")
 
 
 def _environment(around: Fleet) -> dict[str, str]:
