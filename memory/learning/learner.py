@@ -109,7 +109,7 @@ class ConversationLearner:
             noted = await self._store.client.call("ZSCORE", keys.learning, conversation.tag)
             progress, due_in_s = await self._learn(conversation)
             if noted is not None:
-                await self._note(conversation, f"{noted:.0f}", due_in_s)
+                await self._note(conversation, repr(noted), due_in_s)
             return progress
         finally:
             renewing.cancel()
@@ -149,12 +149,12 @@ class ConversationLearner:
             await self._drop_unwanted_digests(conversation)
             if ledger.facts is not ledger.here and ledger.facts.newest:
                 await self._notebooks.touch(ledger.facts.scope)
+            if self._vectors is not None:
+                for scope in dict.fromkeys((conversation, facts_scope(conversation))):
+                    records += await self._vectors.learn_records(scope)
         except NotWritten as refusal:
             log.info("learning begins again", conversation=conversation.tag, why=str(refusal))
             due_in_s = _REFUSED_AGAIN_S
-        if self._vectors is not None:
-            for scope in dict.fromkeys((conversation, facts_scope(conversation))):
-                records += await self._vectors.learn_records(scope)
         return Progress(messages, records, calls, entries), due_in_s
 
     async def _drop_unwanted_digests(self, conversation: Conversation) -> None:

@@ -13,6 +13,7 @@ from memory.keys import Conversation, ConversationKeys
 from memory.log import message_of, packed, seq_of
 from memory.notebook import notebook
 from memory.notebook.codec import read
+from memory.notebook.notebooks import NotWritten
 from memory.notebook.records import Chunk, Fact, Synopsis
 from memory.protocol.store import Store
 
@@ -44,10 +45,10 @@ class VectorLearner:
     async def learn_messages(self, conversation: Conversation) -> int:
         """Embed and store what was said and has no vector yet; return how many.
 
-        Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Stops
-        when something is erased or another model's vectors come in between; the next call takes it
-        up. Raise `EmbeddingsUnavailable`; what was stored until then stays. Does nothing where the
-        vectors were given up for want of room.
+        Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Raise
+        `NotWritten` when something is erased or another model's vectors come in between, or
+        `EmbeddingsUnavailable`; what was stored until then stays, and the next call goes on. Does
+        nothing where the vectors were given up for want of room.
         """
         meta = self._keys.conversation(conversation).meta
         if await self._client.call("HEXISTS", meta, "words_only"):
@@ -97,7 +98,7 @@ class VectorLearner:
             vectors = zip(batch, map(packed, rows), strict=True)
             pairs = [argument for (seq, _), row in vectors for argument in (seq, row)]
             if await script(keys.all, (*named, last, *pairs)) != b"ok":
-                return learned
+                raise NotWritten(scope.tag)
             learned += len(batch)
 
     async def _batch(self, stream: str, last: int, shelf: _Shelf) -> list[tuple[int, str]]:

@@ -67,7 +67,7 @@ class Sweep:
         )
         taken = []
         for tag, score in late:
-            arguments = (tag, f"{score:.0f}", now + _LEARN_AGAIN_S)
+            arguments = (tag, repr(score), now + _LEARN_AGAIN_S)
             if await self._scripts["postpone"]([self._keys.learning], arguments):
                 taken.append(Conversation(tag.decode()))
         return taken

@@ -326,7 +326,7 @@ class TurnStore:
         """Note first that there is something to learn: a note too many only looks once in vain."""
         if not messages and not closing.ends_sitting:
             return []
-        due = int(time()) + LEARN_LATE_S
+        due = time() + LEARN_LATE_S
         return [("ZADD", self._keys.learning, due, lease.conversation.tag)]
 
     def _how(self, known: Known) -> tuple[int, ...]:

@@ -84,6 +84,18 @@ async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
     assert not await memory.client.call("EXISTS", memory.keys.learning)
 
 
+async def test_two_turns_within_a_second_leave_notes_that_are_told_apart(memory: Memory) -> None:
+    learning, notes = [memory.keys.learning], []
+    for update_id in range(1, 6):
+        await put(memory, update_id)
+        await close(memory, await take(memory))
+        notes.append(await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag))
+    assert len(set(notes)) == 5
+    for note in notes[:-1]:
+        assert await memory.scripts["take_due"](learning, (HERE.tag, repr(note))) == 0
+    assert await memory.scripts["take_due"](learning, (HERE.tag, repr(notes[-1]))) == 1
+
+
 async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from time import time
 
 import pytest
 
@@ -13,12 +14,13 @@ from memory.learning.vectors import VectorLearner
 from memory.log import seq_of
 from memory.memory import Memory
 from memory.messages import Message
+from memory.protocol.jobs import Job
 from memory.protocol.turns import OpenTurn
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
-from tests.memory.turns import ANN, HERE, close, put, take
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 LONG = 300  # messages: more than two batches
@@ -224,6 +226,26 @@ async def test_nothing_is_stored_for_what_was_cleared_meanwhile(
     await say(memory, "Hello")
     await memory.learn(HERE)
     assert await vectors(memory) == [(2, DIMENSIONS)]
+
+
+async def test_what_an_erasure_of_something_else_got_in_the_way_of_is_learned_soon(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    for update_id, sender in ((1, BOB), (2, ANN)):
+        await put(memory, update_id, GROUP, sender=sender)
+        await close(memory, await take(memory, GROUP))
+
+    async def forget_bob() -> None:
+        await memory.jobs.start(Job("job", "forget", BOB, 10, 2_000.0, b""))
+        await memory.jobs.run("job")
+
+    embedder.meanwhile = forget_bob
+    assert (await memory.learn(GROUP)).messages == 0
+    due = await memory.client.call("ZSCORE", memory.keys.learning, GROUP.tag)
+    assert due is not None
+    assert 0 < due - time() < 10
+    assert (await memory.learn(GROUP)).messages == len(await texts(memory, GROUP)) > 0
+    assert not await memory.client.call("EXISTS", memory.keys.learning)
 
 
 async def test_vectors_expire_with_their_conversation(memory: Memory) -> None:
