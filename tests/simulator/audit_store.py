@@ -6,16 +6,18 @@ from functools import cache
 from memory.keys import Keys
 from memory.protocol.doorbell import GROUP
 from tests.simulator import telling
+from tests.simulator.audit_turns import TurnAuditor
+from tests.simulator.history import History, history_of, said_in, text_of
 from tests.simulator.ledger import Mail, Seen
 from tests.simulator.process import Process
 from tests.simulator.store.keyspace import Args, Hash, Keyspace, Reply, SortedSet
 from tests.simulator.store.stream import LEAST, Group, Stream
-from tests.simulator.witness import Note, Witness, told
+from tests.simulator.witness import Note, told
 
-_FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed"})
+_FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed", "hand_over"})
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
 _ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "erase_parts"})
-_CLOSING = {"commit": "commit", "forwarded": "moved"} | dict.fromkeys(_ERASING, "erased")
+_CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
 _READING = frozenset({"read_notes"})
 _UNRINGING = frozenset({"ack", "retire", "take_due", "DEL", "XACK", "XDEL", "ZREM"})
@@ -24,12 +26,11 @@ _UNRINGING = frozenset({"ack", "retire", "take_due", "DEL", "XACK", "XDEL", "ZRE
 _UNREAD = Group(LEAST)
 
 
-class StoreAuditor(Witness):
+class StoreAuditor(TurnAuditor):
     """Watches the store of one schedule."""
 
     def __init__(self, space: Keyspace, keys: Keys, note: Note | None) -> None:
-        super().__init__(note)
-        self._space = space
+        super().__init__(space, note)
         self._doorbell = keys.doorbell.encode()
         self._due = keys.due.encode()
         self._held = False
@@ -43,8 +44,10 @@ class StoreAuditor(Witness):
         if script in _FENCED or script == "commit":
             fields = self._space.get(keys[0], Hash) or Hash()
             versions = fields.get(b"epoch", b"0"), fields.get(b"erasure", b"0")
-            holder = self._space.get(keys[1], bytes)
-            self._held = holder == args[0] and versions == (args[1], args[2])
+            holds = self._space.get(keys[1], bytes) == args[0]
+            self._held = holds and (script == "hand_over" or versions == (args[1], args[2]))
+        if script in ("commit", "set_aside"):
+            self._turn = Hash(self._space.get(keys[2], Hash) or ())
 
     def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
         """Check what a step has changed."""
@@ -76,7 +79,7 @@ class StoreAuditor(Witness):
                 written = (seen.tag, turn.get(b"id", b"").decode(), version)
                 self.ledger.written.setdefault(written, self.step)
             if script == "set_aside":
-                self.ledger.set_aside.update(map(int, turn.get(b"taken", b"").split(b",")))
+                self._check_given_up(args[7], seen)
         elif script == "intake" and isinstance(reply, list) and reply[0] == b"dropped":
             self._check_dropped(int(args[0]), args[1], seen.tag)
         elif script in ("acquire", "commit") and isinstance(reply, list):
@@ -91,21 +94,6 @@ class StoreAuditor(Witness):
             self.violated("only what was erased is dropped", f"w{update_id} in {tag}")
         self.ledger.dropped.add(update_id)
 
-    def _check_begun(self, begun: list[Reply], seen: Seen) -> None:
-        """See that a turn takes the oldest mail, unless it is taken over from somebody else."""
-        token, turn = _text(begun[1]), _text(begun[4])
-        self.ledger.marked[token] = self.step
-        self.ledger.begun[token, turn] = self.step
-        if (seen.tag, turn) in self.ledger.opened:
-            return
-        self.ledger.opened.add((seen.tag, turn))
-        entries = begun[11]
-        assert isinstance(entries, list)
-        ids = [int(_text(entry).split("|")[0]) for entry in entries]
-        waiting = sorted(self._waiting(seen))
-        if waiting[: len(ids)] != ids:
-            self.violated("mail is answered in order", f"{ids} of {waiting} in {seen.tag}")
-
     def _check_conversation(self, script: str, args: Args, reply: Reply, seen: Seen) -> None:
         waiting = self._waiting(seen)
         for update_id in waiting - seen.waiting:
@@ -113,7 +101,7 @@ class StoreAuditor(Witness):
         if script == "clear" and isinstance(reply, list) and reply[0] == b"done":
             self._cleared(args[0], int(args[2]), reply[1], seen)
         for update_id in sorted(seen.waiting - waiting):
-            self._closed(update_id, script)
+            self._closed(update_id, script, seen)
         seen.waiting = waiting
         self._check_log(script, seen)
 
@@ -127,10 +115,11 @@ class StoreAuditor(Witness):
         if update_id <= self.ledger.cleared.get(seen.tag, 0):
             self.violated("nothing from before a clear is taken in", f"w{update_id} in {seen.tag}")
         sent_at, is_text = self.world.sent_at(update_id), self.world.is_text(update_id)
-        self.ledger.mail[update_id] = Mail(update_id, seen.tag, sender, sent_at, is_text)
+        now_ms = self._space.now_ms()
+        self.ledger.mail[update_id] = Mail(update_id, seen.tag, sender, sent_at, is_text, now_ms)
         self.ledger.counts["taken in"] += 1
 
-    def _closed(self, update_id: int, script: str) -> None:
+    def _closed(self, update_id: int, script: str, seen: Seen) -> None:
         mail, how = self.ledger.mail[update_id], _CLOSING.get(script)
         if how is None:
             self.violated("mail stays until its turn is closed", f"w{update_id} went by {script}")
@@ -138,7 +127,9 @@ class StoreAuditor(Witness):
             self.violated("an update is closed once", f"w{update_id} by {script}")
         if script == "commit" and not self._held:
             self.violated("a lost lease counts no more", f"commit of w{update_id}")
-        mail.closed_by = how or script
+        if script == "commit":
+            mail.closing = self._closing(seen)
+        mail.closed_by = how
         if how == "erased":
             self.ledger.erased.setdefault(update_id, self.step)
         self.ledger.counts[f"closed by {mail.closed_by}"] += 1
@@ -170,7 +161,7 @@ class StoreAuditor(Witness):
         entries = log.entries if log else {}
         for entry, fields in entries.items():
             if entry > seen.last:
-                self._check_written(script, fields[_TEXT].decode())
+                self._check_written(script, text_of(fields))
         logged = self._logged(seen)
         lost = seen.logged - logged
         if lost and script not in _ERASING:
@@ -208,8 +199,16 @@ class StoreAuditor(Witness):
                     rung.add(fields[1])
         return rung
 
-    def _waiting(self, seen: Seen) -> frozenset[int]:
-        return frozenset(map(int, (self._space.get(seen.mailbox, SortedSet) or {}).values()))
+    def history(self, tag: str) -> History:
+        """Return what a conversation's history holds now."""
+        return history_of(self._space.get(self.ledger.seen[tag].log, Stream) or Stream())
+
+    def unlearned(self, tag: str) -> list[int]:
+        """Return the sequences of messages that have no vector."""
+        seen = self.ledger.seen[tag]
+        log, vectors = self._space.get(seen.log, Stream), self._space.get(seen.vectors, Stream)
+        learned = vectors.entries if vectors else {}
+        return [entry[0] for entry in log.entries if entry not in learned] if log else []
 
     def _member(self, seen: Seen, update_id: int) -> bytes:
         box = self._space.get(seen.mailbox, SortedSet) or SortedSet()
@@ -218,12 +217,10 @@ class StoreAuditor(Witness):
     def _logged(self, seen: Seen) -> frozenset[int]:
         """Return the updates whose words stand in the history."""
         log = self._space.get(seen.log, Stream)
-        said = [f[_TEXT] for f in log.entries.values() if f[_ROLE] == b"user"] if log else []
-        return telling.own(b" ".join(said).decode())
-
-
-_ROLE, _TEXT = 3, 5
-"""Where the value of a field stands in an entry of the history."""
+        said = said_in(log) if log else []
+        if len(said) != len(set(said)):
+            self.violated("what was answered is remembered once", f"{sorted(said)} in {seen.tag}")
+        return frozenset(said)
 
 
 @cache
@@ -236,8 +233,3 @@ def _tag(key: bytes) -> str:
 
 def _sender(member: bytes) -> int:
     return int(member.split(b"|")[1])
-
-
-def _text(value: Reply) -> str:
-    assert isinstance(value, bytes | int)
-    return value.decode() if isinstance(value, bytes) else str(value)

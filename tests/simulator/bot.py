@@ -31,6 +31,7 @@ from memory.selectors import BlockWindowMessageSelector
 from memory.tokens import TokenCounter
 from tests.simulator.audit import Auditor
 from tests.simulator.chance import Chance
+from tests.simulator.drain import COALESCE_MOST_MS, COALESCE_MS
 from tests.simulator.loop import VirtualLoop
 from tests.simulator.process import Died, Process
 from tests.simulator.telegram import TelegramEnd
@@ -49,7 +50,7 @@ OPTIONS = MemoryOptions(
     ttl_s=30 * 86_400,
     tail=12,
     cache_bytes=1_000_000,
-    times=TurnTimes(int(LEASE_S * 1000), coalesce_ms=300, coalesce_most_ms=1_000),
+    times=TurnTimes(int(LEASE_S * 1000), COALESCE_MS, COALESCE_MOST_MS),
 )
 _GRACE_S = 1.5
 _ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)

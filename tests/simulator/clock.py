@@ -12,7 +12,8 @@ from bot import upkeep
 from bot.turn import deliver
 from memory import keys
 from memory.keys import Conversation, ConversationKeys, Keys
-from memory.protocol import jobs, scripts
+from memory.learning import learner
+from memory.protocol import jobs, scripts, sweep, turns
 from tests.simulator.loop import BEGAN, VirtualLoop
 
 
@@ -41,25 +42,31 @@ def simulated() -> Iterator[Time]:
     """Let every module of the product read a simulated time while the block lasts."""
     simulation = Time()
     replaced: list[tuple[object, str, object]] = []
-    stand_ins = {
-        "time": (time.time, simulation.now),
-        "token_hex": (secrets.token_hex, simulation.token),
-        "token_urlsafe": (secrets.token_urlsafe, simulation.token),
-        # As leases are a tenth of real ones, so are other times after which somebody goes on. Looks
-        # in vain are less frequent than they would be at this pace.
-        "_LEASE_MS": (jobs._LEASE_MS, 3_000),
-        "_JOB_IDLE_MS": (upkeep._JOB_IDLE_MS, 6_000),
-        "LONGEST_FLOOD_WAIT_S": (deliver.LONGEST_FLOOD_WAIT_S, 2),
-        "_PARK_UNREACHABLE_S": (deliver._PARK_UNREACHABLE_S, 3),
-        "_DUE_EVERY_S": (upkeep._DUE_EVERY_S, 2.0),
+    stand_ins: list[tuple[str, object, object]] = [
+        ("time", time.time, simulation.now),
+        ("token_hex", secrets.token_hex, simulation.token),
+        ("token_urlsafe", secrets.token_urlsafe, simulation.token),
+        # As leases are about a tenth of real ones, so are other times after which somebody goes on.
+        # Looks in vain are less frequent than they would be at this pace.
+        ("_LEASE_MS", jobs._LEASE_MS, 3_000),
+        ("_JOB_IDLE_MS", upkeep._JOB_IDLE_MS, 6_000),
+        ("LONGEST_FLOOD_WAIT_S", deliver.LONGEST_FLOOD_WAIT_S, 2),
+        ("_PARK_UNREACHABLE_S", deliver._PARK_UNREACHABLE_S, 3),
+        ("_LEASE_MS", learner._LEASE_MS, 2_000),
+        ("_RENEW_S", learner._RENEW_S, 1),
+        ("_BUSY_AGAIN_S", learner._BUSY_AGAIN_S, 1),
+        ("_REFUSED_AGAIN_S", learner._REFUSED_AGAIN_S, 0.5),
+        ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
+        ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
+        ("_DUE_EVERY_S", upkeep._DUE_EVERY_S, 3.0),
         # Short cuts: a sweep of one shard; scripts are read, and names of keys made, only once.
-        "SHARDS": (keys.SHARDS, 1),
-        "source": (scripts.source, cache(scripts.source)),
-        "conversation": (Keys.conversation, _remembered(Keys.conversation)),
-    }
+        ("SHARDS", keys.SHARDS, 1),
+        ("source", scripts.source, cache(scripts.source)),
+        ("conversation", Keys.conversation, _remembered(Keys.conversation)),
+    ]
     product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
     for module in (time, Keys, *product):
-        for name, (real, stand_in) in stand_ins.items():
+        for name, real, stand_in in stand_ins:
             if vars(module).get(name) is real:
                 replaced.append((module, name, real))
                 setattr(module, name, stand_in)

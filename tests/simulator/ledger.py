@@ -16,7 +16,24 @@ class Mail:
     sender: int
     sent_at: int
     is_text: bool
+    arrived_ms: int
     closed_by: str = ""
+    closing: "Closing | None" = None
+    """With what a commit closed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The outbox of a closed turn: number and parts of its reply, none where it is silent.
+
+    `said` is what the history keeps of it; `failures` is how often the turn had failed.
+    """
+
+    reply: int
+    of: int
+    said: str
+    is_notice: bool
+    failures: int
 
 
 @dataclass(slots=True)
@@ -83,10 +100,10 @@ class Ledger:
     """Conversations and turns that were ever begun."""
     written: dict[tuple[str, str, tuple[str, str]], int] = field(default_factory=dict)
     """Turns (tag, turn, version) whose reply is durable, and since when."""
-    set_aside: set[int] = field(default_factory=set)
-    """Updates that a turn gave up."""
-    troubled: set[int] = field(default_factory=set)
-    """Replies whose sending Telegram refused or did not answer."""
+    troubled: set[tuple[int, int]] = field(default_factory=set)
+    """Replies and parts that need not stand: unanswered ones, and all from a refused one on."""
+    undeliverable: set[int] = field(default_factory=set)
+    """Replies of which Telegram refused a part."""
     seen: dict[str, Seen] = field(default_factory=dict)
     receipts: dict[bytes, object] = field(default_factory=dict)
     """Confirmations that were carried out, with their receipts."""

@@ -6,8 +6,7 @@ A mutant replaces a piece of a script's text, or a class of the product by a bro
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from memory.protocol.doorbell import Bell, Doorbell
-from memory.protocol.turns import Lease, TurnStore
+from tests.simulator import broken_bots
 from tests.simulator.bot import Ends, SimulatedBot
 from tests.simulator.schedule import Protocol
 from tests.simulator.simulator import script_sources
@@ -15,11 +14,16 @@ from tests.simulator.simulator import script_sources
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """What is broken, the promise that breaks with it, and the protocol that it gives."""
+    """What is broken, the promise that breaks with it, and the protocol that it gives.
+
+    `since` is the seed to search from: where few schedules come upon what is broken, one that does
+    was looked up once and is shortly after it. From 0 the search would only take longer.
+    """
 
     what: str
     promise: str
     protocol: Callable[[], Protocol]
+    since: int = 0
 
 
 class MutationMissed(Exception):  # noqa: N818 - says when
@@ -42,42 +46,17 @@ def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callabl
     return protocol
 
 
-class _HastyDoorbell(Doorbell):
-    """Acknowledges each bell as soon as it is heard, before anything is answered."""
-
-    async def read(self, most: int, block_ms: int) -> list[Bell]:
-        bells = await super().read(most, block_ms)
-        for bell in bells:
-            await self.acknowledge(bell)
-        return bells
-
-
-class _HastyBot(SimulatedBot):
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
-        memory = self.memory
-        self._worker._doorbell = _HastyDoorbell(memory.client, memory.scripts, memory.keys.doorbell)
-
-
-class _ForgetfulTurns(TurnStore):
-    """Says that a reply is durable and writes nothing."""
-
-    async def write_outbox(self, lease: Lease, parts: bytes) -> None:
-        del parts
-        await self.renew(lease)
-
-
-class _ForgetfulBot(SimulatedBot):
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
-        turns = self.memory.turns
-        self.memory.turns = _ForgetfulTurns(self.memory.store, turns._times, turns._tail)
+def _bot(make_bot: Callable[[Ends], SimulatedBot]) -> Callable[[], Protocol]:
+    """Return a protocol with another bot."""
+    return lambda: Protocol(make_bot=make_bot)
 
 
 _FENCE = "redis.call('GET', LEASE) ~= token or "
 _STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
 _SENDING = ("sending", "commit")
 _SEEN = "if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end"
+_BEGINNING = ("acquire", "commit")
+_APPENDED = "for i = 0, count - 1 do\n    local at = first + i * 7"
 _PUSHED = "redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])\n"
 _GROWS = (
     "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
@@ -100,7 +79,7 @@ MUTANTS = (
         "an update is taken in once",
         _lua(("intake", _SEEN, _PUSHED + _SEEN)),
     ),
-    Mutant("bells are acknowledged first", "mail has a bell", lambda: Protocol(make_bot=_HastyBot)),
+    Mutant("bells are acknowledged first", "mail has a bell", _bot(broken_bots.HastyBot)),
     Mutant(
         "a bell goes whether or not the holder still has its own",
         "mail has a bell",
@@ -110,11 +89,13 @@ MUTANTS = (
         "nobody asks what a person had forgotten elsewhere",
         "forgotten words are not taken in",
         _lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",)),
+        since=40,
     ),
     Mutant(
         "a forgetting drops the index although newer words rest on it",
         "what is forgotten is gone",
         _lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",)),
+        since=40,
     ),
     Mutant(
         "a refused holder takes back what others count as sent",
@@ -124,10 +105,9 @@ MUTANTS = (
             *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
             often=("repeated", "pause"),
         ),
+        since=40,
     ),
-    Mutant(
-        "no outbox is written", "a turn has one reply", lambda: Protocol(make_bot=_ForgetfulBot)
-    ),
+    Mutant("no outbox is written", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
@@ -175,7 +155,7 @@ MUTANTS = (
         _lua(
             *(
                 (script, "0, how.most_entries - 1)", "0, how.most_entries - 1, 'REV')")
-                for script in ("acquire", "commit")
+                for script in _BEGINNING
             )
         ),
     ),
@@ -189,5 +169,80 @@ MUTANTS = (
                 "redis.call('DEL', MAILBOX)",
             )
         ),
+    ),
+    Mutant(
+        "every turn is given up",
+        "a turn is given up after the third try",
+        _bot(broken_bots.DespairingBot),
+    ),
+    Mutant(
+        "who gives up says nothing",
+        "every update is answered",
+        _bot(broken_bots.WordlessBot),
+        since=20,
+    ),
+    Mutant(
+        "after an unknown part nothing more is sent",
+        "every update is answered",
+        _bot(broken_bots.DiscouragedBot),
+        since=10,
+    ),
+    Mutant(
+        "an exchange is appended twice",
+        "what was answered is remembered once",
+        _lua(("commit", _APPENDED, "for i = 0, 2 * count - 1 do local at = first + i % count * 7")),
+    ),
+    Mutant(
+        "an answer is appended twice",
+        "an answer is remembered once",
+        _lua(
+            (
+                "commit",
+                _APPENDED,
+                "for i = 0, 2 * count - 2 do local at = first + math.min(i, count - 1) * 7",
+            )
+        ),
+    ),
+    Mutant(
+        "no answer is appended",
+        "an answer is remembered once",
+        _lua(("commit", _APPENDED, "for i = 0, 0 do local at = first")),
+    ),
+    Mutant(
+        "a turn takes the mail of several people",
+        "a turn is one sender's messages or one command",
+        _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
+    ),
+    Mutant(
+        "a command is taken with what stands beside it",
+        "a turn is one sender's messages or one command",
+        _lua(
+            *((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING),
+        ),
+    ),
+    Mutant(
+        "quick messages are answered one by one",
+        "a turn is one sender's messages or one command",
+        _lua(
+            *((script, "#entries > 0 and (", "#entries > 0 and (true or ") for script in _BEGINNING)
+        ),
+    ),
+    Mutant(
+        "nobody waits for a second message",
+        "a fresh message waits for others",
+        _lua(*((script, "if wait > 0 then", "if false then") for script in _BEGINNING)),
+    ),
+    Mutant(
+        "a lease is handed over by whoever had it",
+        "a lost lease counts no more",
+        _lua(("hand_over", "~= ARGV[1] then return 'refused'", "== '' then return 'refused'")),
+    ),
+    Mutant(
+        "nothing is ever learned", "everything comes to an end", _bot(broken_bots.UnteachableBot)
+    ),
+    Mutant(
+        "learning says that it is done and writes nothing",
+        "what is remembered is learned",
+        _bot(broken_bots.InattentiveBot),
     ),
 )

@@ -115,14 +115,15 @@ class Schedule:
     def _what_is_left(self) -> str:
         """Name what somebody still has to do."""
         left = [] if self._people.is_done else ["updates"]
+        names = [self._keys.due, self._keys.learning]
         for tag in self.auditor.ledger.seen:
-            keys = self._keys.conversation(Conversation(tag))
-            left += [key for key in (keys.mailbox, keys.lease) if self._space.exists(key.encode())]
+            conversation = Conversation(tag)
+            keys = self._keys.conversation(conversation)
+            names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
+        left += [name for name in names if self._space.exists(name.encode())]
         for name in (self._keys.doorbell, self._keys.jobs):
             stream = self._space.get(name.encode(), Stream)
             left += [name] if stream and stream.entries else []
-        if self._space.exists(self._keys.due.encode()):
-            left.append(self._keys.due)
         return ", ".join(left)
 
     async def _keep_running(self, slot: str) -> None:

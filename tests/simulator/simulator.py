@@ -11,7 +11,6 @@ from typing import Any, NoReturn, cast
 
 import structlog
 
-from bot.language.catalogue import Catalogue
 from memory.protocol.scripts import Scripts
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
@@ -20,7 +19,7 @@ from tests.simulator.loop import VirtualLoop
 from tests.simulator.process import Died, adopt
 from tests.simulator.schedule import Lasting, Protocol, Schedule
 from tests.simulator.store.lua import Lua
-from tests.simulator.turn import MadeUpBug, RememberedSentences
+from tests.simulator.turn import MadeUpBug, remembered_sentences
 from tests.simulator.witness import Violated
 
 _EXPECTED = (MadeUpBug, Died, Violated, asyncio.CancelledError)
@@ -45,8 +44,7 @@ class Simulator:
             source: (name, protocol.lua.get(name, source).encode())
             for name, source in script_sources().items()
         }
-        sentences = RememberedSentences(Catalogue())
-        self._lasting = Lasting(protocol, tokens, Lua(), sentences, texts)
+        self._lasting = Lasting(protocol, tokens, Lua(), remembered_sentences(), texts)
 
     def run(self, seed: int, *, traced: bool = False) -> Outcome:
         """Run one schedule."""

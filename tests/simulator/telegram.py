@@ -82,7 +82,7 @@ class TelegramEnd:
             self._telegram.loop.call_later(when, self._arrive, chat_id, part, token)
         await process.travel(min(self._chance.latency(), timeout_s))
         if fate in _TROUBLING:
-            self._trouble(part)
+            self._trouble(part, fate)
         self._refuse(fate)
         is_answered = fate != "unknown sent"
         posted = self._telegram.post(chat_id, part, token, process, is_answered=is_answered)
@@ -143,11 +143,15 @@ class TelegramEnd:
         """Let a message appear whose sender has heard nothing of it."""
         self._telegram.post(chat_id, part, token, self._process, is_answered=False)
 
-    def _trouble(self, part: Part) -> None:
-        name = telling.part_name(part.text)
-        if name is not None:
-            self._telegram.auditor.ledger.troubled.add(name.reply)
+    def _trouble(self, part: Part, fate: str) -> None:
+        name, ledger = telling.part_name(part.text), self._telegram.auditor.ledger
+        if name is None:
+            return
+        ledger.troubled.add((name.reply, name.number))
+        if fate == "blocked":
+            ledger.undeliverable.add(name.reply)
+            ledger.troubled.update((name.reply, part) for part in range(name.number, name.of + 1))
 
 
 _TROUBLING = frozenset({"blocked", "unknown", "unknown sent", "late"})
-"""After these a reply need not stand in the chat whole."""
+"""After these a part need not stand in the chat."""

@@ -45,7 +45,12 @@ def part_name(text: str) -> PartName | None:
 
 def own(text: str) -> frozenset[int]:
     """Return the updates whose words are in a text."""
-    return frozenset(map(int, _OWN.findall(text)))
+    return frozenset(all_own(text))
+
+
+def all_own(text: str) -> list[int]:
+    """Return the updates whose words are in a text, each as often as they are."""
+    return list(map(int, _OWN.findall(text)))
 
 
 def mentioned(text: str) -> frozenset[int]:

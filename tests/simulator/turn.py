@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -116,20 +116,23 @@ class SimulatedModel:
 class RememberedSentences(Sentences):
     """The catalogue's sentences, each rendered once however many schedules say it."""
 
+    def __init__(self, catalogue: Catalogue) -> None:
+        super().__init__(catalogue)
+        self._said: dict[tuple[str, ...], tuple[Part, ...]] = {}
+
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
         """Return sentences as parts, those of counts and names without them."""
         del values
-        return _rendered(language, keys)
+        named = (language, *keys)
+        if named not in self._said:
+            self._said[named] = super().say(language, *keys, **_VALUES)
+        return self._said[named]
 
 
-@lru_cache
-def _rendered(language: str, keys: tuple[str, ...]) -> tuple[Part, ...]:
-    return _real_sentences().say(language, *keys, **_VALUES)
-
-
-@lru_cache
-def _real_sentences() -> Sentences:
-    return Sentences(Catalogue())
+@cache
+def remembered_sentences() -> RememberedSentences:
+    """Return the sentences that all simulators of this interpreter share."""
+    return RememberedSentences(Catalogue())
 
 
 _VALUES: dict[str, object] = dict.fromkeys(

@@ -5,11 +5,14 @@ from collections.abc import Set as AbstractSet
 
 from bot.telegram.inbound import Inbound
 from tests.simulator.audit import Auditor
-from tests.simulator.ledger import MadeReply, Mail, SentPart
+from tests.simulator.ledger import Closing, MadeReply, Mail, SentPart
+
+_MOST_FAILURES = 3
+"""After more of them even the notice of a turn that is given up is not sent."""
 
 
 def final_verdict(auditor: Auditor, written: Sequence[Inbound], dead: AbstractSet[str]) -> None:
-    """Check that everything was closed, answered whole and remembered once, and count it."""
+    """Check that everything was closed, answered whole, remembered once, learned; and count it."""
     ledger = auditor.ledger
     for inbound in written:
         mail = ledger.mail.get(inbound.update_id)
@@ -19,33 +22,50 @@ def final_verdict(auditor: Auditor, written: Sequence[Inbound], dead: AbstractSe
         elif not mail.closed_by:
             auditor.violated("every update is closed", f"w{mail.update_id}")
         elif mail.closed_by == "commit" and mail.update_id not in ledger.erased:
-            _check_answered(auditor, mail)
+            assert mail.closing is not None
+            _check_answered(auditor, mail, mail.closing)
+            _check_remembered(auditor, mail, mail.closing)
     for reply in ledger.replies.values():
         _check_doubled(auditor, reply)
     for part in ledger.parts:
         _check_late(auditor, part, dead)
+    for tag in ledger.seen:
+        if unlearned := auditor.unlearned(tag):
+            auditor.violated("what is remembered is learned", f"not {unlearned} of {tag}")
     ledger.counts["parts sent"] = len(ledger.parts)
 
 
-def _check_answered(auditor: Auditor, mail: Mail) -> None:
-    """See that a reply stands in the chat whole, and the words stand in the history once."""
+def _check_answered(auditor: Auditor, mail: Mail, closing: Closing) -> None:
+    """See that the reply made for it stands in the chat whole, but for what was not taken."""
     ledger = auditor.ledger
-    if mail.update_id in ledger.set_aside:
+    standing = {p.part for p in ledger.parts if p.reply == closing.reply and not p.is_deleted}
+    missing = set(range(1, closing.of + 1)) - standing
+    made = ledger.replies.get(closing.reply)
+    is_others = made is not None and mail.update_id not in made.updates
+    unexcused = [part for part in missing if (closing.reply, part) not in ledger.troubled]
+    is_silent = not closing.of and not (closing.is_notice and closing.failures > _MOST_FAILURES)
+    if unexcused or is_silent or is_others:
+        what = f"w{mail.update_id} in {mail.tag} by reply {closing.reply}, parts {unexcused}"
+        auditor.violated("every update is answered", what)
+    if closing.is_notice:
         ledger.counts["set aside"] += 1
+    else:
+        ledger.counts["undeliverable or unknown" if missing else "answered"] += 1
+
+
+def _check_remembered(auditor: Auditor, mail: Mail, closing: Closing) -> None:
+    """See that words are in the history with their answer, unless nobody answered them."""
+    history = auditor.history(mail.tag)
+    exchange = history.said.get(mail.update_id)
+    what = f"w{mail.update_id} in {mail.tag}"
+    if (exchange is None) != (closing.is_notice or not mail.is_text):
+        auditor.violated("what was answered is remembered", what)
+    if exchange is None:
         return
-    replies = [r for r in ledger.replies.values() if mail.update_id in r.updates]
-    whole = [r for r in replies if _is_whole(auditor, r)]
-    if not whole and not any(r.number in ledger.troubled for r in replies):
-        auditor.violated("every update is answered", f"w{mail.update_id} in {mail.tag}")
-    ledger.counts["answered" if whole else "undeliverable or unknown"] += 1
-    is_remembered = mail.update_id in ledger.seen[mail.tag].logged
-    if mail.is_text and not is_remembered:
-        auditor.violated("what was answered is remembered", f"w{mail.update_id} in {mail.tag}")
-
-
-def _is_whole(auditor: Auditor, reply: MadeReply) -> bool:
-    standing = [p for p in auditor.ledger.parts if p.reply == reply.number and not p.is_deleted]
-    return bool(standing) and {p.part for p in standing} == set(range(1, standing[0].of + 1))
+    answers, said = history.answers.get(exchange, []), [closing.said] if closing.said else []
+    is_refused = closing.reply in auditor.ledger.undeliverable
+    if answers != said and (answers or not is_refused):
+        auditor.violated("an answer is remembered once", f"{answers} to {what}")
 
 
 def _check_doubled(auditor: Auditor, reply: MadeReply) -> None:

@@ -1,7 +1,7 @@
 """What every auditor has: the ledger, the trace, and a way to say that a promise was broken."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from tests.simulator.client import Observer
 from tests.simulator.ledger import Ledger
@@ -56,7 +56,7 @@ class Witness(Observer):
         if self._note is not None:
             self._note(who, what)
 
-    def violated(self, promise: str, detail: str) -> None:
+    def violated(self, promise: str, detail: str) -> NoReturn:
         """Remember the first broken promise and end whatever broke it."""
         if not self.violation:
             self.violation = f"{promise}: {detail}"
