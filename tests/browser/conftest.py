@@ -15,7 +15,7 @@ _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture
-async def playground(launcher: None, tmp_path: Path) -> AsyncIterator[str]:
+async def playground(tmp_path: Path) -> AsyncIterator[str]:
     """Give the address of a playground whose window is four messages long."""
     process = BotProcess(
         {

@@ -13,6 +13,8 @@ from playwright.async_api import Browser, expect
 import bot.playground
 from tests.browser.visitor import PHONE, WIDE, Scheme, Visitor, visiting
 
+pytestmark = pytest.mark.usefixtures("launcher")
+
 SCREENSHOTS = Path(bot.playground.__file__).parent / "web" / "screenshots"
 CLUB, KITCHEN = "Sailing club", "Sailing club · Kitchen"
 
