@@ -186,15 +186,15 @@ class TurnWorker:
             return Nothing("failed")
 
     async def _keep_alive(self, turn: OpenTurn) -> Committed:
-        """Run a turn while its lease is renewed; end it at once when that is lost, unless closed.
+        """Run a turn while its lease is renewed; end it at once when that is lost.
 
-        What is then still to be told of the turn needs no lease; the next turn may.
+        But not while it is being closed, and after: a commit may take the lease with it.
         """
         running = asyncio.create_task(self._runner.run(turn))
         renewing = asyncio.create_task(self._keep_lease(turn.lease))
         try:
             await asyncio.wait({running, renewing}, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done() and not turn.closed.is_set():
+            if not running.done() and not turn.closing.is_set():
                 await renewing
             return await running
         finally:

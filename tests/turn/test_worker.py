@@ -26,7 +26,7 @@ from memory.occasion import Occasion
 from memory.protocol.doorbell import Bell, Doorbell
 from memory.protocol.mailbox import Entry
 from memory.protocol.turns import Committed, Known, OpenTurn, TurnTimes
-from memory.redis_client import RedisClient
+from memory.redis_client import Command, RedisClient, Reply, ScriptCall
 from memory.store_errors import StoreUnavailable
 from memory.tokens import TokenCounter
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
@@ -394,6 +394,29 @@ async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_w
             await rig.until_acknowledged(1)
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
+
+
+class SlowToAnswerCommits(RedisClient):
+    """A store whose answer to a commit comes when its lease would have been renewed already."""
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        replies = await super().pipeline(commands)
+        if isinstance(replies[-1], list) and replies[-1][:1] == [b"committed"]:
+            await asyncio.sleep(LEASE_S)
+        return replies
+
+
+async def test_a_commit_whose_answer_comes_late_is_not_taken_for_a_lost_lease(
+    valkey: str, tokens: TokenCounter
+) -> None:
+    client = await SlowToAnswerCommits.open(valkey)
+    rig = Rig(WatchedMemory(client, 42, tokens, None, OPTIONS))
+    with capture_logs() as log:
+        async with rig.working():
+            await put(rig.memory, 1)
+            await rig.until_acknowledged(1)
+    assert (await texts(rig.memory), log) == (["text 1", "yes"], [])
+    await client.close()
 
 
 async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(rig: Rig) -> None:
