@@ -137,7 +137,7 @@ class Forgetting:
             return revision
         meta = self._keys.conversation(notebook.scope).meta
         newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
-        await self._client.call("ZADD", self._keys.learning, int(time()), notebook.scope.tag)
+        await self._client.call("ZADD", self._keys.learning, time(), notebook.scope.tag)
         mark = {STATE_WATERMARK: str(max(0, newest - self._tail))}
         return replace(revision, fields={**revision.fields, **mark})
 

@@ -130,7 +130,7 @@ class Library:
 
     async def _note(self, scope: Conversation) -> None:
         """Note first that there is something to embed: a note too many only looks once in vain."""
-        await self._client.call("ZADD", self._learning, int(time.time()) + LEARN_LATE_S, scope.tag)
+        await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
 
 
 def documents(notebook: Notebook) -> dict[str, Document]:

@@ -101,7 +101,7 @@ class ConversationLearner:
         lease = keys.learner(conversation)
         if not await self._store.scripts["lease"]([lease], (token, _LEASE_MS)):
             # Whoever has it may be dead: look again soon.
-            due = int(time()) + _BUSY_AGAIN_S
+            due = time() + _BUSY_AGAIN_S
             await self._store.client.call("ZADD", keys.learning, "LT", due, conversation.tag)
             raise LearnerBusy(conversation.tag)
         renewing = asyncio.create_task(self._renew(lease, token))
@@ -126,7 +126,7 @@ class ConversationLearner:
         """Leave a note for when more is due, unless somebody has left another meanwhile."""
         learning, tag = [self._store.keys.learning], conversation.tag
         if isfinite(due_in_s):
-            due = int(time() + due_in_s) + 1
+            due = time() + due_in_s
             await self._store.scripts["postpone"](learning, (tag, score, due))
         else:
             await self._store.scripts["take_due"](learning, (tag, score))

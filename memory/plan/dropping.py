@@ -74,7 +74,7 @@ class Dropping:
 
     async def let_embed(self) -> None:
         """Let conversations that gave up their vectors be embedded again."""
-        now = int(time())
+        now = time()
         for page in _pages(await self._by_activity()):
             names = [self._keys.conversation(conversation).meta for conversation in page]
             let = await self._client.pipeline([("HDEL", name, "words_only") for name in names])

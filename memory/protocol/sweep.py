@@ -60,7 +60,7 @@ class Sweep:
 
     async def late_learning(self, most: int) -> list[Conversation]:
         """Return conversations whose learning is overdue, each to one process at a time."""
-        now = int(time())
+        now = time()
         late = await self._client.call(
             *("ZRANGEBYSCORE", self._keys.learning, "-inf", now),
             *("WITHSCORES", "LIMIT", 0, most),
