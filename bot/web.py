@@ -63,6 +63,7 @@ class WebServer:
             log_config=None,
             access_log=False,
             lifespan="off",
+            ws="none",
             timeout_graceful_shutdown=5,
             timeout_keep_alive=75,
         )

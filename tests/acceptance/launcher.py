@@ -5,11 +5,13 @@ the seconds of imports are not paid again. `test_starting` starts it by `python 
 """
 
 import asyncio
+import gc
 import os
 import select
 import signal
 import socket
 import sys
+from importlib import import_module
 from typing import NoReturn
 
 import orjson
@@ -18,12 +20,26 @@ import bot.__main__
 from memory.tokens import TokenCounter
 from tests.acceptance.forked import READY
 
+_IMPORTED_LATE = (
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "openai.lib.streaming.chat",
+    "openai.resources.chat.completions",
+    "openai.resources.embeddings",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.httptools_impl",
+)
+"""What libraries import only when a bot starts or answers first."""
+
 _MOST_BYTES = 2**16
 
 
 def serve(path: str) -> None:
     """Answer start requests at a unix socket until standard input ends with the tests."""
     asyncio.run(TokenCounter.load())
+    for name in _IMPORTED_LATE:
+        import_module(name)
+    gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
