@@ -1,12 +1,14 @@
 """What all tests share: a real Valkey for each worker, and a network that ends at loopback."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
@@ -36,6 +38,12 @@ def _is_here(host: str) -> bool:
 
 
 sys.addaudithook(_stay_on_loopback)
+
+# Thousands of tests share two cores with bots and servers: half as many examples, none in a hurry.
+settings.register_profile(
+    "suite", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.
 _plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -92,3 +100,8 @@ async def cluster_store(cluster_server: OneNodeCluster) -> AsyncIterator[RedisCl
     client = await RedisClient.open(cluster_server.url)
     yield client
     await client.close()
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of collected tests out of each collection of garbage to come."""
+    gc.freeze()

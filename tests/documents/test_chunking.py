@@ -48,7 +48,7 @@ def test_sentences_joined_are_the_text(text: str) -> None:
     assert "".join(sentences(text)) == text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=TEXTS)
 def test_passages_hold_all_of_a_text_in_order_and_each_fits(
     tokens: TokenCounter, text: str

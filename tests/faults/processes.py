@@ -127,8 +127,8 @@ FAULTS = (
             patience_s=90,
         )
         for where, stage, at, rounds, sample in (
-            ("", Stage(learns=True), MOMENTS, _KILLS, _KILLS),
-            (", polling", Stage(intake="polling"), IN_A_TURN, _KILLS, _KILLS),
+            ("", Stage(learns=True), MOMENTS, _KILLS, _KILLS // 2),
+            (", polling", Stage(intake="polling"), IN_A_TURN, _KILLS, _KILLS // 2),
             (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 8),
             (", pollers and workers", POLLED_MANY, MOMENTS, len(MOMENTS), 0),
         )

@@ -4,7 +4,7 @@ import string
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.excerpt import LEFT_OUT, relevant_excerpt
@@ -127,7 +127,6 @@ def test_it_is_never_over_its_limit_and_a_stretch_of_the_text(
     assert passage != begun or text.strip().endswith(passage)
 
 
-@settings(deadline=None)
 @given(in_characters)
 def test_it_is_never_over_its_limit_in_tokens(
     tokens: TokenCounter, case: tuple[str, str, int]

@@ -68,9 +68,11 @@ class Simulator:
 
 
 @contextmanager
-def simulator(protocol: Protocol | None = None) -> Iterator[Simulator]:
+def simulator(
+    protocol: Protocol | None = None, tokens: TokenCounter | None = None
+) -> Iterator[Simulator]:
     """Give a simulator while the block lasts, in which the product's time is simulated."""
-    tokens = asyncio.run(TokenCounter.load())
+    tokens = tokens or asyncio.run(TokenCounter.load())
     gc.freeze()  # what stays for all schedules need not be looked through in each
     try:
         with simulated() as time:

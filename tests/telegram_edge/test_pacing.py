@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
@@ -72,7 +72,6 @@ def test_thirty_a_second_are_what_the_default_allows() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 12))
-@settings(deadline=None)
 def test_workers_together_keep_to_the_rate(per_second: int, workers: int) -> None:
     speakers = [Speaker(per_second) for _ in range(workers)]
     for speaker in speakers:

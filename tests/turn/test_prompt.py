@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.model.values import PromptMessage
@@ -483,7 +483,7 @@ everything = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(parts=everything, room=st.sampled_from([230, 400, 1500, 6000]))
 def test_no_prompt_exceeds_its_budget_or_breaks_its_form(
     tokens: TokenCounter, parts: PromptParts, room: int
