@@ -100,7 +100,10 @@ async def test_200_people_in_chats_groups_and_topics_never_see_each_others_words
 ) -> None:
     rig = webhook_rig
     remember_with(rig)
-    await rig.start(learn=ALL, learn_every_turns=1, max_concurrent_turns=100, documents="off")
+    # A hundred turns at once beside other tests: no lease ends because a process waits for a core.
+    await rig.start(
+        learn=ALL, learn_every_turns=1, max_concurrent_turns=100, documents="off", lease_s=30
+    )
     people = [rig.person(10_000 + n, "Somebody") for n in range(PEOPLE)]
 
     places = [
