@@ -194,7 +194,7 @@ class TurnWorker:
         renewing = asyncio.create_task(self._keep_lease(turn.lease))
         try:
             await asyncio.wait({running, renewing}, return_when=asyncio.FIRST_COMPLETED)
-            if not running.done() and not turn.closing.is_set():
+            if not running.done() and not turn.committing.is_set():
                 await renewing
             return await running
         finally:

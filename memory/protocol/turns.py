@@ -116,8 +116,8 @@ class OpenTurn:
     `outbox` is not empty when its reply was already written; then parts below `sending` are sent
     (as `sent`), that at `sending` is in doubt. `attempts` counts begins, `failures` errors; the
     last one's class is `error`, empty where no error was seen. `facts` came along where they belong
-    to a person's scope, unless a commit began the turn. `closing` is set once a commit is on its
-    way: from then on its answer, not the lease, says whether the turn was ours.
+    to a person's scope, unless a commit began the turn. `committing` is set once a commit is on
+    its way: from then on its answer, not the lease, says whether the turn was ours.
     """
 
     lease: Lease
@@ -131,7 +131,7 @@ class OpenTurn:
     entries: tuple[Entry, ...]
     loaded: Loaded
     facts: ScopeNotes | None = None
-    closing: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
+    committing: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class TurnStore:
         arguments += (self._ttl_s, sitting, closing.digest, closing.writes)
         arguments += (len(messages), *self._how(known), *flat)
         commit = self._scripts["commit"].command(keys, arguments)
-        turn.closing.set()
+        turn.committing.set()
         *_, answer = await self._client.pipeline([*self._notes(lease, messages, closing), commit])
         if answer[0] != b"committed":
             raise _refusal(answer[0], lease)
