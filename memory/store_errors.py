@@ -63,10 +63,11 @@ def own_errors(name: str, within_s: float) -> Iterator[None]:
         raise StoreUnavailable(f"{name}: no answer within {within_s:g} s") from exc
     except FOREIGN as exc:
         raise meaning(name, exc) from exc
-    except AttributeError as exc:
-        if "'NoneType'" not in str(exc):
+    except (AttributeError, RuntimeError) as exc:
+        # Looking for a Cluster's nodes anew, the SDK closes connections that others still use: it
+        # has forgotten its streams then, or uvloop says what became of them.
+        if "'NoneType'" not in str(exc) and "the handler is closed" not in str(exc):
             raise
-        # Looking for a Cluster's nodes anew, the SDK closes connections that others still use.
         raise StoreUnavailable(f"{name}: the connection was closed") from exc
 
 
