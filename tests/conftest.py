@@ -5,9 +5,11 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Iterator
 from ipaddress import ip_address
+from typing import Any
 
 import pytest
 import structlog
+import uvloop
 from hypothesis import HealthCheck, settings
 
 from memory.redis_client import RedisClient
@@ -19,11 +21,12 @@ from tests.valkey import OneNodeCluster, ValkeyServer
 def _stay_on_loopback(event: str, args: tuple[object, ...]) -> None:
     if event in {"socket.connect", "socket.sendto"}:
         address = args[1]
-        host = address[0] if isinstance(address, tuple) else None
+        _check(address[0] if isinstance(address, tuple) else None)
     elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
-        host = args[0]
-    else:
-        return
+        _check(args[0])
+
+
+def _check(host: object) -> None:
     if host and not _is_here(host.decode() if isinstance(host, bytes) else str(host)):
         raise RuntimeError(f"a test tried to reach {host}")
 
@@ -38,6 +41,22 @@ def _is_here(host: str) -> bool:
 
 
 sys.addaudithook(_stay_on_loopback)
+
+
+class LoopbackLoop(uvloop.Loop):
+    """The bot's own event loop, which opens connections without a word to the hook above."""
+
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **kwargs: Any
+    ) -> Any:
+        _check(host)
+        return await super().create_connection(protocol_factory, host, port, **kwargs)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:
+    """Run tests on the bot's event loop; it also takes a fifth less of the processor."""
+    return {"uvloop": LoopbackLoop}
+
 
 # Thousands of tests share two cores with bots and servers: half as many examples, none in a hurry.
 settings.register_profile(

@@ -16,9 +16,9 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Forked:
     """A bot that a launcher started; has what is used of an asyncio process."""
 
-    def __init__(self, pid: int, stdout: asyncio.StreamReader, watch: Streams) -> None:
+    def __init__(self, pid: int, output: Streams, watch: Streams) -> None:
         self.pid = pid
-        self.stdout = stdout
+        self.stdout, self._output = output
         self.returncode: int | None = None
         self._told, self._asked = watch
 
@@ -27,17 +27,14 @@ class Forked:
         cls, launcher: str, environment: dict[str, str], command: list[str]
     ) -> "Forked":
         """Have a bot started with this environment; `command` is what follows `python -m bot`."""
-        reading, writing = os.pipe()
+        ours, output = socket.socketpair()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(launcher)
-        socket.send_fds(connection, [orjson.dumps([environment, command])], [writing])
-        os.close(writing)
+        with output:
+            socket.send_fds(connection, [orjson.dumps([environment, command])], [output.fileno()])
         watch = await asyncio.open_unix_connection(sock=connection)
-        stdout = asyncio.StreamReader(limit=2**22)
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(reading, "rb")
-        )
-        return cls(int(await watch[0].readline()), stdout, watch)
+        stream = await asyncio.open_unix_connection(sock=ours, limit=2**22)
+        return cls(int(await watch[0].readline()), stream, watch)
 
     def send_signal(self, number: int) -> None:
         """Send a signal; one that has ended needs none."""
@@ -49,4 +46,5 @@ class Forked:
         if self.returncode is None:
             self.returncode = int(await self._told.readline())
             self._asked.close()
+            self._output.close()
         return self.returncode

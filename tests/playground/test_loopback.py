@@ -11,6 +11,9 @@ from starlette.routing import Route
 
 from bot.playground.loopback import LoopbackServer, drop_connection
 
+CUT = (httpx2.RemoteProtocolError, httpx2.ReadError)
+"""A connection that ended too early, or was reset: which of them is the kernel's choice."""
+
 
 class Handlers:
     """An application with a good page, a hanging one and two that drop their connection."""
@@ -82,9 +85,9 @@ async def test_a_taken_port_is_an_os_error() -> None:
 
 async def test_a_handler_can_drop_its_connection_before_and_while_it_answers() -> None:
     async with served(Handlers()) as (_, client):
-        with pytest.raises(httpx2.RemoteProtocolError, match="without sending a response"):
+        with pytest.raises(CUT):
             await client.post("/drop", json={})
-        with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):
+        with pytest.raises(CUT):
             await client.get("/half")
 
 
@@ -95,7 +98,7 @@ async def test_stopping_cuts_what_hangs_and_frees_the_port() -> None:
         await handlers.hanging.wait()
         async with asyncio.timeout(0.9):  # uvicorn alone would wait a second
             await server.stop()
-        with pytest.raises(httpx2.RemoteProtocolError):
+        with pytest.raises(CUT):
             await asked
         async with LoopbackServer(handlers.app, server.port) as next_server:
             assert next_server.port == server.port

@@ -19,10 +19,11 @@ from memory.redis_client import RedisClient
 
 ROOT = Path(__file__).parents[2]
 BOT = """
-import sys
+import signal, sys
 from pathlib import Path
 from memory.embedded import EmbeddedValkey
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored below a shell's "&"
 valkey = EmbeddedValkey(Path(sys.argv[1]))
 print(valkey.start(), flush=True)
 sys.stdin.read()
