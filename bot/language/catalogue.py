@@ -6,6 +6,7 @@ model is told is written elsewhere, in English.
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
@@ -14,7 +15,7 @@ _MARKUP = re.compile(r"[!-/:-@\[-`{-~]")  # ASCII punctuation
 
 
 class Catalogue:
-    """Reads all files once; afterwards a lookup touches no disk."""
+    """Reads all files, once in a process; afterwards a lookup touches no disk."""
 
     def __init__(self) -> None:
         self._sentences = {file.stem: _read(file) for file in sorted(_FOLDER.glob("*.toml"))}
@@ -39,6 +40,7 @@ class Catalogue:
         return sentences[key].format_map({name: _shown(value) for name, value in values.items()})
 
 
+@cache
 def _read(file: Path) -> dict[str, str]:
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     return {

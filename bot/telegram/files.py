@@ -5,6 +5,7 @@ A file's address holds the token: it goes to that server only, into no error and
 
 import httpx2
 
+from bot.certificates import trusted
 from bot.telegram.bot_api import CONNECT_S
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 
@@ -13,7 +14,12 @@ class FileServer:
     """Streams files, so that one that is larger than it claims is not taken in."""
 
     def __init__(self) -> None:
-        self._opened: httpx2.AsyncClient | None = None
+        # Redirects are not followed: the token would go wherever they lead.
+        self._client = httpx2.AsyncClient(
+            verify=trusted(),
+            follow_redirects=False,
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+        )
 
     async def fetch(self, address: str, most_bytes: int) -> bytes:
         """Return the content; its time is limited by the caller.
@@ -37,17 +43,4 @@ class FileServer:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._opened:
-            await self._opened.aclose()
-
-    @property
-    def _client(self) -> httpx2.AsyncClient:
-        """Made for the first file: to read certificates takes 35 ms, which a start need not wait.
-
-        Redirects are not followed: the token would go wherever they lead.
-        """
-        if self._opened is None:
-            self._opened = httpx2.AsyncClient(
-                follow_redirects=False, timeout=httpx2.Timeout(None, connect=CONNECT_S)
-            )
-        return self._opened
+        await self._client.aclose()

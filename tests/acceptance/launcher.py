@@ -1,4 +1,4 @@
-"""Starts bots fast: a process that has imported everything forks one for each start.
+"""Starts bots fast: a process that has imported and read everything forks one for each start.
 
 A bot so started is a process of its own, with its own environment, signals and exit status; only
 the seconds of imports are not paid again. `test_starting` starts it by `python -m bot` instead.
@@ -17,6 +17,8 @@ from typing import NoReturn
 import orjson
 
 import bot.__main__
+from bot.certificates import trusted
+from bot.language.catalogue import Catalogue
 from memory.tokens import TokenCounter
 from tests.acceptance.forked import READY
 
@@ -37,6 +39,8 @@ _MOST_BYTES = 2**16
 def serve(path: str) -> None:
     """Answer start requests at a unix socket until standard input ends with the tests."""
     asyncio.run(TokenCounter.load())
+    Catalogue()
+    trusted()
     for name in _IMPORTED_LATE:
         import_module(name)
     gc.freeze()  # what is shared need not be looked through, and so copied, in each bot
