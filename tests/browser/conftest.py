@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.acceptance.rig import BotProcess
@@ -14,7 +15,7 @@ from tests.acceptance.rig import BotProcess
 _CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def playground(tmp_path: Path) -> AsyncIterator[str]:
     """Give the address of a playground whose window is four messages long."""
     process = BotProcess(
@@ -38,9 +39,9 @@ async def playground(tmp_path: Path) -> AsyncIterator[str]:
     process.check_log()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Give Debian's Chromium, or another one that is installed."""
+    """Give Debian's Chromium, or another one that is installed; each visit has its own window."""
     chromium = next(filter(None, map(shutil.which, _CHROMIUMS)), None)
     if chromium is None:
         pytest.skip("no Chromium found: on Debian `apt-get install chromium`")

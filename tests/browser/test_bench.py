@@ -13,7 +13,11 @@ from playwright.async_api import Browser, expect
 import bot.playground
 from tests.browser.visitor import PHONE, WIDE, Scheme, Visitor, visiting
 
-pytestmark = pytest.mark.usefixtures("launcher")
+pytestmark = [
+    pytest.mark.usefixtures("launcher"),
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.xdist_group("browser"),  # one Chromium for all
+]
 
 SCREENSHOTS = Path(bot.playground.__file__).parent / "web" / "screenshots"
 CLUB, KITCHEN = "Sailing club", "Sailing club · Kitchen"
