@@ -16,6 +16,7 @@ from tests.valkey import ValkeyServer
 _PAUSE_S = 0.7
 _FULL_S = 3
 _MANY = Stage(roles=MANY)
+_POLLED = Stage(intake="polling")
 
 
 async def _killed(scene: Scene) -> None:
@@ -103,7 +104,7 @@ async def _resuming(scene: Scene) -> AsyncIterator[None]:
 
 FAULTS = (
     Fault("Redis: killed and started again", _killed, rounds=5, sample=4),
-    Fault("Redis: restarted, polling", _restarted, Stage(intake="polling"), rounds=3),
+    Fault("Redis: restarted, polling", _restarted, _POLLED, rounds=3),
     Fault("Redis: restarted, web and workers", _restarted, _MANY),
     *(
         Fault(
@@ -117,10 +118,13 @@ FAULTS = (
         for for_s, where, stage, sample in (
             (12, "", Stage(), 1),
             (60, "", Stage(), 0),
+            (12, ", polling", _POLLED, 1),
+            (60, ", polling", _POLLED, 0),
             (60, ", web and workers", _MANY, 0),
         )
     ),
     Fault("Redis: full, then not", _full, patience_s=60),
+    Fault("Redis: full, then not, polling", _full, _POLLED, patience_s=60),
     Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
     Fault("Redis: connections reset", _cut_off),
     Fault("Redis: scripts forgotten", _without_scripts),
