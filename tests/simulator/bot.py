@@ -133,7 +133,7 @@ class SimulatedBot:
             hooks,
             self._learner.learn,
         )
-        named = NamingRunner(runner, chance)
+        named = NamingRunner(runner, ends.auditor.ledger, chance)
         self._worker = TurnWorker(memory, named, most=4, lease_s=LEASE_S)
         self._upkeep = Upkeep(memory, self._learner, self._told, hooks.deleting)
         crowd = Pressure(memory.client, memory.keys, 50, ends.loop.time)

@@ -107,4 +107,6 @@ class Ledger:
     seen: dict[str, Seen] = field(default_factory=dict)
     receipts: dict[bytes, object] = field(default_factory=dict)
     """Confirmations that were carried out, with their receipts."""
+    running: int = 0
+    """Turns that somebody works on, be it to take back what was sent in vain."""
     counts: Counter[str] = field(default_factory=Counter)

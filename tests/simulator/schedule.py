@@ -115,6 +115,7 @@ class Schedule:
     def _what_is_left(self) -> str:
         """Name what somebody still has to do."""
         left = [] if self._people.is_done else ["updates"]
+        left += ["turns"] if self.auditor.ledger.running else []
         names = [self._keys.due, self._keys.learning]
         for tag in self.auditor.ledger.seen:
             conversation = Conversation(tag)

@@ -21,6 +21,7 @@ from memory.steps import FinishAction
 from tests.simulator import telling
 from tests.simulator.audit import Auditor
 from tests.simulator.chance import Chance
+from tests.simulator.ledger import Ledger
 from tests.simulator.process import Died, Process
 from tests.simulator.telling import PartName
 
@@ -42,6 +43,7 @@ class NamingRunner:
     """Runs turns so that whatever belongs to one can be told; some fail by a made-up bug."""
 
     runner: Runner
+    ledger: Ledger
     chance: Chance
 
     async def run(self, turn: OpenTurn) -> Committed:
@@ -49,7 +51,11 @@ class NamingRunner:
         _TURN.set(turn)
         if self.chance.fate("turn") == "bug":
             raise MadeUpBug
-        return await self.runner.run(turn)
+        self.ledger.running += 1
+        try:
+            return await self.runner.run(turn)
+        finally:
+            self.ledger.running -= 1
 
 
 @dataclass(frozen=True, slots=True)
