@@ -14,6 +14,12 @@ _RECENT_S = 48 * 3600
 _PAGE = 500
 _LEARN_AGAIN_S = 60
 
+_BELL_COUNTS_S = 600
+"""How old a bell may be to be relied on; one whose group was lost may stay unheard."""
+
+_CLOCKS_APART_S = 60
+"""How far in the future it may lie; after the server's clock went back nobody reclaims it."""
+
 
 class Sweep:
     """Walks the indexes; safe to run in every process at once."""
@@ -27,12 +33,13 @@ class Sweep:
         self._lease_ms = lease_ms
 
     async def ring_waiting(self, *, everything: bool) -> int:
-        """Ring for every conversation with mail that nobody holds; return how many.
+        """Ring for every conversation with mail that has neither holder nor bell; return how many.
 
-        Looks at the last 48 hours, newest first, or at everything. A lease longer than any that is
-        given holds nothing: the server's clock went back.
+        Looks at the last 48 hours, newest first, or at everything. Under a lease longer than any
+        that is given nothing counts: the server's clock went back.
         """
         rung = 0
+        bells: set[str] | None = None
         async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
             names = [self._keys.conversation(conversation) for conversation in page]
             asked = [("ZCARD", name.mailbox) for name in names] + [
@@ -42,7 +49,10 @@ class Sweep:
             for conversation, mail, left_ms in zip(
                 page, answers, answers[len(page) :], strict=False
             ):
-                if mail and not 0 <= left_ms <= self._lease_ms:
+                if not mail or 0 <= left_ms <= self._lease_ms:
+                    continue
+                bells = await self._bells() if bells is None else bells
+                if left_ms > self._lease_ms or conversation.tag not in bells:
                     await self._mailbox.ring(conversation)
                     rung += 1
         return rung
@@ -82,6 +92,17 @@ class Sweep:
                 for shard in range(SHARDS)
             ]
         )
+
+    async def _bells(self) -> set[str]:
+        """Return the tags for which a bell waits, or is in somebody's hands."""
+        tags, start = set(), f"{int((time() - _BELL_COUNTS_S) * 1000)}"
+        end = int((time() + _CLOCKS_APART_S) * 1000)
+        while bells := await self._client.call(
+            "XRANGE", self._keys.doorbell, start, end, "COUNT", _PAGE
+        ):
+            tags |= {fields[b"c"].decode() for _, fields in bells}
+            start = f"({bells[-1][0].decode()}"
+        return tags
 
     async def _pages(self, since: int | str) -> AsyncIterator[list[Conversation]]:
         for shard in range(SHARDS):

@@ -1,5 +1,7 @@
 """What a process knows of a conversation is joined to what is new, or dropped when in doubt."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from memory.cache import ConversationCache, Warm
@@ -12,6 +14,7 @@ HERE = Conversation.of_chat(7)
 TAIL = 10
 ROOMY = 10_000_000
 ROW = packed(np.full(4, 0.5, np.float32))
+WIDER_ROW = packed(np.full(9, 0.5, np.float32))
 
 
 def said(seq: int, text: str = "hello") -> Message:
@@ -70,6 +73,15 @@ def test_nothing_from_before_an_erasure_is_kept() -> None:
 
 def test_vectors_of_two_models_are_not_mixed() -> None:
     warm = warmed().merge(lease(), loaded(5, 6, stamp="another"), TAIL)
+    assert (warm.indexed().vectors, warm.is_whole) == (2, False)
+
+
+def test_vectors_of_another_length_are_not_mixed_with_those_held() -> None:
+    """A model may change behind its name."""
+    cache = warmed()
+    cache.merge(lease(), loaded(5, 6), TAIL).indexed()
+    wider = replace(loaded(7, 8), vectors=((7, WIDER_ROW), (8, WIDER_ROW)))
+    warm = cache.merge(lease(), wider, TAIL)
     assert (warm.indexed().vectors, warm.is_whole) == (2, False)
 
 

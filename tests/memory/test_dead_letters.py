@@ -1,5 +1,7 @@
 """What is set aside is found, put back or dropped, and no erasure misses it."""
 
+import asyncio
+
 import pytest
 
 from memory.census import count_conversation
@@ -7,7 +9,7 @@ from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.dead_letters import MOST_LETTERS, DeadLetter
 from memory.protocol.jobs import Job
-from memory.protocol.turns import Known, LeaseLost, Nothing, OpenTurn
+from memory.protocol.turns import Known, LeaseLost, Nothing, OpenTurn, TurnTimes
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
 
 SORRY = b"[]"
@@ -76,6 +78,33 @@ async def test_a_letter_put_back_is_answered_once(memory: Memory) -> None:
     assert committed.then == Nothing("empty")
     assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
     assert await listed(memory) == []
+
+
+async def test_a_letter_is_put_back_when_its_arrival_is_long_forgotten(memory: Memory) -> None:
+    memory.turns._times = TurnTimes(2_000, 400, 1_000)
+    await put(memory, 1)
+    await asyncio.sleep(0.5)
+    turn = await take(memory)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    await memory.turns.commit(turn, [], Known())
+    await memory.client.call("DEL", memory.keys.conversation(HERE).seen)
+    await memory.dead_letters.retry(HERE, "1")
+    assert (await take(memory)).id == "1"
+
+
+async def test_a_letter_is_not_put_back_under_the_lease_that_closed_it(memory: Memory) -> None:
+    """Its new turn would be taken for the one that was closed."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2, sender=BOB)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    following = (await memory.turns.commit(turn, [], Known())).then
+    assert isinstance(following, OpenTurn)
+    assert await memory.dead_letters.retry(HERE, "1") is False
+    await close(memory, following)
+    assert await memory.dead_letters.retry(HERE, "1") is True
+    await close(memory, await take(memory))
+    assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
 
 
 async def test_all_messages_of_a_turn_are_one_letter(memory: Memory) -> None:

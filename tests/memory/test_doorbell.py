@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.mailbox import Entry
 from tests.memory.turns import ANN, HERE, close, put, take
@@ -63,6 +64,25 @@ async def test_a_sweep_rings_for_mail_whose_bell_was_lost(memory: Memory) -> Non
     await memory.client.call("DEL", memory.keys.doorbell)
     assert await memory.sweep.ring_waiting(everything=True) == 1
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
+
+
+async def test_a_sweep_does_not_ring_where_a_bell_waits_or_is_in_hand(memory: Memory) -> None:
+    await memory.doorbell().read(1, 1)
+    for chat in range(1, 4):
+        await put(memory, chat, Conversation.of_chat(chat))
+    await memory.doorbell().read(1, 1)
+    assert await memory.sweep.ring_waiting(everything=True) == 0
+    assert await memory.client.call("XLEN", memory.keys.doorbell) == 3
+
+
+@pytest.mark.parametrize("ms", [-3 * 3_600_000, 3 * 3_600_000])
+async def test_a_sweep_does_not_rely_on_bells_of_other_times(memory: Memory, ms: int) -> None:
+    """An old one may be unheard for ever; nobody reclaims one from before the clock went back."""
+    await put(memory, 1)
+    doorbell = memory.keys.doorbell
+    await memory.client.call("DEL", doorbell)
+    await memory.client.call("XADD", doorbell, int(time.time() * 1000) + ms, "c", HERE.tag)
+    assert await memory.sweep.ring_waiting(everything=True) == 1
 
 
 async def test_a_parked_turn_is_rung_for_when_it_is_due(memory: Memory) -> None:

@@ -189,6 +189,29 @@ async def test_a_model_that_changed_behind_its_name_is_not_mixed_with_what_it_wa
     assert found[0].seq == 1
 
 
+async def test_a_warm_chat_goes_on_when_its_model_changed_behind_its_name(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    async def found(update_id: int) -> list[int]:
+        await put(memory, update_id)
+        turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+        assert isinstance(turn, OpenTurn)
+        history = await ChatHistory.of_turn(memory.histories, turn)
+        seqs = [each.seq for each in await history.search("boat", 8)]
+        await close(memory, turn)
+        await memory.learn(HERE)
+        return seqs
+
+    await say(memory, "My boat is called Aurora")
+    await memory.learn(HERE)
+    assert await found(1) == [1]
+    embedder.dimensions = 64
+    await found(2)
+    await memory.learn(HERE)
+    assert (await found(3), await found(4)) == ([1], [1])
+    assert await vectors(memory) == all_of(9, 64)
+
+
 async def test_a_batch_that_would_leave_a_gap_is_refused(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:

@@ -160,6 +160,22 @@ async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
     assert attempts == [1, 2, 3]
 
 
+async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memory) -> None:
+    await put(memory, 1, GROUP, sender=BOB)
+    keys = memory.keys.conversation(GROUP).all
+    for erasing in (
+        memory.notebooks.erase(GROUP),
+        memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
+        memory.scripts["erase_person"](keys, ("another receipt", ANN, 1)),
+        memory.notebooks.erase(GROUP),
+    ):
+        turn = await take(memory, GROUP)
+        assert turn.attempts == 1
+        await erasing
+        with pytest.raises(LeaseLost):
+            await memory.turns.write_outbox(turn.lease, b"[]")
+
+
 async def test_a_holder_that_hands_over_has_not_tried(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)

@@ -42,9 +42,9 @@ async def test_after_its_first_sweep_a_process_sweeps_only_where_no_other_does(
     rung = []
     for _ in range(2):
         for process in processes:
-            before = await bells(memories[0])
+            await memories[0].client.call("DEL", memories[0].keys.doorbell)
             await process._sweep()
-            rung.append(await bells(memories[0]) - before)
+            rung.append(await bells(memories[0]))
     assert rung == [1, 1, 1, 1, 0, 0]
 
 

@@ -19,13 +19,14 @@ local function taken_entries()
   return entries
 end
 
--- How long the newest entry still wants to be waited for, in ms; commands never wait.
+-- How long the newest entry still wants to be waited for, in ms; commands never wait, nor does what came
+-- so long ago that nobody knows when: put back by an admin, or after days without workers.
 local function wanted_wait(members, how)
   local _, _, kind = read_entry(members[1])
   if kind == 'c' then return 0 end
   local now, oldest, newest = now_ms(), nil, nil
   for _, member in ipairs(members) do
-    local arrived = tonumber(redis.call('ZSCORE', SEEN, (read_entry(member))) or now)
+    local arrived = tonumber(redis.call('ZSCORE', SEEN, (read_entry(member))) or 0)
     oldest = math.min(oldest or arrived, arrived)
     newest = math.max(newest or arrived, arrived)
   end

@@ -1,5 +1,5 @@
 -- ARGV: ttl s, fields of what was learned to reset: count and names; sequences of messages to erase:
--- count and numbers; ids of records to erase: the rest. Whoever holds the lease has to begin again.
+-- count and numbers; ids of records to erase: the rest.
 local at = 2
 local function listed()
   local count, found = tonumber(ARGV[at]), {}
@@ -18,8 +18,6 @@ end
 local counts = {erase(LOG, seqs), erase(VEC, seqs), erase(RECORDS, ids)}
 erase(RVEC, ids)
 for _, field in ipairs(fields) do redis.call('HDEL', LEARNED, field) end
-redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
-redis.call('DEL', LEASE)
-redis.call('HINCRBY', META, 'erasure', 1)
+begin_again()
 touch(ARGV[1])
 return counts

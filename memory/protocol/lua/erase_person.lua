@@ -1,6 +1,5 @@
 -- ARGV: receipt id, person, update id of the confirmation.
--- Erases of a person's share of a group what waits or was set aside, and an open turn. Whoever holds
--- the lease saw all of it and has to begin again.
+-- Erases of a person's share of a group what waits or was set aside, and an open turn.
 local receipt = receipt_of(ARGV[1])
 if receipt then return receipt end
 local waiting = drop_letters(ARGV[3], ARGV[2])
@@ -13,9 +12,8 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, '-inf', ARGV[3])) d
     own_turn = own_turn or string.find(taken, ',' .. id .. ',', 1, true) ~= nil
   end
 end
-redis.call('DEL', LEASE)
-if own_turn then redis.call('DEL', TURN) else redis.call('HDEL', TURN, 'outbox', 'sending', 'sent') end
-redis.call('HINCRBY', META, 'erasure', 1)
+if own_turn then redis.call('DEL', TURN) end
+begin_again()
 redis.call('HDEL', META, 'met:' .. ARGV[2])
 cut_person(ARGV[2], ARGV[3])
 return keep_receipt(ARGV[1], {0, 0, waiting, redis.call('ZCARD', MAILBOX)})

@@ -25,10 +25,18 @@ local function refusal(epoch, erasure, turn, sent)
   return last and string.find(marked, ',' .. last .. ',', 1, true) and 'superseded' or 'refused'
 end
 
+-- Whoever holds the lease has seen what is erased now and has to begin again, which is no failed try.
+local function begin_again()
+  redis.call('DEL', LEASE)
+  redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
+  if redis.call('HEXISTS', TURN, 'attempts') == 1 then redis.call('HSET', TURN, 'attempts', 0) end
+  redis.call('HINCRBY', META, 'erasure', 1)
+end
+
 -- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
 -- An operator's documents stay until they are removed.
 local function touch(ttl_s)
-  if string.find(META, '{d:', 1, true) then return end
+  if string.find(META, '{d:', 1, true) or redis.call('HEXISTS', META, 'moved_from') == 1 then return end
   for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD}) do
     redis.call('EXPIRE', key, ttl_s)
   end

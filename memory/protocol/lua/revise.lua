@@ -1,7 +1,7 @@
 -- ARGV: receipt id ('' for none), ttl s, epoch, erasure and newest record under which this was decided;
 -- then four lists, the count of its values in front of each: sequences of messages to erase; ids of
 -- records to erase; id, kind and content of records that stand instead; fields and what they shall hold
--- ('' = nothing). Whoever holds the lease has to begin again.
+-- ('' = nothing).
 local receipt = ARGV[1] ~= '' and receipt_of(ARGV[1])
 if receipt then return {'done', receipt} end
 local epoch, erasure = versions()
@@ -22,9 +22,7 @@ local function erase(stream, numbers, instead)
   return erased
 end
 local seqs, ids, changed, fields = listed(), listed(), listed(), listed()
--- Frees before it grows, so that a full Redis lets it pass.
-redis.call('DEL', LEASE)
-redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
+begin_again() -- first, since it frees before it grows: a full Redis lets the rest pass, too
 local instead = {}
 for i = 1, #changed, 3 do
   instead[changed[i] .. '-0'] = {'k', changed[i + 1], 'j', changed[i + 2]}
@@ -38,7 +36,6 @@ for i = 1, #fields, 2 do
     redis.call('HSET', LEARNED, fields[i], fields[i + 1])
   end
 end
-redis.call('HINCRBY', META, 'erasure', 1)
 touch(ARGV[2])
 counts[4] = redis.call('ZCARD', MAILBOX)
 if ARGV[1] ~= '' then return {'done', keep_receipt(ARGV[1], counts)} end

@@ -1,5 +1,5 @@
--- ARGV: ttl s. Learning goes on with what is said from here on; what was said meanwhile is erased, and
--- whoever holds the lease has to begin again if there was any. Answers how many messages that were.
+-- ARGV: ttl s. Learning goes on with what is said from here on; what was said meanwhile is erased.
+-- Answers how many messages that were.
 local off_at = redis.call('HGET', META, 'off_at')
 if not off_at then return 0 end
 redis.call('HDEL', META, 'off_at')
@@ -11,8 +11,6 @@ for _, entry in ipairs(said) do
 end
 leave_no_bytes(LOG)
 leave_no_bytes(VEC)
-redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
-redis.call('DEL', LEASE)
-redis.call('HINCRBY', META, 'erasure', 1)
+begin_again()
 touch(ARGV[1])
 return #said
