@@ -139,13 +139,13 @@ class App:
                 await stopping.wait()
                 log.info("stopping")
 
-    async def accept(self, raw: RawUpdate) -> None:
+    async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
         """Take an update in; before we know who we are, Telegram has to keep it."""
         outcome = "not_taken"
         try:
             if self._intake is None:
                 raise NotTaken
-            await self._intake.accept(raw)
+            await self._intake.accept(raw, overtakes=overtakes)
             outcome = "taken"
         finally:
             self._metrics.updates.labels(outcome).inc()

@@ -10,12 +10,12 @@ from typing import Protocol
 import structlog
 
 from bot.telegram.delivery import RawUpdate
-from bot.telegram.errors import NotTaken, TelegramError
+from bot.telegram.errors import DECLINED, IntakeClosed, NotTaken, TelegramError
 from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
 from bot.telegram.packing import to_bytes
 from memory.keys import Conversation
 from memory.protocol.mailbox import Entry, Mailbox, MailboxFull, Outcome
-from memory.store_errors import StoreError, StoreFull
+from memory.store_errors import StoreError, StoreFull, StoreRefused
 
 log = structlog.get_logger(__name__)
 
@@ -78,9 +78,14 @@ class Intake:
         self._crowd = crowd
         self._in_hand = 0
 
-    async def accept(self, raw: RawUpdate) -> None:
-        """Take an update in; raise `NotTaken` when Telegram must keep it, `UnreadableUpdate`."""
+    async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
+        """Take an update in; raise `NotTaken` when Telegram must keep it, `UnreadableUpdate`.
+
+        One that `overtakes` was sent after what was not taken: a message is not taken then either.
+        """
         update = self._reader.read(raw)
+        if overtakes and _is_message(update):
+            raise IntakeClosed
         if self._in_hand >= _MOST_IN_HAND:
             log.warning("not taken", update=update.update_id, reason="TooManyAtOnce")
             raise NotTaken
@@ -88,20 +93,19 @@ class Intake:
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await self._take(update)
-        except StoreFull as error:
-            log.warning("not taken", update=update.update_id, reason=type(error).__name__)
-            with suppress(StoreError):
-                await self._room.spend()
-            raise NotTaken from error
         except (StoreError, MailboxFull, TooMuchWaits, TelegramError, TimeoutError) as error:
             log.warning("not taken", update=update.update_id, reason=type(error).__name__)
-            raise NotTaken from error
+            if isinstance(error, StoreFull):
+                with suppress(StoreError):
+                    await self._room.spend()
+            is_closed = isinstance(error, StoreFull | TooMuchWaits)
+            raise (IntakeClosed if is_closed else NotTaken) from error
         finally:
             self._in_hand -= 1
 
     async def _take(self, update: Update) -> None:
         match update:
-            case Inbound() if self._room.is_spent and update.kind != "command":
+            case Inbound() if self._room.is_spent and _is_message(update):
                 raise StoreFull("intake is closed")
             case Inbound() if await self._crowd.is_high():
                 raise TooMuchWaits
@@ -115,7 +119,7 @@ class Intake:
                     outcome=outcome.value,
                 )
             case Pressed():
-                await self._buttons.press(update)
+                await self._press(update)
             case Moved():
                 old, new = (
                     Conversation.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id)
@@ -124,6 +128,20 @@ class Intake:
                 log.info("group moved", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
+
+    async def _press(self, pressed: Pressed) -> None:
+        """Act on a button; drop a press that never will succeed.
+
+        It says whatever a client sends, and would hold up what others send behind it.
+        """
+        try:
+            await self._buttons.press(pressed)
+        except (StoreRefused, *DECLINED) as error:
+            log.warning("button dropped", update=pressed.update_id, reason=type(error).__name__)
+        except (StoreError, TelegramError, TimeoutError):
+            raise
+        except Exception:  # the outer fence: no trouble that passes
+            log.exception("button failed", update=pressed.update_id)
 
     async def _put(self, conversation: Conversation, entry: Entry) -> Outcome:
         """Put mail where a turn finds it; a flood is dropped.
@@ -135,6 +153,11 @@ class Intake:
         except MailboxFull:
             log.warning("mailbox full", conversation=conversation.tag, sender=entry.sender_id)
             return Outcome.DROPPED
+
+
+def _is_message(update: Update) -> bool:
+    """Say whether intake closes for it: it does not for commands, let alone for buttons."""
+    return isinstance(update, Inbound) and update.kind != "command"
 
 
 def _entry(inbound: Inbound) -> Entry:

@@ -1,5 +1,6 @@
 """Asks before something is kept that may have been put into the model's mouth; hears the answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_urlsafe
@@ -13,11 +14,13 @@ from bot.telegram.inbound import Pressed
 from memory.keys import Conversation
 from memory.learning.consent import Consent
 from memory.notebook.writes import Remember, ToolWrite
+from memory.protocol.erasure import NotConfirmed
 
 log = structlog.get_logger(__name__)
 
 _YES, _NO = "yes", "no"
 _NONCE_BYTES = 12
+_NONCE = re.compile(r"[\w-]{16}", re.ASCII)
 
 
 def named(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
@@ -72,6 +75,8 @@ class ConsentButtons:
     async def _answer(
         self, pressed: Pressed, conversation: Conversation, nonce: str, *, keep: bool
     ) -> tuple[Part, ...]:
+        if not _NONCE.fullmatch(nonce):  # any part of a reply would look like one on its way
+            raise NotConfirmed("unknown")
         kept = await self._consent.answer(conversation, nonce, pressed.sender.id, keep=keep)
         log.info("consent answered", kept=kept)
         key = "consent.kept" if kept else "consent.not_kept"

@@ -4,6 +4,7 @@ Shows when, which chat, what kind of error, and the reference that the person wa
 was said.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ VERB = "dead"
 """First word of the buttons' callback data: `dead:<r or d>:<conversation>|<letter>`."""
 
 _LISTED = 8
+_BEHIND = re.compile(r"([rd]):(c:-?\d+:\d+)\|(-?\d+)", re.ASCII)
 
 
 class DeadLetterCommand:
@@ -43,11 +45,14 @@ class DeadLetterCommand:
         """Put a letter back or drop it, and return the list as it is then; raise `NotConfirmed`."""
         if pressed.is_group or pressed.sender.id not in self._admins:
             raise NotConfirmed("not_yours")
-        what, name = behind.split(":", 1)
-        tag, id_ = name.rsplit("|", 1)
+        read = _BEHIND.fullmatch(behind)
+        if read is None:
+            raise NotConfirmed("unknown")
+        what, tag, id_ = read.groups()
         act = self._letters.retry if what == "r" else self._letters.drop
         was_there = await act(Conversation(tag), id_)
-        log.info("dead letter", here=here.tag, letter=name, action=what, was_there=was_there)
+        letter = f"{tag}|{id_}"
+        log.info("dead letter", here=here.tag, letter=letter, action=what, was_there=was_there)
         return await self._list(pressed.sender.language)
 
     async def _list(self, language: str) -> tuple[Part, ...]:

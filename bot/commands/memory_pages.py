@@ -33,6 +33,8 @@ _PER_PAGE = 8
 _PER_ROW = 4
 _MOST_SEQS = 3
 """Messages that a button can name within Telegram's 64 bytes."""
+_MOST_ID = 2**63 - 1
+"""Of a message or a record; beyond it Redis refuses the command."""
 
 Row = tuple[Button, ...]
 
@@ -186,10 +188,9 @@ def _read(behind: str) -> tuple[str, int, int]:
     """Return code, page and topic; raise `NotConfirmed` for what was never ours."""
     try:
         code, page, topic_id = behind.split(".")
-        if code[:1] in "fs":
-            int(code[1:])
-        elif code[:1] == "k":
-            list(map(int, code[1:].split(",")))
+        ids = code[1:].split(",") if code[:1] == "k" else [code[1:]]
+        if code[:1] in "fsk" and not all(0 < int(id_) <= _MOST_ID for id_ in ids):
+            raise NotConfirmed("unknown")
         return code, max(0, int(page)), int(topic_id)
     except ValueError:
         raise NotConfirmed("unknown") from None

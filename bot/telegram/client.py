@@ -14,7 +14,7 @@ from telegram import error as ptb
 from bot.reply.parts import Part
 from bot.telegram import outgoing
 from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, Transport
-from bot.telegram.errors import OutcomeUnknown, Refused
+from bot.telegram.errors import DECLINED, OutcomeUnknown, Refused
 from bot.telegram.files import FileServer
 from bot.telegram.ptb_errors import translate
 from bot.telegram.values import (
@@ -154,7 +154,7 @@ class TelegramClient:
             async with _within(CALL_S):
                 member = await self._bot.get_chat_member(chat_id, user_id)
                 return member.status in _ADMIN_STATUS
-        except Refused:
+        except DECLINED:
             return False
 
     async def download(self, file_id: str, most_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:

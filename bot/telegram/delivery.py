@@ -3,7 +3,8 @@
 Telegram hears that an update arrived only after `deliver` has returned.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 import structlog
 
@@ -12,17 +13,27 @@ from bot.telegram.health import TelegramHealth
 
 RawUpdate = Mapping[str, object]
 
-# Returns once the update is stored or known to be nothing for us; raises `NotTaken` when it cannot
-# be stored now, `UnreadableUpdate` when it never will be.
-Accept = Callable[[RawUpdate], Awaitable[None]]
-
 log = structlog.get_logger(__name__)
 
 
-async def deliver(raw: RawUpdate, accept: Accept, health: TelegramHealth) -> None:
+class Accept(Protocol):
+    """Takes updates in."""
+
+    async def __call__(self, raw: RawUpdate, /, *, overtakes: bool = False) -> None:
+        """Return once the update is stored or known to be nothing for us.
+
+        Raise `NotTaken` when it cannot be stored now, `UnreadableUpdate` when it never will be. One
+        that `overtakes` was sent after what was not taken: a message is not taken then either.
+        """
+        ...
+
+
+async def deliver(
+    raw: RawUpdate, accept: Accept, health: TelegramHealth, *, overtakes: bool = False
+) -> None:
     """Hand one update on; one that cannot be read is counted, since it would come back for ever."""
     try:
-        await accept(raw)
+        await accept(raw, overtakes=overtakes)
     except UnreadableUpdate as error:
         health.unreadable_updates += 1
         log.warning("update unreadable", update=error.update_id)

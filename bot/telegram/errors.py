@@ -12,6 +12,7 @@
     DeliveryError                 an update could not be handed on
     ├── UnreadableUpdate          it is not what the Bot API describes: counted and left behind
     └── NotTaken                  it could not be stored: Telegram keeps it and delivers it again
+        └── IntakeClosed          messages have to wait: commands and buttons behind it need not
 
 Texts carry only fixed words: never a token, an address or what somebody wrote.
 """
@@ -88,6 +89,10 @@ class BadToken(TelegramError):  # noqa: N818
     """Raised when Telegram does not accept the token."""
 
 
+DECLINED = (Blocked, ChatMoved, Refused)
+"""After these the same call would be declined again."""
+
+
 class DeliveryError(Exception):
     """Raised when an update could not be handed on."""
 
@@ -102,3 +107,7 @@ class UnreadableUpdate(DeliveryError):  # noqa: N818
 
 class NotTaken(DeliveryError):  # noqa: N818
     """Raised when an update cannot be stored now: storage is down, or intake is full."""
+
+
+class IntakeClosed(NotTaken):
+    """Raised when there is no room for messages; what is no message may be taken all the same."""

@@ -5,6 +5,7 @@ one that was not taken: whatever happens here, nothing is lost, only delivered a
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 import structlog
@@ -12,7 +13,7 @@ import structlog
 from bot.telegram.backoff import Backoff, Pause
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import Accept, RawUpdate, deliver
-from bot.telegram.errors import NotTaken, TelegramError
+from bot.telegram.errors import IntakeClosed, NotTaken, TelegramError
 from bot.telegram.health import TelegramHealth
 
 POLL_S = 20
@@ -35,7 +36,10 @@ class PollLease(Protocol):
 
 
 class Poller:
-    """Long-polls until cancelled and hands each update on, in Telegram's order."""
+    """Long-polls until cancelled and hands each update on, in Telegram's order.
+
+    Only what a closed intake takes overtakes what it does not, among the 100 that a poll brings.
+    """
 
     def __init__(
         self,
@@ -53,6 +57,7 @@ class Poller:
         self._pause = pause
         self._backoff = Backoff("poll", health, pause)
         self._offset: int | None = None
+        self._overtook: set[int] = set()
         self._webhook_deleted = False
 
     async def run(self) -> None:
@@ -67,6 +72,7 @@ class Poller:
         try:
             self._health.standby = not await self._lease.hold()
             if self._health.standby:
+                self._backoff.succeeded()  # what trouble is left is whose who polls now
                 await self._pause(_STANDBY_S)
                 return
             await self._poll()
@@ -88,12 +94,29 @@ class Poller:
             # All before the offset is forgotten now. Without one, the next update is found even if
             # Telegram begins its numbers anew, as it does after a week of silence.
             self._offset = None
-        for update in updates:
-            await self._take(update)
+        await self._take(updates)
 
-    async def _take(self, update: RawUpdate) -> None:
-        await deliver(update, self._accept, self._health)
-        self._offset = cast(int, update["update_id"]) + 1
+    async def _take(self, updates: Sequence[RawUpdate]) -> None:
+        """Hand updates on; behind a message for which intake is closed, what it takes all the same.
+
+        The offset stays, so that comes again and is left out then. Raise `NotTaken`.
+        """
+        closed: IntakeClosed | None = None
+        for update in updates:
+            update_id, overtakes = cast(int, update["update_id"]), closed is not None
+            try:
+                if update_id not in self._overtook:
+                    await deliver(update, self._accept, self._health, overtakes=overtakes)
+            except IntakeClosed as error:
+                closed = closed or error
+            else:
+                if overtakes:
+                    self._overtook.add(update_id)
+                else:
+                    self._offset = update_id + 1
+        if closed is not None:
+            raise closed
+        self._overtook.clear()
 
     async def _release(self) -> None:
         try:

@@ -14,7 +14,7 @@ import structlog
 
 from bot.telegram.backoff import Backoff, Pause
 from bot.telegram.client import TelegramClient
-from bot.telegram.errors import BadToken, Blocked, ChatMoved, Refused, TelegramError
+from bot.telegram.errors import DECLINED, BadToken, TelegramError
 from bot.telegram.health import TelegramHealth
 from bot.telegram.values import BotIdentity, CommandMenu, Description
 
@@ -25,7 +25,7 @@ _Errors = tuple[type[TelegramError], ...]
 _WATCH_S = 60
 
 _FATAL: _Errors = (BadToken,)
-_HOPELESS: _Errors = (BadToken, Blocked, ChatMoved, Refused)
+_HOPELESS: _Errors = (BadToken, *DECLINED)
 
 log = structlog.get_logger(__name__)
 

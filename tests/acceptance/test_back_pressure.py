@@ -4,6 +4,7 @@ import asyncio
 
 from bot.playground.bot_api import Call, Chat, FloodWait, Person
 from bot.playground.model_api import Reply
+from tests.acceptance.buttons import KEEP, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 
@@ -120,13 +121,12 @@ async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
     assert len(rig.requests) == 5
 
 
-async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost(
-    webhook_rig: Rig,
-) -> None:
-    rig = webhook_rig
+async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost(rig: Rig) -> None:
+    """Buttons work all the same, also those that were pressed after it."""
     await rig.start(max_concurrent_turns=1, max_waiting_bells=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     cem, cems = rig.person(1003, "Cem")
+    question = await ask_first(rig, anna, annas, "/clear")
     gate = asyncio.Event()
     rig.script.on("slow", Reply("Slowly.", gate=gate))
     await anna.say(annas, "Be slow")
@@ -137,7 +137,10 @@ async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost
     await cem.say(cems, "Hello")
     refusal = await rig.bot.wait_for_log("not taken")
     assert refusal["reason"] == "TooMuchWaits"
+    await press(rig, anna, question, KEEP)
+    await shown(rig, question, sentence("clear.cancelled"))
+    assert cems.replies == []
     gate.set()
     await rig.telegram.wait_for(lambda: len(cems.replies) == 1, timeout_s=20)
-    await rig.telegram.wait_for(lambda: len(bens.replies) == len(annas.replies) == 1)
+    await rig.telegram.wait_for(lambda: (len(annas.replies), len(bens.replies)) == (2, 1))
     assert len(rig.requests) == 3

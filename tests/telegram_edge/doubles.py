@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
+from bot.telegram.errors import IntakeClosed
+
 
 class Pauses:
     """Passes at once and remembers how long each pause would have been."""
@@ -41,7 +43,21 @@ class Mailbox:
     def ids(self) -> list[object]:
         return [raw["update_id"] for raw in self.taken]
 
-    async def accept(self, raw: Mapping[str, object]) -> None:
+    async def accept(self, raw: Mapping[str, object], **_: bool) -> None:
         if self.failures:
             raise self.failures.pop(0)
         self.taken.append(raw)
+
+
+class ClosedMailbox:
+    """Takes only updates of these ids until it is opened; then of others what overtakes nothing."""
+
+    def __init__(self, *urgent: int) -> None:
+        self.ids: list[object] = []
+        self.urgent = urgent
+        self.is_open = False
+
+    async def accept(self, raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+        if raw["update_id"] not in self.urgent and (overtakes or not self.is_open):
+            raise IntakeClosed
+        self.ids.append(raw["update_id"])

@@ -139,10 +139,19 @@ async def test_other_refusals_of_edit_and_delete_are_errors(
         await client.delete(5, 9)
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        refusal(400, "Bad Request: PARTICIPANT_ID_INVALID"),
+        refusal(403, "Forbidden: bot was kicked from the supergroup chat"),
+        refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1009),
+    ],
+    ids=["nobody", "blocked", "moved"],
+)
 async def test_who_cannot_be_looked_up_is_no_admin(
-    client: TelegramClient, api: ScriptedApi
+    client: TelegramClient, api: ScriptedApi, refused: Reply
 ) -> None:
-    api.script(refusal(400, "Bad Request: PARTICIPANT_ID_INVALID"))
+    api.script(refused)
     assert await client.is_group_admin(-100, 7) is False
 
 

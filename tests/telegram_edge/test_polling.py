@@ -1,7 +1,7 @@
 """Polling: nothing is confirmed that was not taken, and nothing stops it but its owner."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,7 +10,7 @@ from bot.telegram.client import TelegramClient
 from bot.telegram.errors import NotTaken, UnreadableUpdate
 from bot.telegram.health import TelegramHealth
 from bot.telegram.polling import Poller
-from tests.telegram_edge.doubles import Mailbox, Pauses, ScriptedLease
+from tests.telegram_edge.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.telegram_edge.scripted_api import DONE, TOKEN, Act, ScriptedApi, ok, refusal
 
 WEBHOOK_DELETED = DONE
@@ -80,6 +80,67 @@ async def test_the_offset_never_passes_an_update_that_was_not_taken(
     assert len(pauses.taken_s) == 1
 
 
+async def test_what_a_closed_intake_takes_overtakes_what_it_refuses_and_is_taken_once(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """The offset waits for the refused; what came behind is taken in order once that is."""
+    told = (updates(5, 6, 7), updates(5, 6, 7, 8, 9), updates(5, 6, 7, 8, 9), updates(10))
+    api.script(WEBHOOK_DELETED, *told, "hang")
+    mailbox = ClosedMailbox(6, 8)
+    seen: list[list[object]] = []
+
+    async def pause(_: float) -> None:
+        seen.append([*mailbox.ids])
+        mailbox.is_open = len(seen) == 2
+
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
+        await api.hanging.wait()
+    assert seen == [[6], [6, 8]]
+    assert mailbox.ids == [6, 8, 5, 7, 9, 10]
+    assert offsets(api) == [None, None, None, "10", "11"]
+
+
+async def test_nothing_overtakes_a_refused_update_of_its_own_kind(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Intake may open in the midst of what one poll brought."""
+    api.script(WEBHOOK_DELETED, updates(5, 6), updates(5, 6), "hang")
+    mailbox = ClosedMailbox()
+
+    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+        try:
+            await mailbox.accept(raw, overtakes=overtakes)
+        finally:
+            mailbox.is_open = True
+
+    async with running(Poller(client, accept, ScriptedLease(), health, pause=Pauses())):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6]
+
+
+async def test_behind_any_other_trouble_nothing_is_tried(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Each try could take as long as intake waits for Redis."""
+    api.script(WEBHOOK_DELETED, updates(4, 5, 6, 7), "hang")
+    mailbox, waiting = ClosedMailbox(5, 6, 7), asyncio.Event()
+    tried: list[object] = []
+
+    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+        tried.append(raw["update_id"])
+        if raw["update_id"] == 6:
+            raise NotTaken
+        await mailbox.accept(raw, overtakes=overtakes)
+
+    async def wait_for_ever(_: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async with running(Poller(client, accept, ScriptedLease(), health, pause=wait_for_ever)):
+        await waiting.wait()
+    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotTaken")
+
+
 async def test_an_unreadable_update_is_counted_and_left_behind(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
@@ -146,6 +207,24 @@ async def test_without_the_lease_telegram_is_not_asked(
     assert len(api.calls) == 2
 
 
+async def test_trouble_is_over_for_who_stands_by(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Whoever polls now meets what is left of it."""
+    api.script(WEBHOOK_DELETED, refusal(502, "Bad Gateway"))
+    lease, stands_by = ScriptedLease(), asyncio.Event()
+
+    async def pause(_: float) -> None:
+        if health.standby:
+            stands_by.set()
+            await asyncio.Event().wait()
+        lease.refusals = 1
+
+    async with running(Poller(client, Mailbox().accept, lease, health, pause=pause)):
+        await stands_by.wait()
+    assert health.last_error == ""
+
+
 async def test_stopping_breaks_off_the_poll_and_gives_the_lease_back(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
@@ -163,7 +242,7 @@ async def test_stopping_while_an_update_is_being_taken_leaves_it_with_telegram(
     api.script(WEBHOOK_DELETED, updates(5))
     taking = asyncio.Event()
 
-    async def accept(_: object) -> None:
+    async def accept(_: object, **__: bool) -> None:
         taking.set()
         await asyncio.Event().wait()
 

@@ -4,10 +4,19 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.intake import Intake
 from bot.pressure import Pressure
-from bot.telegram.errors import NotTaken, OutcomeUnknown, UnreadableUpdate
+from bot.telegram.errors import (
+    Blocked,
+    ChatMoved,
+    IntakeClosed,
+    NotTaken,
+    OutcomeUnknown,
+    Refused,
+    UnreadableUpdate,
+)
 from bot.telegram.inbound import Pressed
 from bot.telegram.packing import from_bytes
 from memory.keys import Conversation, Keys
@@ -16,7 +25,7 @@ from memory.protocol.mailbox import Entry, Mailbox
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
 from memory.redis_client import RedisClient
-from memory.store_errors import StoreFull, StoreUnavailable
+from memory.store_errors import StoreFull, StoreRefused, StoreUnavailable
 from tests.telegram_edge import raw
 from tests.valkey import ValkeyServer
 
@@ -117,10 +126,21 @@ async def test_what_nobody_hears_any_more_stays_with_telegram_but_buttons_work(
         await store.call("XADD", KEYS.doorbell, "*", "c", f"c:{number}:0")
     buttons = Buttons()
     intake = intake_on(store, buttons)
-    with pytest.raises(NotTaken):
+    with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
     await intake.accept(raw.pressed())
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
+
+
+async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: RedisClient) -> None:
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    with pytest.raises(IntakeClosed):
+        await intake.accept(raw.message("Hello"), overtakes=True)
+    await intake.accept(raw.message("/clear") | {"update_id": 2}, overtakes=True)
+    await intake.accept(raw.pressed(), overtakes=True)
+    assert [entry.update_id for entry in await waiting(store)] == [2]
+    assert len(buttons.pressed) == 1
 
 
 async def test_a_process_takes_in_no_more_at_once_than_it_can(
@@ -161,6 +181,29 @@ async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StoreRefused("wrong type"),
+        Refused("other"),
+        Blocked("kicked"),
+        ChatMoved(-1009),
+        RuntimeError("a mistake of ours"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
+    store: RedisClient, failure: Exception
+) -> None:
+    with capture_logs() as logged:
+        await intake_on(store, Buttons(failure)).accept(raw.pressed())
+    (line,) = logged
+    is_ours = isinstance(failure, RuntimeError)
+    assert line["event"] == ("button failed" if is_ours else "button dropped")
+    assert line.get("reason") == (None if is_ours else type(failure).__name__)
+    assert line["update"] == 2
+
+
 async def test_what_takes_too_long_stays_with_telegram(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,13 +239,13 @@ async def test_when_redis_is_full_the_reserve_is_freed_and_only_commands_and_but
     intake = Intake(raw.reader(), Mailbox(rooms_of(store)), buttons, reserve, crowd)
     await reserve.lay(2**22)
     server.ask("CONFIG SET maxmemory 1")
-    with pytest.raises(NotTaken) as refusal:
+    with pytest.raises(IntakeClosed) as refusal:
         await intake.accept(raw.message("Hello"))
     assert isinstance(refusal.value.__cause__, StoreFull)
     assert reserve.is_spent
 
     server.ask("CONFIG SET maxmemory 0")
-    with pytest.raises(NotTaken):
+    with pytest.raises(IntakeClosed):
         await intake.accept(raw.message("Hello"))
     await intake.accept(raw.message("/clear") | {"update_id": 2})
     await intake.accept(raw.pressed())

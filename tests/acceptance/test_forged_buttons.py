@@ -1,0 +1,51 @@
+"""A button sends whatever a changed client puts into it; none holds up what comes behind it."""
+
+import asyncio
+from dataclasses import replace
+
+from bot.playground.bot_api import Button, Chat, Message, Person
+from tests.acceptance.buttons import press, shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+
+ADMIN_ID = 1009
+AT_ONCE_S = 4
+NEVER_OURS = (
+    "mem:k-1.0.0",
+    "mem:k0.0.0",
+    "mem:k99999999999999999999.0.0",
+    "mem:k1,-1.0.0",
+    "mem:f-1.0.0",
+    "mem:s99999999999999999999.0.0",
+    "mem:.0.0",
+    "mem:",
+    "yes:",
+    "no:",
+    "yes:nothing",
+    "clear:",
+    "nonsense",
+)
+NEVER_A_LETTER = ("dead:", "dead:r", "dead:r:nowhere", "dead:r:c:x:0|1", "dead:x:c:1:0|1")
+
+
+async def press_forged(
+    rig: Rig, person: Person, chat: Chat, forged: str, wanted: str = "/privacy"
+) -> Message:
+    """Press what the bot never showed under a message of its own; return the message."""
+    message = await rig.ask(person, chat, wanted)
+    keyboard = ((Button("forged", forged),),)
+    assert await press(rig, person, replace(message, keyboard=keyboard), "forged") == ""
+    return message
+
+
+async def test_what_was_never_a_button_of_ours_is_refused_at_once(rig: Rig) -> None:
+    await rig.start(admin_user_ids=ADMIN_ID)
+    anna, annas = rig.anna()
+    ada, adas = rig.person(ADMIN_ID, "Ada")
+    pressed = [(anna, annas, forged) for forged in NEVER_OURS]
+    pressed += [(ada, adas, forged) for forged in NEVER_A_LETTER]
+    for person, chat, forged in pressed:
+        async with asyncio.timeout(AT_ONCE_S):
+            message = await press_forged(rig, person, chat, forged)
+            await shown(rig, message, sentence("clear.expired"))
+    assert (await rig.ask(anna, annas, "Are you there?")).text == "All right."
