@@ -5,8 +5,8 @@ moves in the same step that writes what was learned up to it. No turn waits for 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from secrets import token_hex
@@ -15,8 +15,10 @@ from time import time
 import structlog
 
 from memory.correcting import Correcting
+from memory.embeddings import EmbeddingsUnavailable
 from memory.history import version_of
 from memory.keys import Conversation
+from memory.learning.answered import answered_behind
 from memory.learning.ledger import Ledger
 from memory.learning.lesson import LearningBehavior, Lesson, PartRejected, Unlearned
 from memory.learning.model import InternalModel
@@ -24,11 +26,11 @@ from memory.learning.request import instructions, material
 from memory.learning.sittings import first_sitting
 from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
 from memory.learning.vectors import VectorLearner
-from memory.log import message_of
 from memory.messages import Message
 from memory.notebook.notebooks import Notebooks, NotWritten, Writing
 from memory.occasion import facts_scope
 from memory.protocol.store import Store
+from memory.protocol.switch import MemorySwitch
 from memory.shape import PartInvalid, Shape
 from memory.store_errors import StoreError
 from memory.tokens import TokenCounter
@@ -38,7 +40,6 @@ log = structlog.get_logger(__name__)
 _LEASE_MS = 15_000
 _RENEW_S = 5
 _BUSY_AGAIN_S = 10
-_PAGE = 200
 _LESSON_TOKENS = 4_000
 """What one internal call reads at most; a long backlog is learned in several."""
 _ALONE_AFTER = 2
@@ -88,14 +89,15 @@ class ConversationLearner:
         self._vectors = vectors
         self._model = teaching.model
         self._behaviors = tuple(teaching.behaviors)
-        self._writer = ToolWriter(notebooks, Correcting(store, notebooks), teaching.with_domain)
+        correcting, switch = Correcting(store, notebooks), MemorySwitch(store)
+        self._writer = ToolWriter(notebooks, correcting, switch, teaching.with_domain)
         self._shape = Shape.of({each.name: each.part for each in self._behaviors})
 
     async def learn(self, conversation: Conversation) -> Progress:
         """Learn what is due; raise `LearnerBusy` where another process is at it.
 
-        Raise `EmbeddingsUnavailable` or `InternalModelUnavailable`; what was written until then
-        stays, and the note that something is to be learned stays too.
+        Raise `InternalModelUnavailable`, or `EmbeddingsUnavailable` when all but vectors is done;
+        what was written until then stays, and the note that something is to be learned stays too.
         """
         keys, token = self._store.keys, token_hex(16)
         lease = keys.learner(conversation)
@@ -139,10 +141,12 @@ class ConversationLearner:
         is_off = meta[3] is not None
         ledger = await self._ledger(conversation, version_of(meta)[0], int(meta[2] or 0))
         messages, records, calls, entries, due_in_s = 0, 0, 0, 0, inf
+        without_vectors: list[EmbeddingsUnavailable] = []
         try:
             drop_in_s = await self._writer.carry_out(ledger, is_off=is_off)
             if self._vectors is not None and not is_off:
-                messages = await self._vectors.learn_messages(conversation)
+                with _later(without_vectors):
+                    messages = await self._vectors.learn_messages(conversation)
             if self._model is not None and self._behaviors and not is_off:
                 calls, entries, due_in_s = await self._teach(self._model, ledger)
             due_in_s = min(due_in_s, drop_in_s)
@@ -151,10 +155,14 @@ class ConversationLearner:
                 await self._notebooks.touch(ledger.facts.scope)
             if self._vectors is not None:
                 for scope in dict.fromkeys((conversation, facts_scope(conversation))):
-                    records += await self._vectors.learn_records(scope)
+                    with _later(without_vectors):
+                        records += await self._vectors.learn_records(scope)
         except NotWritten as refusal:
             log.info("learning begins again", conversation=conversation.tag, why=str(refusal))
             due_in_s = _REFUSED_AGAIN_S
+        else:
+            if without_vectors:
+                raise without_vectors[0]
         return Progress(messages, records, calls, entries), due_in_s
 
     async def _drop_unwanted_digests(self, conversation: Conversation) -> None:
@@ -195,16 +203,11 @@ class ConversationLearner:
 
     async def _waiting(self, ledger: Ledger) -> dict[LearningBehavior, Unlearned]:
         """Return what behaviors have not learned yet, without those that are up to date."""
-        first = min(map(ledger.watermark, self._behaviors))
-        log_key = self._store.keys.conversation(ledger.conversation).log
-        entries = await self._store.client.call(
-            "XRANGE", log_key, f"({first}-0", "+", "COUNT", _PAGE
-        )
-        messages = _answered([message_of(entry, fields) for entry, fields in entries])
+        watermarks = {each: ledger.watermark(each) for each in self._behaviors}
+        behind = await answered_behind(self._store, ledger.here, watermarks.values())
         waiting = {}
-        for behavior in self._behaviors:
-            newer = [m for m in messages if m.seq > ledger.watermark(behavior)]
-            if newer:
+        for behavior, watermark in watermarks.items():
+            if newer := behind[watermark]:
                 quiet_s = max(0.0, ledger.now - newer[-1].sent_at)
                 ended = first_sitting(newer, ledger.sitting, ledger.now)
                 waiting[behavior] = Unlearned(newer, quiet_s, ended)
@@ -225,6 +228,15 @@ class ConversationLearner:
         writing = ledger.after(behavior, learned, reach, ledger.learned_by_all(others, reach))
         await self._notebooks.write(ledger.target(behavior), writing)
         return len(learned.entries)
+
+
+@contextmanager
+def _later(without_vectors: list[EmbeddingsUnavailable]) -> Iterator[None]:
+    """Go on where no vectors are to be had now, and keep the error for later."""
+    try:
+        yield
+    except EmbeddingsUnavailable as error:
+        without_vectors.append(error)
 
 
 def _due(ledger: Ledger, waiting: Mapping[LearningBehavior, Unlearned]) -> list[LearningBehavior]:
@@ -254,12 +266,6 @@ def _lesson(ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned) ->
         facts=ledger.facts,
         now=ledger.now,
     )
-
-
-def _answered(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages of turns that were answered: one that failed teaches nothing."""
-    answered = {message.exchange for message in messages if message.role == "assistant"}
-    return [message for message in messages if message.exchange in answered]
 
 
 def _within(messages: Sequence[Message], most_tokens: int) -> Sequence[Message]:

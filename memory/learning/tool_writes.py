@@ -14,6 +14,7 @@ from memory.notebook.notebooks import Notebooks, Writing
 from memory.notebook.records import Entry, Source
 from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite, from_json
 from memory.occasion import facts_scope
+from memory.protocol.switch import MemorySwitch
 
 _PREFIX = "t:"
 
@@ -32,10 +33,15 @@ class ToolWriter:
     """
 
     def __init__(
-        self, notebooks: Notebooks, correcting: Correcting, with_domain: WithDomain
+        self,
+        notebooks: Notebooks,
+        correcting: Correcting,
+        switch: MemorySwitch,
+        with_domain: WithDomain,
     ) -> None:
         self._notebooks = notebooks
         self._correcting = correcting
+        self._switch = switch
         self._with_domain = with_domain
 
     async def carry_out(self, ledger: Ledger, *, is_off: bool) -> float:
@@ -45,7 +51,9 @@ class ToolWriter:
         dropped that nobody agreed to; infinity for never. Raise `NotWritten` when something was
         erased meanwhile; the rest waits.
         """
-        turns = (name.removeprefix(_PREFIX) for name in ledger.here.fields if _waits(name))
+        turns = [name.removeprefix(_PREFIX) for name in ledger.here.fields if _waits(name)]
+        # Also when it was turned off since, and before what waits was read.
+        is_off = is_off or (bool(turns) and await self._switch.is_off(ledger.conversation))
         for turn_id in sorted(turns, key=int):
             await self._forget(ledger, turn_id)
             await self._remember(ledger, turn_id, is_off=is_off)

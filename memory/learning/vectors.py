@@ -5,6 +5,7 @@ Takes up where the stored vectors end, so a crash only delays it. Never on a tur
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from memory.embeddings import Embedder
 from memory.history import stamp_of, version_of
@@ -22,11 +23,15 @@ _BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class _Shelf:
-    """Where texts stand, where their vectors go, and what of an entry is embedded ("": nothing)."""
+    """Where texts stand, where their vectors go, and what of an entry is embedded ("": nothing).
+
+    `until` names the field with the last sequence that is embedded; without it all are.
+    """
 
     name: str
     stamp: str
     stamp_field: str
+    until: str
     texts: Callable[[ConversationKeys], str]
     vectors: Callable[[ConversationKeys], str]
     text_of: Callable[[bytes, Mapping[bytes, bytes]], str]
@@ -57,6 +62,7 @@ class VectorLearner:
             "said",
             stamp_of(self._embedder),
             "vec_stamp",
+            "off_at",
             lambda keys: keys.log,
             lambda keys: keys.vectors,
             lambda entry, fields: indexed_text(message_of(entry, fields)),
@@ -69,6 +75,7 @@ class VectorLearner:
             "records",
             f"{self._embedder.stamp} | {notebook.RECIPE}",
             "rvec_stamp",
+            "",
             lambda keys: keys.records,
             lambda keys: keys.record_vectors,
             _record_text,
@@ -88,7 +95,7 @@ class VectorLearner:
             named = (shelf.name, *version_of(meta), shelf.stamp, self._ttl_s)
             is_other = meta[2] != shelf.stamp.encode()
             last = seq_of(newest[0][0]) if newest and not is_other else 0
-            batch = await self._batch(shelf.texts(keys), last, shelf)
+            batch = await self._batch(keys, last, shelf)
             if not batch:
                 return learned
             if is_other:
@@ -101,12 +108,21 @@ class VectorLearner:
                 raise NotWritten(scope.tag)
             learned += len(batch)
 
-    async def _batch(self, stream: str, last: int, shelf: _Shelf) -> list[tuple[int, str]]:
+    async def _batch(
+        self, keys: ConversationKeys, last: int, shelf: _Shelf
+    ) -> list[tuple[int, str]]:
         """Return sequence and text of the next entries that are embedded."""
+        stream = shelf.texts(keys)
         while True:
-            entries = await self._client.call("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH)
+            entries, until = await self._client.pipeline(
+                [
+                    ("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH),
+                    ("HGET", keys.meta, shelf.until),
+                ]
+            )
             texts = ((seq_of(entry), shelf.text_of(entry, fields)) for entry, fields in entries)
-            batch = [(seq, text) for seq, text in texts if text]
+            end = inf if until is None else int(until)
+            batch = [(seq, text) for seq, text in texts if text and seq <= end]
             if batch or not entries:
                 return batch
             last = seq_of(entries[-1][0])

@@ -5,6 +5,7 @@ from math import inf
 
 from pydantic import BaseModel
 
+from memory.embeddings import EmbeddingsUnavailable, Vectors
 from memory.keys import Conversation
 from memory.learning.lesson import Learned, Lesson, PartRejected, Unlearned
 from memory.learning.model import InternalModelUnavailable
@@ -14,6 +15,7 @@ from memory.notebook.records import Fact, Source
 from memory.protocol.turns import Closing, Known, OpenTurn
 from memory.shape import Shape
 from tests.memory.turns import HERE, put
+from tests.memory.words_embedder import WordsEmbedder
 
 
 class ScriptedModel:
@@ -37,6 +39,17 @@ class ScriptedModel:
 
     async def write(self, *_: object) -> str:
         raise InternalModelUnavailable("no prose here")
+
+
+class RefusingEmbedder(WordsEmbedder):
+    """Refuses each call with a text that holds `refused`: all for "", none for `None`."""
+
+    refused: str | None = ""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if self.refused is not None and any(self.refused in text for text in texts):
+            raise EmbeddingsUnavailable("404")
+        return await super().embed(texts)
 
 
 class Note(BaseModel):

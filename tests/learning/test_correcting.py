@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from functools import partial
 
 import orjson
 import pytest
@@ -15,8 +17,12 @@ from memory.notebook.records import Fact, Source
 from memory.notebook.writes import Remember, to_json
 from memory.protocol.erasure import NotConfirmed
 from memory.protocol.turns import Closing
+from memory.tokens import TokenCounter
+from tests.learning.interrupted import InterruptedClient
 from tests.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.words_embedder import WordsEmbedder
 
 ANNS = Conversation.of_person(ANN)
 PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
@@ -79,6 +85,70 @@ async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_sa
     assert not await memory.switch.is_off(HERE)
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["a note"]
+
+
+async def turn_off_and_talk(memory: Memory) -> None:
+    """Turn remembering off and say a secret."""
+    await memory.switch.turn_off(HERE)
+    writes = to_json([Remember("a secret", sender_id=ANN)])
+    await talk(memory, "a secret", closing=Closing(writes=writes))
+
+
+async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned(
+    memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "before")
+    model.meanwhile = partial(turn_off_and_talk, memory)
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    assert (len(model.asked), notes.lessons) == (1, [[1, 2]])
+    assert await known(memory, ANNS) == ["a note"]
+    assert "a secret" not in " ".join(embedder.texts)
+
+
+async def test_what_is_said_when_it_is_off_while_words_are_embedded_gets_no_vector(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await talk(memory, "before")
+    embedder.meanwhile = partial(turn_off_and_talk, memory)
+    assert (await memory.learn(HERE)).messages == 2
+    assert "a secret" not in " ".join(embedder.texts)
+    await memory.switch.turn_on(HERE)
+    await talk(memory, "after")
+    assert (await memory.learn(HERE)).messages == 2
+
+
+@pytest.fixture
+async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
+    client = await InterruptedClient.open(valkey)
+    yield client
+    await client.close()
+
+
+async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it_is_off(
+    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
+) -> None:
+    beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
+    await beside.learn(HERE)
+    assert interrupted.behind == {}
+    assert (model.asked, await known(memory, ANNS)) == ([], [])
+    assert await memory.client.call("EXISTS", memory.keys.conversation(HERE).vectors) == 0
+
+
+async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_then(
+    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
+) -> None:
+    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
+    interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
+    await beside.learn(HERE)
+    assert interrupted.behind == {}
+    assert (model.asked, await known(memory, ANNS)) == ([], [])
 
 
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:

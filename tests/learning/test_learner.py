@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from memory.embeddings import EmbeddingsUnavailable
 from memory.history import ChatHistory
 from memory.learning.learner import LearnerBusy, Teaching
 from memory.learning.lesson import Unlearned
@@ -13,7 +14,10 @@ from memory.memory import Memory
 from memory.notebook.records import Fact
 from memory.notebook.writes import ForgetRecord, Remember, to_json
 from memory.protocol.turns import Closing
-from tests.learning.scripted import Notes, ScriptedModel, talk
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.learning.scripted import Notes, RefusingEmbedder, ScriptedModel, talk
+from tests.memory.conftest import OPTIONS
 from tests.memory.turns import GROUP, HERE
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -264,3 +268,111 @@ async def test_another_embedding_model_embeds_records_anew(
     assert [
         hit.record.text for hit in await memory.notebooks.search(Fact, notebook, "sails", 3)
     ] == ["Ann sails"]
+
+
+async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    for _ in range(2):
+        with pytest.raises(EmbeddingsUnavailable):
+            await memory.learn(HERE)
+    assert (len(model.asked), notes.lessons) == (1, [[1, 2]])
+    books = [await memory.notebooks.read(scope) for scope in (HERE, ANNS)]
+    assert [fact.text for book in books for fact in book.facts] == ["Ann counts", "Ann sails"]
+    assert await noted(memory) is not None
+    embedder.refused = None
+    progress = await memory.learn(HERE)
+    assert (progress.messages, progress.records, progress.calls) == (2, 2, 0)
+    assert await noted(memory) is None
+
+
+async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "too long"}}
+    embedder.refused = "too long"
+    await talk(memory, "too long", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    with pytest.raises(EmbeddingsUnavailable):
+        await memory.learn(HERE)
+    books = [await memory.notebooks.read(scope) for scope in (HERE, ANNS)]
+    assert [book.vectors_length for book in books] == [0, 1]
+
+
+async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+    model.meanwhile = lambda: memory.notebooks.erase(HERE)
+    await memory.learn(HERE)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert again_in < 10
+
+
+SLOW = pytest.mark.parametrize(
+    ("every", "rejects"), [(10_000, False), (1, True)], ids=["never due", "a bad part each time"]
+)
+
+
+@SLOW
+async def test_a_behavior_that_stays_far_behind_stops_no_other(
+    memory: Memory, model: ScriptedModel, *, every: int, rejects: bool
+) -> None:
+    slow, quick = Notes("slow", every=every), Notes("quick", every=1)
+    slow.rejects = rejects
+    memory.teach(Teaching([slow, quick], model))
+    model.parts = {"slow": {"text": "a"}, "quick": {"text": "b"}}
+    await talk(memory, *map(str, range(101)))
+    await memory.learn(HERE)
+    await talk(memory, "one more")
+    await memory.learn(HERE)
+    assert [seq for lesson in quick.lessons for seq in lesson] == list(range(1, 205))
+    assert slow.lessons == []
+
+
+@pytest.mark.parametrize("unanswered", [199, 200, 450])
+async def test_what_follows_many_unanswered_messages_is_learned_whole(
+    memory: Memory, model: ScriptedModel, unanswered: int
+) -> None:
+    """A question may end a page of the log and its answer begin the next."""
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    history = await ChatHistory.read(memory.histories, HERE)
+    for number in range(unanswered):
+        await history.append_user_message(str(number), 1_000.0, sender_id=7)
+    await talk(memory, "answered")
+    await memory.learn(HERE)
+    assert notes.lessons == [[unanswered + 1, unanswered + 2]]
+
+
+async def test_a_warm_notebook_goes_on_when_its_model_changed_behind_its_name(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    """Another process has learned, so that nothing was read here in between."""
+    beside = Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
+
+    async def keep(text: str) -> None:
+        await talk(beside, "one", closing=Closing(writes=to_json([Remember(text)])))
+        for _ in range(3):  # the vectors of messages go, then those of records, then all come
+            await beside.learn(HERE)
+
+    async def found() -> list[str]:
+        notebook = await memory.notebooks.read(ANNS)
+        hits = await memory.notebooks.search(Fact, notebook, "sails", 3)
+        return [hit.record.text for hit in hits]
+
+    await keep("Ann sails")
+    assert await found() == ["Ann sails"]
+    embedder.dimensions = 64
+    await keep("Ann has a cat")
+    assert await found() == await found() == ["Ann sails"]
+    assert (await memory.notebooks.read(ANNS)).vectors_length == 2

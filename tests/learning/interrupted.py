@@ -1,0 +1,32 @@
+"""A client behind whose commands something else happens, as another process may do it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from memory.redis_client import Arg, Command, RedisClient, Reply, ScriptCall
+
+
+class InterruptedClient(RedisClient):
+    """Awaits what `behind` has for a command's name, once: behind it, alone or in a pipeline."""
+
+    def __init__(self, *args: object, **named: object) -> None:
+        super().__init__(*args, **named)  # type: ignore[arg-type]  # whatever `open` gives
+        self.behind: dict[str, Callable[[], Awaitable[object]]] = {}
+
+    async def call(self, *command: Arg) -> Reply:
+        reply = await super().call(*command)
+        await self._interrupt(command)
+        return reply
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        if not any(isinstance(each, Sequence) and each[0] in self.behind for each in commands):
+            return await super().pipeline(commands)
+        replies: list[Reply] = []
+        for command in commands:
+            replies += await super().pipeline([command])
+            await self._interrupt(command)
+        return replies
+
+    async def _interrupt(self, command: Command | ScriptCall) -> None:
+        name = str(command[0]) if isinstance(command, Sequence) else ""
+        if meanwhile := self.behind.pop(name, None):
+            await meanwhile()
