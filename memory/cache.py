@@ -40,6 +40,7 @@ class Warm:
     _pending: list[tuple[int, bytes]] = field(default_factory=list)
     _newest_vector: int = 0
     _vectors: int = 0
+    _row_bytes: int = 0
     _text_bytes: int = 0
 
     @property
@@ -76,13 +77,21 @@ class Warm:
         self.messages.extend(newer)
         self._text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
 
+    def fits(self, vectors: Sequence[tuple[int, bytes]]) -> bool:
+        """Tell whether packed rows are as long as those held: of a model that did not change."""
+        return not vectors or self._row_bytes in (0, len(vectors[0][1]))
+
     def extend_vectors(self, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Append packed rows of ascending sequences; what is held already is passed over."""
+        """Append packed rows of ascending sequences that fit; what is held already is passed over.
+
+        All rows have one length.
+        """
         newer = [(seq, row) for seq, row in vectors if seq > self._newest_vector]
         if newer:
             self._pending.extend(newer)
             self._vectors += len(newer)
             self._newest_vector = newer[-1][0]
+            self._row_bytes = len(newer[-1][1])
 
     def indexed(self) -> HybridIndex:
         """Index what is new, at about 0.1 ms a message, and return the index."""
@@ -134,6 +143,7 @@ class ConversationCache:
             or gap
             or warm.version != lease.version
             or warm.vector_stamp != loaded.vector_stamp
+            or not warm.fits(loaded.vectors)
         ):
             warm = Warm(lease.version, loaded.vector_stamp)
         warm.append(loaded.messages)

@@ -7,6 +7,7 @@ learned in between. Safe to repeat.
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from math import inf
 from time import time
 
 from memory.documents.library import PREFIX, documents
@@ -81,29 +82,34 @@ class Forgetting:
     async def erase_messages(
         self, conversation: Conversation, seqs: Collection[int], receipt_id: str
     ) -> Receipt:
-        """Erase messages of a conversation and all that was learned from them."""
+        """Erase messages of a conversation and all that was learned from them.
+
+        A repeat answers the same. `receipt_id` may be the nonce of the question that names `seqs`.
+        """
 
         def is_gone(source: Source) -> bool:
             return source.tag == conversation.tag and source.seq in seqs
 
-        receipt = await self._revise(
-            conversation, lambda here: without_messages(here, seqs, is_gone), receipt_id
-        )
+        def without(here: Notebook) -> Revision:
+            return without_messages(here, seqs, is_gone)
+
         scope = facts_scope(conversation)
-        if scope != conversation:
-            # Always, since it refuses whoever has read the messages and is about to write here.
-            learned = await self._revise(
-                scope, lambda facts: facts_without(facts, is_gone), receipt_id
-            )
-            receipt = replace(receipt, records=receipt.records + learned.records)
-        return receipt
+        if scope == conversation:
+            return await self._revise(conversation, without, receipt_id)
+        said = await self._revise(conversation, without, f"{receipt_id}:said")
+        # Always, since it refuses whoever has read the messages and is about to write here.
+        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), receipt_id)
+        # The question counts as answered only now: a repeat after a crash has to name the messages.
+        answered = await self._revise(conversation, lambda _: Revision(), receipt_id)
+        return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def erase_share(
         self, group: Conversation, person: int, until: float, receipt_id: str
     ) -> Receipt:
         """Erase what a person said and sent in a group up to a time, and what rests on it.
 
-        What the person has waiting there must be gone before.
+        With it goes what rests on messages that were dropped for room, since nobody knows any more
+        who said them. What the person has waiting there must be gone before.
         """
 
         def is_gone(source: Source) -> bool:
@@ -112,7 +118,10 @@ class Forgetting:
         while True:
             here = await self._notebooks.read(group)
             seqs = await self._said_by(group, person, until)
-            revision = await self._with_state(here, without_messages(here, seqs, is_gone))
+            # After these were read, so that whatever is dropped meanwhile counts as unknown.
+            oldest = await self._oldest(group)
+            without = without_messages(here, seqs, is_gone, oldest)
+            revision = await self._with_state(here, without)
             revision = _without_documents(here, revision, person, until)
             try:
                 return await self._notebooks.revise(here, revision, receipt_id)
@@ -155,6 +164,12 @@ class Forgetting:
                     seqs.add(seq_of(entry))
             last = b"(" + page[-1][0]
         return seqs
+
+    async def _oldest(self, conversation: Conversation) -> float:
+        """Return the sequence of the oldest message that is stored, infinity for none."""
+        log = self._keys.conversation(conversation).log
+        first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
+        return seq_of(first[0][0]) if first else inf
 
 
 def _without_documents(here: Notebook, revision: Revision, person: int, until: float) -> Revision:

@@ -68,7 +68,7 @@ class Notebook:
         self._shelves: dict[type[Record], _Shelf] = {}
         self._unindexed: list[Record] = []
         self._pending: list[tuple[int, bytes]] = []
-        self._entries = self._vectors = 0
+        self._entries = self._vectors = self._row_bytes = 0
         self._text_bytes = 0
 
     @property
@@ -142,8 +142,12 @@ class Notebook:
             if isinstance(record, kind)
         ]
 
+    def fits(self, notes: Notes) -> bool:
+        """Tell whether packed rows are as long as those held: of a model that did not change."""
+        return not notes.vectors or self._row_bytes in (0, len(notes.vectors[0][1]))
+
     def add(self, notes: Notes) -> None:
-        """Join on what was read."""
+        """Join on what was read and fits."""
         self.fields = notes.fields
         self.length, self.vectors_length = notes.length, notes.vectors_length
         for entry_id, kind, content in notes.entries:
@@ -157,6 +161,7 @@ class Notebook:
             self._pending.extend(newer)
             self._vectors += len(newer)
             self.newest_vector = newer[-1][0]
+            self._row_bytes = len(newer[-1][1])
 
     def _fold(self, entry_id: int, entry: Entry | None) -> None:
         if isinstance(entry, Again | Ended):

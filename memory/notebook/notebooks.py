@@ -204,7 +204,12 @@ class Notebooks:
 
     def _merged(self, scope: Conversation, version: tuple[str, str], notes: Notes) -> Notebook:
         held = self._warm.get(scope)
-        if held is None or held.version != version or held.vector_stamp != notes.vector_stamp:
+        if (
+            held is None
+            or held.version != version
+            or held.vector_stamp != notes.vector_stamp
+            or not held.fits(notes)
+        ):
             held = Notebook(scope, version)
             held.vector_stamp = notes.vector_stamp
         held.add(notes)

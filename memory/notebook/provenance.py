@@ -42,22 +42,26 @@ def facts_without(notebook: Notebook, is_gone: Callable[[Source], bool]) -> Revi
 
 
 def without_messages(
-    notebook: Notebook, seqs: Collection[int], is_gone: Callable[[Source], bool]
+    notebook: Notebook,
+    seqs: Collection[int],
+    is_gone: Callable[[Source], bool],
+    oldest: float = 0,
 ) -> Revision:
     """Return what becomes of a conversation's notebook when messages of it go.
 
-    Besides facts these are synopses that span one of them and what waits to be learned of them. The
-    running state does not know its sources, so it goes whole.
+    Besides facts these are synopses that span one of them and what waits to be learned of them; of
+    these also all that rest on a message before `oldest`. The running state does not know its
+    sources, so it goes whole.
     """
     facts = facts_without(notebook, is_gone)
     spanning = [
         synopsis.id
         for synopsis in notebook.synopses
-        if any(synopsis.first_seq <= seq <= synopsis.last_seq for seq in seqs)
+        if synopsis.first_seq < oldest
+        or any(synopsis.first_seq <= seq <= synopsis.last_seq for seq in seqs)
     ]
-    fields = {
-        name: "" for name, stored in notebook.fields.items() if _rests_on(name, stored) in seqs
-    }
+    rests_on = {name: _rests_on(name, stored) for name, stored in notebook.fields.items()}
+    fields = {name: "" for name, seq in rests_on.items() if seq in seqs or 0 < seq < oldest}
     if notebook.state:
         fields["state"] = ""
     return replace(facts, messages=sorted(seqs), entries=[*facts.entries, *spanning], fields=fields)

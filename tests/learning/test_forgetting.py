@@ -26,6 +26,7 @@ from memory.protocol.erasure import Receipt
 from memory.protocol.jobs import Job
 from memory.protocol.turns import Closing
 from memory.redis_client import RedisClient
+from memory.store_errors import StoreError
 from tests.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
 from tests.stored import everything_stored
@@ -69,6 +70,13 @@ async def facts_of(memory: Memory, scope: Conversation) -> list[tuple[str, bool,
 
 async def forget(memory: Memory, *seqs: int) -> Receipt:
     return await memory.forgetting.erase_messages(HERE, seqs, "nonce")
+
+
+async def press(memory: Memory, nonce: str) -> Receipt:
+    """Confirm that messages are forgotten, as the button under the question does."""
+    about = await memory.erasure.check(HERE, nonce, "messages", ANN)
+    seqs = [int(seq) for seq in about.split(",") if seq]
+    return await memory.forgetting.erase_messages(HERE, seqs, nonce)
 
 
 async def clear(memory: Memory, update_id: int = 10, nonce: str = "") -> Receipt:
@@ -124,6 +132,29 @@ async def test_forgetting_a_message_again_counts_the_same(memory: Memory) -> Non
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
+
+
+async def test_pressed_again_the_button_finishes_a_forgetting_that_broke_off(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one", "two")
+    await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
+    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    receipts = memory.keys.conversation(ANNS).confirm
+    await memory.client.call("SET", receipts, "no hash, so that writing one here fails")
+    with pytest.raises(StoreError):
+        await press(memory, nonce)
+    assert await texts(memory) == ["two", "yes"]
+    await memory.client.call("DEL", receipts)
+    assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> None:
+    await talk(memory, "one")
+    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    await press(memory, nonce)
+    assert not await memory.erasure.cancel(HERE, nonce, ANN)
 
 
 @pytest.mark.parametrize("is_personal", [True, False])
@@ -267,3 +298,23 @@ async def test_files_that_a_person_sent_into_a_group_go_with_them(
     left = await library.listed(GROUP)
     assert [document.title for document in left] == ["bobs.txt"]
     assert CANARY.encode() not in await everything_stored(valkey)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "left"), [(0, [1, 3, 5]), (1, [3, 5]), (4, [5]), (6, [])], ids=str
+)
+async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_may_have_said_it(
+    memory: Memory, dropped: int, left: list[int]
+) -> None:
+    history = await ChatHistory.read(memory.histories, GROUP)
+    for number in range(6):
+        await history.append_user_message(str(number), 1_000, sender_id=BOB, sender_name="Ben")
+    await write(memory, GROUP, *(synopsis(first, first + 1, GROUP) for first in (1, 3, 5)))
+    await write(memory, GROUP, **{f"d:{seq}": "looked it up" for seq in (1, 3, 5)})
+    log = memory.keys.conversation(GROUP).log
+    await memory.client.call("XTRIM", log, "MINID", dropped + 1)
+    await memory.forgetting.erase_share(GROUP, ANN, time.time(), "nonce")
+    here = await memory.notebooks.read(GROUP)
+    assert [each.first_seq for each in here.synopses] == left
+    assert sorted(here.fields) == [f"d:{seq}" for seq in left]
+    assert await texts(memory, GROUP) == [str(number) for number in range(dropped, 6)]
