@@ -1,6 +1,9 @@
 """Files as strangers send them: text is read, all else is refused, in time and by its reason."""
 
 import asyncio
+import os
+import sys
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -132,13 +135,23 @@ async def test_a_pdf_that_takes_too_long_is_given_up_and_its_process_ended() -> 
     assert await reason(pdf("slow"), "pdf", limits) == "damaged"
 
 
-async def test_who_gives_up_reading_leaves_no_process() -> None:
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("after_s", [0, 0.1])
+async def test_who_gives_up_reading_leaves_no_process(after_s: float) -> None:
+    before = children()
     reading = asyncio.create_task(read(pdf("slow"), "pdf"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(after_s)
     reading.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await reading
+    async with asyncio.timeout(10):
+        while children() - before:  # noqa: ASYNC110 - nobody tells of their ends
+            await asyncio.sleep(0.01)
 
 
 def test_every_reason_has_a_sentence() -> None:
