@@ -107,6 +107,8 @@ class Ledger:
     seen: dict[str, Seen] = field(default_factory=dict)
     receipts: dict[bytes, object] = field(default_factory=dict)
     """Confirmations that were carried out, with their receipts."""
+    unanswered: set[str] = field(default_factory=set)
+    """Leases of whose holders a turn ended because the store did not answer."""
     running: int = 0
     """Turns that somebody works on, be it to take back what was sent in vain."""
     counts: Counter[str] = field(default_factory=Counter)

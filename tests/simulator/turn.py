@@ -18,6 +18,7 @@ from memory.history import ChatHistory
 from memory.messages import Message
 from memory.protocol.turns import Committed, OpenTurn
 from memory.steps import FinishAction
+from memory.store_errors import StoreError
 from tests.simulator import telling
 from tests.simulator.audit import Auditor
 from tests.simulator.chance import Chance
@@ -54,6 +55,9 @@ class NamingRunner:
         self.ledger.running += 1
         try:
             return await self.runner.run(turn)
+        except StoreError:
+            self.ledger.unanswered.add(turn.lease.token)
+            raise
         finally:
             self.ledger.running -= 1
 

@@ -80,10 +80,11 @@ def _check_doubled(auditor: Auditor, reply: MadeReply) -> None:
 
 
 def _check_late(auditor: Auditor, part: SentPart, dead: AbstractSet[str]) -> None:
-    """See that what arrived after an erasure was taken back, if its sender lived to know of it."""
+    """See that what arrived after an erasure was taken back, if its sender could know of it."""
     erased = [auditor.ledger.erased[e] for e in part.mentioned if e in auditor.ledger.erased]
     if not erased or min(erased) > part.sent_at:
         return
     auditor.ledger.counts["late parts"] += 1
-    if not part.is_deleted and part.is_answered and part.sender not in dead:
+    could_know = part.sender not in dead and part.token not in auditor.ledger.unanswered
+    if not part.is_deleted and part.is_answered and could_know:
         auditor.violated("a late part is taken back", f"message {part.message_id} of {part.sender}")
