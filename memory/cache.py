@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from memory.index.hybrid import HybridIndex
 from memory.indexed import SITTING_PAUSE_S, record_of
 from memory.keys import Conversation
-from memory.log import unpacked
+from memory.log import PackedRows
 from memory.messages import Message
 from memory.protocol.turns import Known, Lease, Loaded
 
@@ -37,38 +37,34 @@ class Warm:
     sitting: int = 0
     _index: HybridIndex = field(default_factory=HybridIndex)
     _sittings: int = 0
-    _pending: list[tuple[int, bytes]] = field(default_factory=list)
-    _newest_vector: int = 0
-    _vectors: int = 0
-    _row_bytes: int = 0
+    vectors: PackedRows = field(default_factory=PackedRows)
     _text_bytes: int = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing of the stored log and vectors is missing here."""
-        return len(self.messages) == self.log_length and self._vectors == self.vectors_length
+        return len(self.messages) == self.log_length and self.vectors.count == self.vectors_length
 
     @property
     def is_embedded(self) -> bool:
         """Whether all but the freshest messages, or a tenth, have vectors to be compared with."""
-        missing = len(self.messages) - self._vectors
+        missing = len(self.messages) - self.vectors.count
         return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
     def known(self) -> Known:
         """What need not be read again."""
-        return Known(self.messages[-1].seq if self.messages else 0, self._newest_vector)
+        return Known(self.messages[-1].seq if self.messages else 0, self.vectors.newest)
 
     @property
     def unindexed(self) -> int:
         """How many messages and vectors the next search has to index first."""
-        return len(self.messages) - len(self._index) + len(self._pending)
+        return len(self.messages) - len(self._index) + len(self.vectors)
 
     @property
     def nbytes(self) -> int:
         """Roughly the bytes held."""
-        pending = sum(len(row) for _, row in self._pending)
-        return self._text_bytes + pending + self._index.nbytes
+        return self._text_bytes + self.vectors.nbytes + self._index.nbytes
 
     def append(self, messages: Sequence[Message]) -> None:
         """Append messages of ascending sequences; what is held already is passed over."""
@@ -77,22 +73,6 @@ class Warm:
         self.messages.extend(newer)
         self._text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
 
-    def fits(self, vectors: Sequence[tuple[int, bytes]]) -> bool:
-        """Tell whether packed rows are as long as those held: of a model that did not change."""
-        return not vectors or self._row_bytes in (0, len(vectors[0][1]))
-
-    def extend_vectors(self, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Append packed rows of ascending sequences that fit; what is held already is passed over.
-
-        All rows have one length.
-        """
-        newer = [(seq, row) for seq, row in vectors if seq > self._newest_vector]
-        if newer:
-            self._pending.extend(newer)
-            self._vectors += len(newer)
-            self._newest_vector = newer[-1][0]
-            self._row_bytes = len(newer[-1][1])
-
     def indexed(self) -> HybridIndex:
         """Index what is new, at about 0.1 ms a message, and return the index."""
         for row in range(len(self._index), len(self.messages)):
@@ -100,13 +80,11 @@ class Warm:
             if row and message.sent_at - self.messages[row - 1].sent_at > SITTING_PAUSE_S:
                 self._sittings += 1
             self._index.append(record_of(message, self._sittings))
-        if self._pending:
-            rows = unpacked([packed_row for _, packed_row in self._pending])
-            for (seq, _), vector in zip(self._pending, rows, strict=True):
-                at = self.position(seq)
-                if at is not None:
-                    self._index.put_vector(at, vector)
-            self._pending.clear()
+        for seq, vector in self.vectors.unpacked():
+            at = self.position(seq)
+            if at is not None:
+                self._index.put_vector(at, vector)
+        self.vectors.clear()
         return self._index
 
     def position(self, seq: int) -> int | None:
@@ -143,11 +121,11 @@ class ConversationCache:
             or gap
             or warm.version != lease.version
             or warm.vector_stamp != loaded.vector_stamp
-            or not warm.fits(loaded.vectors)
+            or not warm.vectors.fits(loaded.vectors)
         ):
             warm = Warm(lease.version, loaded.vector_stamp)
         warm.append(loaded.messages)
-        warm.extend_vectors(loaded.vectors)
+        warm.vectors.extend(loaded.vectors)
         warm.log_length = loaded.log_length
         warm.vectors_length = loaded.vectors_length
         warm.sitting = loaded.sitting

@@ -303,7 +303,7 @@ async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
     log, vectors = stored.values()
     warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))
     warm.append([message_of(entry, fields) for entry, fields in log])
-    warm.extend_vectors([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
+    warm.vectors.extend([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
     warm.log_length, warm.vectors_length = len(log), len(vectors)
     return warm
 

@@ -69,3 +69,48 @@ def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit
+
+
+class PackedRows:
+    """Packed rows of ascending numbers, all of one length, as read and until they are indexed.
+
+    `newest` is the last number, `count` how many rows there have been.
+    """
+
+    def __init__(self) -> None:
+        self.newest = self.count = 0
+        self._row_bytes = 0
+        self._waiting: list[tuple[int, bytes]] = []
+
+    def __len__(self) -> int:
+        """Count the rows that wait to be indexed."""
+        return len(self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what waits."""
+        return len(self._waiting) * self._row_bytes
+
+    def fits(self, rows: Sequence[tuple[int, bytes]]) -> bool:
+        """Tell whether rows are as long as those before: of a model that did not change."""
+        return not rows or self._row_bytes in (0, len(rows[0][1]))
+
+    def extend(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Append rows that fit; those that were there already are passed over."""
+        newer = [(number, row) for number, row in rows if number > self.newest]
+        if newer:
+            self._waiting.extend(newer)
+            self.count += len(newer)
+            self.newest, row = newer[-1]
+            self._row_bytes = len(row)
+
+    def unpacked(self) -> list[tuple[int, Vectors]]:
+        """Return number and `(dim,)` float32 unit row of what waits."""
+        if not self._waiting:
+            return []
+        numbers, rows = zip(*self._waiting, strict=True)
+        return list(zip(numbers, unpacked(rows), strict=True))
+
+    def clear(self) -> None:
+        """Let go of what waits: it is indexed."""
+        self._waiting.clear()

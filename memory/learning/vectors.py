@@ -17,6 +17,7 @@ from memory.notebook.codec import read
 from memory.notebook.notebooks import NotWritten
 from memory.notebook.records import Chunk, Fact, Synopsis
 from memory.protocol.store import Store
+from memory.redis_client import Command
 
 _BATCH = 128
 
@@ -25,7 +26,7 @@ _BATCH = 128
 class _Shelf:
     """Where texts stand, where their vectors go, and what of an entry is embedded ("": nothing).
 
-    `until` names the field with the last sequence that is embedded; without it all are.
+    `until` names the field with the last sequence that is embedded; "", or no such field: all are.
     """
 
     name: str
@@ -114,14 +115,11 @@ class VectorLearner:
         """Return sequence and text of the next entries that are embedded."""
         stream = shelf.texts(keys)
         while True:
-            entries, until = await self._client.pipeline(
-                [
-                    ("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH),
-                    ("HGET", keys.meta, shelf.until),
-                ]
-            )
+            page: Command = ("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH)
+            bound: list[Command] = [("HGET", keys.meta, shelf.until)] if shelf.until else []
+            entries, *until = await self._client.pipeline([page, *bound])
             texts = ((seq_of(entry), shelf.text_of(entry, fields)) for entry, fields in entries)
-            end = inf if until is None else int(until)
+            end = int(until[0]) if any(until) else inf
             batch = [(seq, text) for seq, text in texts if text and seq <= end]
             if batch or not entries:
                 return batch

@@ -15,7 +15,7 @@ from memory.embeddings import Vectors
 from memory.index.hybrid import HybridIndex
 from memory.index.hybrid import Record as IndexRecord
 from memory.keys import Conversation
-from memory.log import unpacked
+from memory.log import PackedRows
 from memory.notebook.codec import read
 from memory.notebook.records import Again, Chunk, Ended, Entry, Fact, Hidden, Record, Synopsis
 from memory.protocol.turns import Notes
@@ -60,15 +60,14 @@ class Notebook:
         self.vector_stamp = ""
         self.fields: Mapping[str, str] = {}
         self.newest = 0
-        self.newest_vector = 0
         self.length = self.vectors_length = -1
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
         self._shelves: dict[type[Record], _Shelf] = {}
         self._unindexed: list[Record] = []
-        self._pending: list[tuple[int, bytes]] = []
-        self._entries = self._vectors = self._row_bytes = 0
+        self.vectors = PackedRows()
+        self._entries = 0
         self._text_bytes = 0
 
     @property
@@ -79,13 +78,13 @@ class Notebook:
     @property
     def is_whole(self) -> bool:
         """Whether nothing of what is stored is missing here."""
-        return self._entries == self.length and self._vectors == self.vectors_length
+        return self._entries == self.length and self.vectors.count == self.vectors_length
 
     @property
     def nbytes(self) -> int:
         """Roughly the bytes held."""
         indexes = sum(shelf.index.nbytes for shelf in self._shelves.values())
-        return self._text_bytes + indexes + sum(len(row) for _, row in self._pending)
+        return self._text_bytes + indexes + self.vectors.nbytes
 
     @property
     def facts(self) -> list[Fact]:
@@ -142,12 +141,8 @@ class Notebook:
             if isinstance(record, kind)
         ]
 
-    def fits(self, notes: Notes) -> bool:
-        """Tell whether packed rows are as long as those held: of a model that did not change."""
-        return not notes.vectors or self._row_bytes in (0, len(notes.vectors[0][1]))
-
     def add(self, notes: Notes) -> None:
-        """Join on what was read and fits."""
+        """Join on what was read, whose rows fit."""
         self.fields = notes.fields
         self.length, self.vectors_length = notes.length, notes.vectors_length
         for entry_id, kind, content in notes.entries:
@@ -156,12 +151,7 @@ class Notebook:
                 self.newest = entry_id
                 self._entries += 1
                 self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
-        newer = [(seq, row) for seq, row in notes.vectors if seq > self.newest_vector]
-        if newer:
-            self._pending.extend(newer)
-            self._vectors += len(newer)
-            self.newest_vector = newer[-1][0]
-            self._row_bytes = len(newer[-1][1])
+        self.vectors.extend(notes.vectors)
 
     def _fold(self, entry_id: int, entry: Entry | None) -> None:
         if isinstance(entry, Again | Ended):
@@ -191,15 +181,12 @@ class Notebook:
             group = hash(record.document) if isinstance(record, Chunk) else record.id
             shelf.add(record.id, indexed_text(record), group)
         self._unindexed.clear()
-        if not self._pending:
-            return
-        rows = unpacked([row for _, row in self._pending])
-        for (record_id, _), vector in zip(self._pending, rows, strict=True):
+        for record_id, vector in self.vectors.unpacked():
             embedded = self._records.get(record_id)
             if embedded is not None:
                 shelf = self._shelves[type(embedded)]
                 shelf.index.put_vector(shelf.rows[record_id], vector)
-        self._pending.clear()
+        self.vectors.clear()
 
 
 def indexed_text(record: Record) -> str:

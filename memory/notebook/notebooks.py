@@ -83,7 +83,7 @@ class Notebooks:
     def known(self, scope: Conversation) -> KnownNotes:
         """Return what of a scope need not be read again."""
         held = self._warm.get(scope)
-        return KnownNotes(held.newest, held.newest_vector, held.version) if held else KnownNotes()
+        return KnownNotes(held.newest, held.vectors.newest, held.version) if held else KnownNotes()
 
     async def of_person(self, scope: Conversation, came: ScopeNotes | None) -> Notebook:
         """Return a person's notebook as it came with a turn; reads it where that was not all."""
@@ -99,14 +99,14 @@ class Notebooks:
         """Return a notebook as it stands in the store."""
         while True:
             held = self._warm.get(scope) or Notebook(scope, ("", ""))
-            arguments = (held.newest, held.newest_vector, _PAGE, *held.version)
+            arguments = (held.newest, held.vectors.newest, _PAGE, *held.version)
             answer = await self._scripts["read_notes"](
                 self._keys.conversation(scope).all, arguments
             )
             epoch, erasure, *notes = answer
-            before = held.newest, held.newest_vector, held.version
+            before = held.newest, held.vectors.newest, held.version
             notebook = self._merged(scope, (epoch.decode(), erasure.decode()), Notes.of(notes))
-            after = notebook.newest, notebook.newest_vector, notebook.version
+            after = notebook.newest, notebook.vectors.newest, notebook.version
             if notebook.is_whole:
                 return notebook
             if after == before:  # entries were trimmed behind our back: read all anew
@@ -208,7 +208,7 @@ class Notebooks:
             held is None
             or held.version != version
             or held.vector_stamp != notes.vector_stamp
-            or not held.fits(notes)
+            or not held.vectors.fits(notes.vectors)
         ):
             held = Notebook(scope, version)
             held.vector_stamp = notes.vector_stamp
