@@ -28,11 +28,9 @@ NEVER_OURS = (
 NEVER_A_LETTER = ("dead:", "dead:r", "dead:r:nowhere", "dead:r:c:x:0|1", "dead:x:c:1:0|1")
 
 
-async def press_forged(
-    rig: Rig, person: Person, chat: Chat, forged: str, wanted: str = "/privacy"
-) -> Message:
+async def press_forged(rig: Rig, person: Person, chat: Chat, forged: str) -> Message:
     """Press what the bot never showed under a message of its own; return the message."""
-    message = await rig.ask(person, chat, wanted)
+    message = await rig.ask(person, chat, "/privacy")
     keyboard = ((Button("forged", forged),),)
     assert await press(rig, person, replace(message, keyboard=keyboard), "forged") == ""
     return message

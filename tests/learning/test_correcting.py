@@ -18,9 +18,9 @@ from memory.notebook.writes import Remember, to_json
 from memory.protocol.erasure import NotConfirmed
 from memory.protocol.turns import Closing
 from memory.tokens import TokenCounter
-from tests.learning.interrupted import InterruptedClient
 from tests.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.conftest import OPTIONS
+from tests.memory.interrupted_client import InterruptedClient
 from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
 from tests.memory.words_embedder import WordsEmbedder
 

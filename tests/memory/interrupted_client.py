@@ -1,19 +1,33 @@
-"""A client between whose commands something else happens, as it may with several processes."""
+"""A client behind whose commands something else happens, as another process may do it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 
-from memory.redis_client import Command, RedisClient, Reply, ScriptCall
+from memory.redis_client import Arg, Command, RedisClient, Reply, ScriptCall
 
 
 class InterruptedClient(RedisClient):
-    """Awaits `meanwhile` once, after the first command of the next pipeline."""
+    """Awaits what `behind` has for a command's name, once: behind it, alone or in a pipeline."""
 
-    meanwhile: Callable[[], Awaitable[object]] | None = None
+    @cached_property
+    def behind(self) -> dict[str, Callable[[], Awaitable[object]]]:
+        return {}
+
+    async def call(self, *command: Arg) -> Reply:
+        reply = await super().call(*command)
+        await self._interrupt(command)
+        return reply
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        meanwhile, self.meanwhile = self.meanwhile, None
-        if meanwhile is None:
+        if not any(isinstance(each, Sequence) and each[0] in self.behind for each in commands):
             return await super().pipeline(commands)
-        first = await super().pipeline(commands[:1])
-        await meanwhile()
-        return first + await super().pipeline(commands[1:])
+        replies: list[Reply] = []
+        for command in commands:
+            replies += await super().pipeline([command])
+            await self._interrupt(command)
+        return replies
+
+    async def _interrupt(self, command: Command | ScriptCall) -> None:
+        name = str(command[0]) if isinstance(command, Sequence) else ""
+        if meanwhile := self.behind.pop(name, None):
+            await meanwhile()

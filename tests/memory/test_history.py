@@ -417,6 +417,6 @@ async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
     await put(memory, 1)
     history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
-    client.meanwhile = partial(learner.learn, HERE)
+    client.behind["HMGET"] = partial(learner.learn, HERE)
     assert len(await history.search("boat", 3)) == 3
     await client.close()

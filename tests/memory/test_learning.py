@@ -141,7 +141,7 @@ async def test_learners_that_race_store_each_vector_once(
 async def test_the_first_learners_of_a_conversation_may_race(memory: Memory, valkey: str) -> None:
     await say(memory, "one", "two")
     client = await InterruptedClient.open(valkey)
-    client.meanwhile = partial(embed, memory, WordsEmbedder())
+    client.behind["HMGET"] = partial(embed, memory, WordsEmbedder())
     other = Memory(client, 42, memory.histories.tokens, WordsEmbedder(), OPTIONS)
     assert await embed(other, WordsEmbedder()) == 0
     assert await vectors(memory) == all_of(2)
