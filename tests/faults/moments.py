@@ -14,6 +14,8 @@ from tests.faults.scene import Scene
 _LONGEST_S = 25
 """A conversation whose learner died is not learned for 15 s."""
 
+_AGAIN_S = 3
+
 Wait = Callable[[Scene], Awaitable[BotProcess | None]]
 """Returns when something happens from now on, with the process that it happens in if one sees that.
 
@@ -50,11 +52,16 @@ class Moment:
         return bot or scene.bots[-1]
 
     async def bring_about(self, scene: Scene) -> BotProcess:
-        """Have somebody speak so that it comes, wait for it, and return as `come` does."""
+        """Have people speak until it comes, and return as `come` does.
+
+        One text need not be enough: who has nothing learned yet is not recalled.
+        """
         if self.fault:
             scene.telegram.faults.add(self.fault, method="sendMessage")
         coming = asyncio.create_task(self.come(scene))
-        await scene.talk(1, self.wish)
+        while not coming.done():
+            await scene.talk(1, self.wish)
+            await asyncio.wait([coming], timeout=_AGAIN_S)
         return await coming
 
 
