@@ -108,7 +108,6 @@ class App:
         self._observer = observer
         self._metrics = Metrics()
         self._health = TelegramHealth()
-        self._budget = OutboundBudget(settings.sends_per_second)
         self._catalogue = Catalogue()
         self._intake: Intake | None = None
 
@@ -127,7 +126,8 @@ class App:
             memory.teach(teaching_of(behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors)
             address = self._settings.telegram_api_url
-            telegram = PacedTelegramClient(self._token, address, self._budget)
+            budget = OutboundBudget(self._settings.sends_per_second, memory.paces)
+            telegram = PacedTelegramClient(self._token, address, budget)
             stack.push_async_callback(telegram.close)
             await stack.enter_async_context(self._web(memory))
             started = asyncio.create_task(connect(telegram, self._health))
@@ -170,7 +170,7 @@ class App:
             run_agent, Desks(commands, files.receive), sentences, telegram, parts.hooks, options
         )
         sender = MeteredSender(ExportingSender(telegram, memory.exporter), self._metrics)
-        deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), self._budget.waits)
+        deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), telegram.budget.waits)
         rationed = RationedAnswerer(answerer, allowance, sentences)
         runner = TurnRunner(
             memory,
@@ -187,7 +187,7 @@ class App:
             lease_s=settings.lease_s,
         )
         notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
-        sharing = Sharing(memory.doorbell(), self._budget, settings.lease_s)
+        sharing = Sharing(memory.doorbell(), telegram.budget, settings.lease_s)
         tasks = [
             asyncio.create_task(PlanWatch(memory.plan, notices).run()),
             asyncio.create_task(sharing.run()),

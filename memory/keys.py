@@ -187,6 +187,10 @@ class Keys:
         """Name the hash of tokens that a person's turns took on a day, counted from 1970."""
         return f"{self._prefix}{{u:{user_id}}}:tokens:{day}"
 
+    def pace(self, chat_id: int) -> str:
+        """Name the measure of how fast a chat is spoken to."""
+        return f"{self._prefix}pace:{chat_id}"
+
     def job(self, job_id: str) -> str:
         """Name the record of a job."""
         return f"{self._prefix}{{j:{job_id}}}:record"

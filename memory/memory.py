@@ -25,6 +25,7 @@ from memory.protocol.erasure import Erasure
 from memory.protocol.jobs import Jobs
 from memory.protocol.leases import NamedLease
 from memory.protocol.mailbox import Mailbox
+from memory.protocol.paces import Paces
 from memory.protocol.rations import Rations
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
@@ -80,6 +81,7 @@ class Memory:
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.rations = Rations(self.store)
+        self.paces = Paces(self.store)
         notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
         self.cache = ConversationCache(options.cache_bytes - notebooks_bytes)
         questions = QuestionVectors(embedder)

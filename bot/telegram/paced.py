@@ -6,8 +6,8 @@ press, which Telegram repeats when it is kept waiting.
 """
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from bot.reply.parts import Part
 from bot.telegram.backoff import Pause
@@ -29,7 +29,7 @@ class PacedTelegramClient(TelegramClient):
         pause: Pause = asyncio.sleep,
     ) -> None:
         super().__init__(token, api_url)
-        self._budget = budget
+        self.budget = budget
         self._pause = pause
 
     async def send(
@@ -41,7 +41,7 @@ class PacedTelegramClient(TelegramClient):
         timeout_s: float = CALL_S,
     ) -> int:
         """Send one part and return its message id; its place was taken before."""
-        with self._heeding(chat_id):
+        async with self._heeding(chat_id):
             return await super().send(chat_id, topic_id, part, reply_to, timeout_s)
 
     async def send_file(
@@ -53,37 +53,37 @@ class PacedTelegramClient(TelegramClient):
         timeout_s: float = CALL_S,
     ) -> int:
         """Send a file and return its message id; as `send` otherwise."""
-        with self._heeding(chat_id):
+        async with self._heeding(chat_id):
             return await super().send_file(chat_id, topic_id, file, reply_to, timeout_s)
 
     async def announce(self, chat_id: int, part: Part) -> None:
         """Send one part that answers nobody, after a wait where the budget is used up."""
-        for wait_s in self._budget.waits(chat_id):
+        async for wait_s in self.budget.waits(chat_id):
             await self._pause(wait_s)
         await self.send(chat_id, 0, part)
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, at once; raise `FloodWait` unasked while its chat is shut."""
-        self._budget.take_unless_shut(chat_id)
-        with self._heeding(chat_id):
+        await self.budget.take_unless_shut(chat_id)
+        async with self._heeding(chat_id):
             await super().edit(chat_id, message_id, part)
 
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message, at once."""
-        self._budget.take(chat_id)
-        with self._heeding(chat_id):
+        await self.budget.take(chat_id)
+        async with self._heeding(chat_id):
             await super().delete(chat_id, message_id)
 
     async def typing(self, chat_id: int, topic_id: int) -> None:
         """Show "typing", where the budget has a place to spare."""
-        if self._budget.take_spare(chat_id):
-            with self._heeding(chat_id):
+        if await self.budget.take_spare(chat_id):
+            async with self._heeding(chat_id):
                 await super().typing(chat_id, topic_id)
 
-    @contextmanager
-    def _heeding(self, chat_id: int) -> Iterator[None]:
+    @asynccontextmanager
+    async def _heeding(self, chat_id: int) -> AsyncIterator[None]:
         try:
             yield
         except FloodWait as ban:
-            self._budget.shut(chat_id, ban.retry_after_s)
+            await self.budget.shut(chat_id, ban.retry_after_s)
             raise

@@ -4,7 +4,7 @@ Decides what each of Telegram's refusals means for the turn; never asks the mode
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,7 +40,7 @@ Raises `Superseded` where the last of these may count, otherwise `LeaseLost`.
 
 Pause = Callable[[float], Awaitable[object]]
 
-Waits = Callable[[int], Iterable[float]]
+Waits = Callable[[int], AsyncIterator[float]]
 """Yields what to wait before a chat may be sent something; raises `FloodWait` for a long wait."""
 
 
@@ -81,8 +81,10 @@ class Delivery:
     in_doubt: int
 
 
-def _at_once(_: int) -> Iterable[float]:
-    return ()
+async def _at_once(_: int) -> AsyncIterator[float]:
+    no_waits: tuple[float, ...] = ()
+    for wait_s in no_waits:
+        yield wait_s
 
 
 class Deliverer:
@@ -194,7 +196,7 @@ class Deliverer:
 
     async def _wait_for_place(self, chat_id: int, marking: Callable[[], Awaitable[None]]) -> None:
         """Wait until the budget has a place for a message; raise `FloodWait` for a long wait."""
-        for wait_s in self._waits(chat_id):
+        async for wait_s in self._waits(chat_id):
             await self._pause(wait_s)
             await marking()
 

@@ -12,6 +12,7 @@ _LUA = files("memory.protocol") / "lua"
 _WITH_BEGIN = ("acquire", "commit")
 _WITH_NOTES = (*_WITH_BEGIN, "read_notes")
 _WITH_CONSUMERS = ("listeners", "retire")
+_WITH_MEASURE = ("pace", "shut")
 _OF_CONVERSATION = (
     *_WITH_BEGIN,
     "append",
@@ -47,6 +48,7 @@ _OF_PERSON = (
     "spoke",
 )
 _OF_ONE_KEY = (
+    *_WITH_MEASURE,
     "ack",
     "drop_unless_newer",
     "forget_until",
@@ -70,6 +72,7 @@ def source(name: str) -> str:
     parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
     parts += ["consumers"] if name in _WITH_CONSUMERS else []
+    parts += ["measure"] if name in _WITH_MEASURE else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
 
 

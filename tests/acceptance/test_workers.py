@@ -37,6 +37,21 @@ async def test_a_slow_conversation_holds_up_one_process_and_nobody_elses(webhook
     assert (_closed(busy), _closed(free)) == ([1], [1])
 
 
+async def test_processes_keep_one_measure_of_how_fast_a_chat_is_spoken_to(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    bots = [await rig.start(sends_per_second=30), rig.another_bot()]
+    await bots[1].start()
+    anna, chat = rig.anna()
+    for _ in range(7):
+        await rig.ask(anna, chat, "/privacy")
+    for bot in bots:
+        await bot.wait_for_log("turn closed")
+    sends = rig.telegram.calls_to("sendMessage")
+    assert sends[-1].at - sends[0].at >= 3.9  # three at once, then one a second
+
+
 async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     webhook_rig: Rig,
 ) -> None:

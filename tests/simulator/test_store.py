@@ -11,9 +11,7 @@ from memory.store_errors import StoreError
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
 
 from memory.keys import Conversation, Keys
-from tests.simulator.client import Observer, SharedServer
-from tests.simulator.loop import VirtualLoop
-from tests.simulator.process import Process
+from tests.simulator.direct import DirectClient
 from tests.simulator.random_commands import Words, commands
 from tests.simulator.random_steps import RandomSteps
 from tests.simulator.simulator import script_sources
@@ -27,24 +25,8 @@ WITHOUT_ORDER = ("HGETALL", "HKEYS")
 READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS = ("XPENDING", "XAUTOCLAIM", "XCLAIM", "XINFO CONSUMERS")
 
 
-class Simulated:
-    """The in-memory server by the wall clock."""
-
-    def __init__(self) -> None:
-        redis = InMemoryRedis(lambda: int(time.time() * 1000), Lua())
-        texts = {text: (name, text.encode()) for name, text in script_sources().items()}
-        self._server = SharedServer(redis, Observer(), texts | {ANY: ("any", ANY.encode())})
-        loop = VirtualLoop(lambda *_: None)
-        loop.close()  # nothing is awaited here
-        self._process = Process("test", loop, Nobody())
-
-    def call(self, command: Words | ScriptCall) -> Reply:
-        return self._server.carry_out(self._process, command)
-
-
-class Nobody:
-    def note(self, who: str, what: str) -> None:
-        """Look away."""
+def _by_the_wall_clock() -> DirectClient:
+    return DirectClient(time.time, {"any": ANY})
 
 
 def _in_lua(words: Words) -> ScriptCall:
@@ -69,7 +51,7 @@ def _comparable(words: Words, reply: Reply, *, in_lua: bool) -> Reply:
 async def test_random_commands_have_the_same_answers_as_from_a_real_server(
     store: RedisClient, seed: int
 ) -> None:
-    random, simulated, real_lua = Random(seed), Simulated(), store.script(ANY)
+    random, simulated, real_lua = Random(seed), _by_the_wall_clock(), store.script(ANY)
     for words in commands(random, COMMANDS):
         in_lua = random.random() < 0.4 or words[0] in READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS
         command = _in_lua(words) if in_lua else words
@@ -77,21 +59,21 @@ async def test_random_commands_have_the_same_answers_as_from_a_real_server(
             real = await (real_lua((), _in_lua(words).args) if in_lua else store.call(*words))
         except StoreError:
             with pytest.raises(StoreError):
-                simulated.call(command)
+                simulated.carry_out(command)
             continue
         expected = _comparable(words, real, in_lua=in_lua)
-        assert _comparable(words, simulated.call(command), in_lua=in_lua) == expected, words
+        assert _comparable(words, simulated.carry_out(command), in_lua=in_lua) == expected, words
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_random_steps_of_the_protocol_have_the_same_answers_as_on_a_real_server(
     store: RedisClient, seed: int
 ) -> None:
-    sources, simulated, steps = script_sources(), Simulated(), RandomSteps(Random(seed))
+    sources, simulated, steps = script_sources(), _by_the_wall_clock(), RandomSteps(Random(seed))
     keys = Keys(42).conversation(Conversation.of_chat(7)).all
     for _ in range(STEPS):
         script, args = steps.next()
-        answer = simulated.call(ScriptCall(sources[script], "", keys, args))
+        answer = simulated.carry_out(ScriptCall(sources[script], "", keys, args))
         assert answer == await store.script(sources[script])(keys, args), (script, args)
         steps.learn(script, answer)
 
@@ -125,4 +107,4 @@ async def test_scripts_turn_values_into_replies_as_a_real_server_does(
 @pytest.mark.parametrize("words", [("OBJECT", "FREQ", "key"), ("SET", "key", "value", "NX")])
 def test_what_is_not_simulated_is_no_answer(words: Words) -> None:
     with pytest.raises(NotSimulatedError):
-        Simulated().call(words)
+        _by_the_wall_clock().carry_out(words)

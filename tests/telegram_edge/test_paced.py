@@ -8,10 +8,13 @@ import pytest
 from bot.reply.parts import Part
 from bot.telegram.errors import FloodWait
 from bot.telegram.paced import PacedTelegramClient
-from bot.telegram.pacing import LONGEST_WAIT_S, OutboundBudget
+from bot.telegram.pacing import OutboundBudget
 from bot.telegram.values import OutgoingFile
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
+from memory.protocol.paces import LONGEST_WAIT_S
+from tests.simulator.direct import DirectClient
+from tests.telegram_edge.pacing import paces_of
 from tests.telegram_edge.scripted_api import TOKEN, ScriptedApi, ok, refusal
 
 ANNA, BEN = 7, 8
@@ -34,7 +37,8 @@ class Speaker:
 
     def __post_init__(self) -> None:
         # Three at once, in all as in one private chat; of all, one more after a tenth of a second.
-        self.budget = OutboundBudget(12, lambda: self.now)
+        paces = paces_of(DirectClient(lambda: self.now))
+        self.budget = OutboundBudget(12, paces, lambda: self.now)
         self.client = PacedTelegramClient(TOKEN, self.api.url, self.budget, pause=self._pause)
         self.deliverer = Deliverer(self.client, 10.0, self.budget.waits, pause=self._pause)
 
@@ -122,7 +126,7 @@ async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, ki
 
 
 async def test_an_edit_is_given_up_at_once_while_its_chat_is_shut(speaker: Speaker) -> None:
-    speaker.budget.shut(ANNA, 7)
+    await speaker.budget.shut(ANNA, 7)
     with pytest.raises(FloodWait) as ban:
         await speaker.call("edit")
     assert (ban.value.retry_after_s, speaker.api.calls, speaker.waited_s) == (7, [], [])
@@ -164,7 +168,7 @@ async def test_an_answer_is_parked_over_a_long_ban_and_goes_out_after_it(
     speaker: Speaker, api: ScriptedApi
 ) -> None:
     ban_s = LONGEST_WAIT_S + 5
-    speaker.budget.shut(ANNA, ban_s)
+    await speaker.budget.shut(ANNA, ban_s)
     for _ in range(2):
         with pytest.raises(FloodWait):
             await speaker.call("edit")

@@ -1,13 +1,20 @@
 """The outbound budget holds whatever is asked of it; typing never takes an answer's place."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
-from bot.telegram.pacing import LONGEST_WAIT_S, OutboundBudget
+from bot.telegram.pacing import OutboundBudget
+from memory.protocol.paces import LONGEST_WAIT_S
+from memory.redis_client import RedisClient
+from memory.store_errors import StoreUnavailable
+from tests.simulator.direct import DirectClient
+from tests.telegram_edge.pacing import paces_of
+from tests.valkey import ValkeyServer
 
 ANNA, BEN, GROUP = 7, 8, -7
 
@@ -21,99 +28,107 @@ class Speaker:
     sent_at: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.budget = OutboundBudget(self.per_second, lambda: self.now)
+        self.store = DirectClient(lambda: self.now)
+        self.budget = self.another_budget()
 
-    def send(self, chat_id: int = ANNA) -> None:
-        for wait_s in self.budget.waits(chat_id):
+    def another_budget(self) -> OutboundBudget:
+        """Return that of another worker."""
+        return OutboundBudget(self.per_second, paces_of(self.store), lambda: self.now)
+
+    async def send(self, chat_id: int = ANNA) -> None:
+        async for wait_s in self.budget.waits(chat_id):
             self.now += wait_s
         self.sent_at.append(round(self.now, 6))
+
+    async def waits(self, chat_id: int = ANNA) -> list[float]:
+        return [wait_s async for wait_s in self.budget.waits(chat_id)]
 
 
 def most_within(moments: list[float], window_s: float) -> int:
     return max(sum(at <= other < at + window_s for other in moments) for at in moments)
 
 
-def test_a_private_chat_gets_three_at_once_then_one_a_second() -> None:
+async def test_a_private_chat_gets_three_at_once_then_one_a_second() -> None:
     speaker = Speaker()
     for _ in range(6):
-        speaker.send()
+        await speaker.send()
     assert speaker.sent_at == [50, 50, 50, 51, 52, 53]
 
 
-def test_a_group_never_gets_more_than_twenty_in_any_minute() -> None:
+async def test_a_group_never_gets_more_than_twenty_in_any_minute() -> None:
     speaker = Speaker()
     for _ in range(80):
-        speaker.send(GROUP)
+        await speaker.send(GROUP)
     assert most_within(speaker.sent_at, 60) <= 20
     assert most_within(speaker.sent_at, 61) == 20
 
 
-def test_one_chats_messages_do_not_delay_anothers() -> None:
+async def test_one_chats_messages_do_not_delay_anothers() -> None:
     speaker = Speaker()
     for _ in range(3):
-        speaker.budget.take(ANNA)
-    assert list(speaker.budget.waits(BEN)) == []
-    assert list(speaker.budget.waits(ANNA)) == [1]
+        await speaker.budget.take(ANNA)
+    assert await speaker.waits(BEN) == []
+    assert await speaker.waits(ANNA) == [1]
 
 
 @given(st.integers(1, 200), st.integers(1, 400))
-def test_all_chats_together_keep_to_the_rate(per_second: int, chats: int) -> None:
+async def test_all_chats_together_keep_to_the_rate(per_second: int, chats: int) -> None:
     speaker = Speaker(per_second)
     for chat_id in range(1, chats + 1):
-        speaker.send(chat_id)
+        await speaker.send(chat_id)
     assert most_within(speaker.sent_at, 0.999) <= per_second + 1
 
 
-def test_thirty_a_second_are_what_the_default_allows() -> None:
+async def test_thirty_a_second_are_what_the_default_allows() -> None:
     speaker = Speaker(30)
     for chat_id in range(1, 200):
-        speaker.send(chat_id)
+        await speaker.send(chat_id)
     assert most_within(speaker.sent_at, 0.999) == 30
 
 
 @given(st.integers(1, 60), st.integers(1, 12))
-def test_workers_together_keep_to_the_rate(per_second: int, workers: int) -> None:
+async def test_workers_together_keep_to_the_rate(per_second: int, workers: int) -> None:
     speakers = [Speaker(per_second) for _ in range(workers)]
     for speaker in speakers:
         speaker.budget.share(workers)
         for chat_id in range(1, 1 + 120 // workers):
-            speaker.send(chat_id)
+            await speaker.send(chat_id)
     together = [moment for speaker in speakers for moment in speaker.sent_at]
     assert most_within(together, 0.999) <= per_second + workers
 
 
-def test_what_is_taken_stays_taken_when_workers_come_and_go() -> None:
+async def test_what_is_taken_stays_taken_when_workers_come_and_go() -> None:
     speaker = Speaker(12)
     for chat_id in range(1, 60):
-        speaker.send(chat_id)
+        await speaker.send(chat_id)
     speaker.budget.share(4)
     speaker.budget.share(1)
-    assert next(iter(speaker.budget.waits(BEN))) > 0
+    assert (await speaker.waits(BEN))[0] > 0
 
 
-def test_typing_is_left_out_while_an_answer_could_want_its_place() -> None:
+async def test_typing_is_left_out_while_an_answer_could_want_its_place() -> None:
     speaker = Speaker()
-    assert [speaker.budget.take_spare(ANNA) for _ in range(4)] == [True, True, False, False]
-    assert list(speaker.budget.waits(ANNA)) == []
+    assert [await speaker.budget.take_spare(ANNA) for _ in range(4)] == [True, True, False, False]
+    assert await speaker.waits(ANNA) == []
 
 
 @pytest.mark.parametrize(
     ("workers", "expected"), [(1, 5), (5, 1), (6, 1), (10, 1), (30, 1), (31, 0)]
 )
-def test_an_idle_worker_shows_typing_unless_an_answer_would_wait_long(
+async def test_an_idle_worker_shows_typing_unless_an_answer_would_wait_long(
     workers: int, expected: int
 ) -> None:
     """One of more than five has a single place of thirty a second."""
     speaker = Speaker(30)
     speaker.budget.share(workers)
-    shown = [speaker.budget.take_spare(chat_id) for chat_id in range(1, 9)]
+    shown = [await speaker.budget.take_spare(chat_id) for chat_id in range(1, 9)]
     assert shown == [True] * expected + [False] * (8 - expected)
-    speaker.send()
+    await speaker.send()
     assert speaker.now - 50 <= 1
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 3)), max_size=60))
-def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
+async def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
     calls: list[tuple[bool, float]],
 ) -> None:
     """It waits no longer than it would have without any typing, but for a place's second."""
@@ -122,61 +137,92 @@ def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
         with_typing.now += pause_s
         without.now = max(without.now, with_typing.now)
         if is_answer:
-            with_typing.send()
-            without.send()
+            await with_typing.send()
+            await without.send()
             assert with_typing.now - without.now <= 2
         else:
-            with_typing.budget.take_spare(ANNA)
+            await with_typing.budget.take_spare(ANNA)
 
 
-def test_a_ban_shuts_its_chat_and_no_other() -> None:
+async def test_a_ban_shuts_its_chat_and_no_other() -> None:
     speaker = Speaker()
-    speaker.budget.shut(ANNA, for_s=7)
-    assert list(speaker.budget.waits(BEN)) == []
-    assert speaker.budget.take_spare(ANNA) is False
-    speaker.send()
-    speaker.send()
+    await speaker.budget.shut(ANNA, for_s=7)
+    assert await speaker.waits(BEN) == []
+    assert await speaker.budget.take_spare(ANNA) is False
+    await speaker.send()
+    await speaker.send()
     assert speaker.sent_at == [57, 58]
 
 
-def test_a_place_given_away_before_a_ban_is_not_used_within_it() -> None:
+async def test_a_place_given_away_before_a_ban_is_not_used_within_it() -> None:
     """Topics of one group are answered side by side; a ban strikes all of them."""
     speaker = Speaker()
     for _ in range(5):
-        speaker.send(GROUP)
+        await speaker.send(GROUP)
     waits = speaker.budget.waits(GROUP)
-    assert next(waits) == 4
+    assert await anext(waits) == 4
     speaker.now += 3
-    speaker.budget.shut(GROUP, for_s=7)
+    await speaker.budget.shut(GROUP, for_s=7)
     speaker.now += 1
-    assert next(waits) == 6
+    assert await anext(waits) == 6
     speaker.now += 6
-    assert list(waits) == []
-    speaker.send(GROUP)
+    assert [wait_s async for wait_s in waits] == []
+    await speaker.send(GROUP)
     assert speaker.sent_at[-1] == 64
 
 
-def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_place() -> None:
+async def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_place() -> None:
     speaker = Speaker()
-    speaker.budget.shut(ANNA, for_s=LONGEST_WAIT_S + 1)
+    await speaker.budget.shut(ANNA, for_s=LONGEST_WAIT_S + 1)
     for _ in range(2):
         with pytest.raises(FloodWait) as caught:
-            next(iter(speaker.budget.waits(ANNA)))
+            await speaker.waits(ANNA)
         assert caught.value.retry_after_s == LONGEST_WAIT_S + 1
 
 
-def test_chats_at_rest_are_forgotten() -> None:
-    speaker = Speaker()
-    for chat_id in range(1, 10_000):
-        speaker.now += 1
-        speaker.budget.take(chat_id)
-    assert len(speaker.budget._chats) <= 1_001
-
-
-def test_no_rate_is_no_budget() -> None:
+async def test_no_rate_is_no_budget() -> None:
     speaker = Speaker(0)
-    speaker.budget.shut(ANNA, for_s=100)
+    await speaker.budget.shut(ANNA, for_s=100)
     for _ in range(100):
-        assert speaker.budget.take_spare(ANNA) is True
-        speaker.send()
+        assert await speaker.budget.take_spare(ANNA) is True
+        await speaker.send()
     assert speaker.now == 50
+
+
+async def test_what_several_workers_tell_one_group_is_counted_together() -> None:
+    speaker = Speaker()
+    budgets = [speaker.another_budget() for _ in range(3)]
+    for number in range(60):
+        async for wait_s in budgets[number % 3].waits(GROUP):
+            speaker.now += wait_s
+        speaker.sent_at.append(speaker.now)
+    assert most_within(speaker.sent_at, 60) <= 20
+
+
+async def test_a_ban_that_one_worker_met_holds_all_back() -> None:
+    speaker = Speaker()
+    other = speaker.another_budget()
+    await speaker.budget.shut(ANNA, for_s=7)
+    assert await other.take_spare(ANNA) is False
+    with pytest.raises(FloodWait) as ban:
+        await other.take_unless_shut(ANNA)
+    assert ban.value.retry_after_s == 7
+    assert [wait_s async for wait_s in other.waits(BEN)] == []
+    assert await anext(other.waits(ANNA)) == 7
+
+
+async def test_without_redis_typing_is_left_out_edits_go_and_an_answer_is_not_sent_blindly(
+    tmp_path: Path,
+) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    client = await RedisClient.open(server.url)
+    server.stop()
+    budget = OutboundBudget(1000, paces_of(client))
+    assert await budget.take_spare(ANNA) is False
+    await budget.take_unless_shut(ANNA)
+    await budget.take(ANNA)
+    await budget.shut(ANNA, 7)
+    with pytest.raises(StoreUnavailable):
+        await anext(budget.waits(ANNA))
+    await client.close()

@@ -1,7 +1,7 @@
 """An outbox reaches Telegram part by part; each refusal means what the protocol says it means."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -94,7 +94,7 @@ class Delivering:
     def deliverer(self) -> Deliverer:
         return Deliverer(self.telegram, 10.0, self._waits_for, pause=self._pause)
 
-    def _waits_for(self, _: int) -> Iterator[float]:
+    async def _waits_for(self, _: int) -> AsyncIterator[float]:
         while self.waits:
             wait = self.waits.pop(0)
             if isinstance(wait, FloodWait):

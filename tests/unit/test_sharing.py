@@ -6,19 +6,21 @@ import pytest
 
 from bot.sharing import Sharing
 from bot.telegram.pacing import OutboundBudget
-from memory.keys import Conversation, Keys
+from memory.keys import Conversation
 from memory.protocol.doorbell import Doorbell
 from memory.protocol.mailbox import Mailbox
 from memory.protocol.scripts import Scripts
 from memory.protocol.store import Store
 from memory.redis_client import RedisClient
+from tests.telegram_edge.pacing import KEYS, paces_of
 
-KEYS = Keys(42)
 
-
-def at_once(budget: OutboundBudget) -> int:
+async def at_once(budget: OutboundBudget) -> int:
     """Return how many chats can be spoken to before anybody has to wait."""
-    return next(n for n, chat_id in enumerate(range(1, 100)) if list(budget.waits(chat_id)))
+    for n, chat_id in enumerate(range(1, 100)):
+        async for _ in budget.waits(chat_id):
+            return n
+    return 100
 
 
 @pytest.mark.parametrize(("workers", "expected"), [(0, 6), (1, 6), (2, 3), (5, 2)])
@@ -33,12 +35,12 @@ async def test_what_is_allowed_at_once_is_shared_by_who_listens(
     for chat_id, doorbell in enumerate(doorbells):
         await mailbox.ring(Conversation.of_chat(chat_id))
         await doorbell.read(1, 100)
-    budget = OutboundBudget(30, lambda: 50.0)
+    budget = OutboundBudget(30, paces_of(store), lambda: 50.0)
     await Sharing(Doorbell(store, scripts, KEYS.doorbell), budget, lease_s=30).look()
-    assert at_once(budget) == expected
+    assert await at_once(budget) == expected
 
 
 async def test_nobody_is_counted_where_there_is_no_budget_to_share(store: RedisClient) -> None:
-    budget = OutboundBudget(0)
+    budget = OutboundBudget(0, paces_of(store))
     async with asyncio.timeout(5):
         await Sharing(Doorbell(store, Scripts(store), KEYS.doorbell), budget, lease_s=30).run()
