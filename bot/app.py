@@ -211,6 +211,7 @@ class App:
             self._intake = None
             await _end(intake_tasks)
             await _end(tasks)
+            await buttons.stop()
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
 

@@ -6,16 +6,19 @@ Every task has one owner here, and stopping waits for it.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict
 
 import structlog
 
+from bot.telegram.errors import FloodWait, TelegramError
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
 from memory.learning.learner import LearnerBusy
 from memory.learning.model import InternalModelUnavailable
 from memory.memory import Memory
 from memory.occasion import Occasion, Person
+from memory.protocol.doorbell import Bell
 from memory.protocol.jobs import Finished, JobBusy
 from memory.store_errors import StoreError
 
@@ -59,11 +62,17 @@ class Learner:
         try:
             while True:
                 self._again.discard(conversation)
-                async with self._places:
-                    progress = await self._memory.learn(conversation)
-                log.info("learned", conversation=conversation.tag, **asdict(progress))
+                await self._round(conversation)
                 if conversation not in self._again:
                     break
+        finally:
+            del self._running[conversation]
+
+    async def _round(self, conversation: Conversation) -> None:
+        try:
+            async with self._places:
+                progress = await self._memory.learn(conversation)
+            log.info("learned", conversation=conversation.tag, **asdict(progress))
         except (
             EmbeddingsUnavailable,
             InternalModelUnavailable,
@@ -75,14 +84,13 @@ class Learner:
             )
         except Exception:
             log.exception("learning failed", conversation=conversation.tag)
-        finally:
-            del self._running[conversation]
 
 
 class Upkeep:
     """The loops that keep promises which no turn keeps.
 
-    `report` hears of a job that is done, `deleting` of a conversation before a job erases it.
+    `report` hears of a job that is done, later once more when it raises `TelegramError`; `deleting`
+    hears of a conversation before a job erases it.
     """
 
     def __init__(
@@ -146,20 +154,32 @@ class Upkeep:
     async def _serve_jobs(self) -> None:
         bells = await self._job_bell.reclaim(1, _JOB_IDLE_MS) or await self._job_bell.read(1, 1)
         for bell in bells:
+            with suppress(JobBusy):
+                await self._serve_job(bell)
+
+    async def _serve_job(self, bell: Bell) -> None:
+        finished = await self._memory.jobs.run(bell.tag, self._before)
+        if finished is not None:
+            log.info(
+                "job finished",
+                kind=finished.job.kind,
+                conversations=finished.conversations,
+                messages=finished.receipt.messages,
+            )
             try:
-                finished = await self._memory.jobs.run(bell.tag, self._before)
-            except JobBusy:
-                continue
-            if finished is not None:
-                log.info(
-                    "job finished",
-                    kind=finished.job.kind,
-                    conversations=finished.conversations,
-                    messages=finished.receipt.messages,
-                )
                 await self._report(finished)
-                await self._memory.jobs.mark_reported(bell.tag)
-            await self._job_bell.acknowledge(bell)
+            except TelegramError as error:
+                await self._report_later(bell, error)
+                return
+            await self._memory.jobs.mark_reported(bell.tag)
+        await self._job_bell.acknowledge(bell)
+
+    async def _report_later(self, bell: Bell, error: TelegramError) -> None:
+        """Leave the bell to whoever reclaims it: at the end of a ban, or in a minute."""
+        log.warning("receipt postponed", reason=type(error).__name__)
+        if isinstance(error, FloodWait):
+            wait_ms = int(error.retry_after_s * 1000)
+            await self._job_bell.postpone(bell, wait_ms, _JOB_IDLE_MS)
 
     async def _before(self, conversation: Conversation) -> None:
         """Tell that a job is about to erase a conversation; it speaks for nobody in it."""

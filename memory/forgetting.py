@@ -19,7 +19,7 @@ from memory.notebook.notebooks import Notebooks, NotWritten, Revision
 from memory.notebook.provenance import STATE_WATERMARK, facts_without, without_messages
 from memory.notebook.records import Source
 from memory.occasion import facts_scope
-from memory.protocol.erasure import Erasure, Receipt
+from memory.protocol.erasure import Erasure, Receipt, first_step
 from memory.protocol.store import Store
 
 _PAGE = 1_000
@@ -96,7 +96,7 @@ class Forgetting:
         scope = facts_scope(conversation)
         if scope == conversation:
             return await self._revise(conversation, without, receipt_id)
-        said = await self._revise(conversation, without, f"{receipt_id}:said")
+        said = await self._revise(conversation, without, first_step(receipt_id))
         # Always, since it refuses whoever has read the messages and is about to write here.
         learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), receipt_id)
         # The question counts as answered only now: a repeat after a crash has to name the messages.

@@ -11,9 +11,10 @@ import orjson
 import structlog
 
 from bot.commands.admin import Target
+from bot.commands.late_edits import LateEdits
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.errors import TelegramError
+from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.inbound import Pressed
 from bot.turn.hooks import occasion_of
 from memory.keys import Conversation
@@ -26,7 +27,10 @@ log = structlog.get_logger(__name__)
 
 
 Act = Callable[[Pressed, Conversation, str], Awaitable[tuple[Part, ...]]]
-"""Acts on a button by what stands behind its verb, and returns what is shown in its place."""
+"""Acts on a button by what stands behind its verb, and returns what is shown in its place.
+
+() is nothing more than what is shown already.
+"""
 
 
 class Editor(Protocol):
@@ -63,6 +67,7 @@ class Buttons:
         self._memory = memory
         self._sentences = sentences
         self._telegram = telegram
+        self._late = LateEdits(telegram.edit)
         self._admins = admins
         self._deleting = deleting
         self._others = others
@@ -85,10 +90,18 @@ class Buttons:
                 return
             shown = self._say(pressed, "clear.expired")
         await self._quietly(self._telegram.answer_button(pressed.callback_id))
-        await self._quietly(self._telegram.edit(pressed.chat_id, pressed.message_id, shown[0]))
+        for part in shown[:1]:
+            await self._quietly(self._late.edit(pressed.chat_id, pressed.message_id, part))
+
+    async def stop(self) -> None:
+        """Give up what is still to be shown; pressing again shows it."""
+        await self._late.stop()
 
     async def report(self, finished: Finished) -> None:
-        """Write a job's receipt where it was asked for; that it cannot be shown is no failure."""
+        """Write a job's receipt where it was asked for; that it never can be shown is no failure.
+
+        Raise `TelegramError` when it may be shown later.
+        """
         key, chat_id, message_id, language = orjson.loads(finished.job.report)
         parts = self._sentences.say(
             language,
@@ -96,7 +109,10 @@ class Buttons:
             conversations=finished.conversations,
             **_counts(finished.receipt),
         )
-        await self._quietly(self._telegram.edit(chat_id, message_id, parts[0]))
+        try:
+            await self._telegram.edit(chat_id, message_id, parts[0])
+        except DECLINED as error:
+            log.warning("receipt not shown", reason=type(error).__name__)
 
     async def _act(
         self, pressed: Pressed, here: Conversation, verb: str, rest: str
@@ -105,9 +121,7 @@ class Buttons:
         nonce, _, detail = rest.partition(":")
         match verb:
             case "keep":
-                if not await erasure.cancel(here, nonce, user):
-                    raise NotConfirmed("not_yours")
-                return self._say(pressed, "clear.cancelled")
+                return await self._keep(pressed, here, nonce, detail)
             case "clear":
                 return await self._clear(pressed, here, nonce)
             case "unsay":
@@ -115,7 +129,7 @@ class Buttons:
             case "forget":
                 await erasure.check(here, nonce, "forget", user)
                 await self._start(pressed, nonce, "forget", user, "forget.done")
-                return self._say(pressed, "forget.started")
+                return await self._await_receipt(pressed, "forget.started")
             case "admin" if user in self._admins:
                 target = Target.of(detail, pressed.chat_id)
                 if target is None:
@@ -124,10 +138,19 @@ class Buttons:
                 kinds: dict[str, Kind] = {"user": "forget", "chat": "chat", "all": "all"}
                 kind, receipt_key = kinds[target.kind], "admin.clear_memory_done"
                 await self._start(pressed, nonce, kind, target.id, receipt_key)
-                return self._say(pressed, "admin.clear_memory_started")
+                return await self._await_receipt(pressed, "admin.clear_memory_started")
             case _ if verb in self._others:
                 return await self._others[verb](pressed, here, rest)
         raise NotConfirmed("unknown")
+
+    async def _keep(
+        self, pressed: Pressed, here: Conversation, nonce: str, action: str
+    ) -> tuple[Part, ...]:
+        """Withdraw a question; once it was confirmed, act as confirmed again: that finishes it."""
+        if await self._memory.erasure.cancel(here, nonce, pressed.sender.id):
+            return self._say(pressed, "clear.cancelled")
+        verb, _, detail = action.partition(":")
+        return await self._act(pressed, here, verb, f"{nonce}:{detail}")
 
     async def _clear(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
         as_admin = pressed.is_group and await self._is_admin(pressed)
@@ -159,6 +182,15 @@ class Buttons:
         # was said before we asked.
         cut_at = max(time.time(), pressed.asked_at)
         await self._memory.jobs.start(Job(nonce, kind, target, pressed.update_id, cut_at, report))
+
+    async def _await_receipt(self, pressed: Pressed, key: str) -> tuple[Part, ...]:
+        """Say that a job has begun, and leave the rest to its receipt.
+
+        Said late it could stand instead of that.
+        """
+        part, *_ = self._say(pressed, key)
+        await self._quietly(self._telegram.edit(pressed.chat_id, pressed.message_id, part))
+        return ()
 
     async def _is_admin(self, pressed: Pressed) -> bool:
         return pressed.sender.is_person and await self._telegram.is_group_admin(

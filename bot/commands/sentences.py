@@ -27,12 +27,14 @@ class Sentences:
     def ask(self, language: str, key: str, action: str, **values: object) -> tuple[Part, ...]:
         """Return a question with two buttons: one does `action`, one keeps everything.
 
-        `action` is `<verb>:<nonce>` or longer; it must fit Telegram's 64 bytes.
+        `action` is `<verb>:<nonce>` or longer; with `keep:` it must fit Telegram's 64 bytes. The
+        other button says it, too: what was confirmed before is finished by either.
         """
-        nonce = action.split(":")[1]
+        verb, nonce, *detail = action.split(":", 2)
+        keep = ":".join(("keep", nonce, verb, *detail))
         row = (
             Button(self._catalogue.text(language, "buttons.erase"), action),
-            Button(self._catalogue.text(language, "buttons.keep"), f"keep:{nonce}"),
+            Button(self._catalogue.text(language, "buttons.keep"), keep),
         )
         *before, last = self.say(language, key, **values)
         return (*before, Part(last.text, last.entities, (row,)))

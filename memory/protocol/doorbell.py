@@ -83,6 +83,17 @@ class Doorbell:
         arguments = (GROUP, self._consumer, bell.entry)
         return bool(await self._scripts["renew_bell"]([self._stream], arguments))
 
+    async def postpone(self, bell: Bell, wait_ms: int, idle_ms: int) -> None:
+        """Have a bell taken over in `wait_ms` by whoever reclaims those silent for `idle_ms`.
+
+        Never later than those: it then rings too soon.
+        """
+        silent_ms = max(0, idle_ms - wait_ms)
+        await self._client.call(
+            *("XCLAIM", self._stream, GROUP, self._consumer, 0, bell.entry),
+            *("IDLE", silent_ms),
+        )
+
     async def acknowledge(self, bell: Bell) -> None:
         """Remove a bell, unless somebody else has it by now."""
         await self._remove(bell, "")

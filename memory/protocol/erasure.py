@@ -16,6 +16,11 @@ _CONFIRM_S = 3600
 Question = Literal["clear", "forget", "admin", "messages"]
 
 
+def first_step(receipt_id: str) -> str:
+    """Return under which id the first of two steps keeps its receipt: it has been carried out."""
+    return f"{receipt_id}:said"
+
+
 class NotConfirmed(Exception):  # noqa: N818 - says when
     """Raised when a confirmation is `unknown` (or expired), or somebody else's: `not_yours`."""
 
@@ -77,13 +82,21 @@ class Erasure:
         return nonce
 
     async def cancel(self, conversation: Conversation, nonce: str, presser: int) -> bool:
-        """Withdraw a question, or find it gone already; false when it is somebody else's."""
+        """Withdraw a question, or find it gone already; false once it was confirmed.
+
+        What was confirmed has begun, and to confirm it again finishes it. Raise `NotConfirmed` when
+        the question is somebody else's.
+        """
         confirm = self._keys.conversation(conversation).confirm
-        asked = await self._client.call("HGET", confirm, nonce)
+        asked, begun = await self._client.call("HMGET", confirm, nonce, first_step(nonce))
+        job = await self._client.call("EXISTS", self._keys.job(nonce))
+        kind, _, rest = (asked or b"").partition(b"|")
+        if begun or job or kind == b"done":
+            return False
         if asked is None:
             return True
-        if asked.split(b"|")[1] != str(presser).encode():
-            return False
+        if rest.split(b"|")[0] != str(presser).encode():
+            raise NotConfirmed("not_yours")
         await self._client.call("HDEL", confirm, nonce)
         return True
 

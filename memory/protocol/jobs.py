@@ -1,7 +1,8 @@
 """Erasures that walk many conversations: forgetting a person, clearing on an admin's word.
 
 A job has its own record and lease, resumes after a crash, and never erases its own record. Every
-step keeps a receipt where it happened, so that repeating it counts the same.
+step keeps a receipt where it happened, so that repeating it counts the same; the record keeps that
+of the whole, which can be told again without walking.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,6 +46,17 @@ class Finished:
     conversations: int
     receipt: Receipt
 
+    @classmethod
+    def of(cls, job: Job, written: bytes) -> "Finished":
+        """Read what a job's record keeps."""
+        conversations, _, receipt = written.partition(b"|")
+        return cls(job, int(conversations), Receipt.of(receipt))
+
+    @property
+    def written(self) -> str:
+        """Return the form in which the record keeps it."""
+        return f"{self.conversations}|{self.receipt.written}"
+
 
 class JobBusy(Exception):  # noqa: N818 - says when
     """Raised when another worker has the job."""
@@ -77,10 +89,15 @@ class Jobs:
         self._shares = shares
 
     async def start(self, job: Job) -> bool:
-        """Store a job and ring for it; false when this confirmation started it before."""
+        """Store a job and ring for it; false when this confirmation started it before.
+
+        One that is done tells its receipt again.
+        """
         record = self._keys.job(job.id)
         known = await self._client.call("EXISTS", record)
-        if not known:
+        if known:
+            await self._client.call("HDEL", record, "reported")
+        else:
             fields: tuple[Arg, ...] = ("kind", job.kind, "target", job.target)
             fields += ("cut", job.cut_update, "cut_at", job.cut_at, "report", job.report)
             await self._client.pipeline([("HSET", record, *fields), ("EXPIRE", record, _RECORD_S)])
@@ -88,7 +105,7 @@ class Jobs:
         return not known
 
     async def run(self, job_id: str, deleting: Deleting | None = None) -> Finished | None:
-        """Carry a job out; `None` when it was reported before; raise `JobBusy`.
+        """Carry a job out, once; `None` when it was reported before; raise `JobBusy`.
 
         `deleting` is awaited before a conversation is erased whole.
         """
@@ -103,6 +120,8 @@ class Jobs:
             cut_at=float(fields[b"cut_at"]),
             report=fields[b"report"],
         )
+        if b"finished" in fields:
+            return Finished.of(job, fields[b"finished"])
         token = token_hex(16)
         receipts = {
             name.decode(): Receipt.of(counts) for name, counts in fields.items() if b":" in name
@@ -110,9 +129,11 @@ class Jobs:
         async for conversation, receipt in self._walk(job, token, deleting):
             receipts[conversation.tag] = receipt
         self._erased.set()
-        await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
         conversations = sum(Conversation(tag).has_mail for tag in receipts)
-        return Finished(job, conversations, sum(receipts.values(), Receipt()))
+        finished = Finished(job, conversations, sum(receipts.values(), Receipt()))
+        await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
+        await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
+        return finished
 
     async def mark_reported(self, job_id: str) -> None:
         """Remember that the receipt was delivered, or cannot be."""

@@ -5,6 +5,7 @@ from math import inf
 
 import pytest
 
+from bot.upkeep import Learner
 from memory.embeddings import EmbeddingsUnavailable
 from memory.history import ChatHistory
 from memory.learning.learner import LearnerBusy, Teaching
@@ -316,6 +317,28 @@ async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
     again_in = await noted(memory)
     assert again_in is not None
     assert again_in < 10
+
+
+async def test_who_speaks_while_learning_fails_is_listened_to_again(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts, model.fails = {"notes": {"text": "a"}}, True
+    learner = Learner(memory)
+
+    async def speak() -> None:
+        await talk(memory, "two")
+        learner.learn(HERE)
+        model.meanwhile = mend
+
+    async def mend() -> None:
+        model.fails = False
+
+    model.meanwhile = speak
+    await talk(memory, "one")
+    learner.learn(HERE)
+    await learner.stop(grace_s=5)
+    assert notes.lessons == [[1, 2, 3, 4]]
 
 
 SLOW = pytest.mark.parametrize(

@@ -50,6 +50,18 @@ async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_
     assert await memory.client.call("XLEN", memory.keys.doorbell) == 1
 
 
+@pytest.mark.parametrize(("wait_ms", "is_reclaimed"), [(0, True), (30_000, False), (90_000, False)])
+async def test_a_postponed_bell_is_reclaimed_when_its_wait_is_over(
+    memory: Memory, wait_ms: int, *, is_reclaimed: bool
+) -> None:
+    busy, other = memory.doorbell(), memory.doorbell()
+    await busy.read(1, 1)
+    await put(memory, 1)
+    [bell] = await busy.read(1, 100)
+    await busy.postpone(bell, wait_ms, 60_000)
+    assert bool(await other.reclaim(5, 60_000)) == is_reclaimed
+
+
 async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
     busy, other = memory.doorbell(), memory.doorbell()
     await busy.read(1, 1)

@@ -1,12 +1,15 @@
 """Of many processes one sweeps, and each that was without Redis sweeps everything once."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from bot.upkeep import Learner, Upkeep
 from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
+from memory.protocol.jobs import Finished, Job
 from memory.protocol.mailbox import Entry
 from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
@@ -64,3 +67,46 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
     await second._once(fail)
     await second._sweep()
     assert await bells(memories[0]) == 1
+
+
+async def test_a_jobs_receipt_that_a_ban_held_up_is_told_when_it_is_over(
+    open_memory: Callable[[], Awaitable[Memory]],
+) -> None:
+    memory = await open_memory()
+    told: list[Finished] = []
+
+    async def report(finished: Finished) -> None:
+        told.append(finished)
+        if len(told) < 3:
+            raise FloodWait(0.05)
+
+    upkeep = Upkeep(memory, Learner(memory), report, nothing)
+    await upkeep._serve_jobs()
+    await memory.jobs.start(Job("job", "forget", 7, 10, 1_000.0, b""))
+    async with asyncio.timeout(5):
+        while await memory.client.call("XLEN", memory.keys.jobs):
+            await upkeep._serve_jobs()
+    assert told == [told[0]] * 3
+    assert await memory.jobs.run("job") is None
+
+
+@pytest.mark.parametrize("trouble", [FloodWait(600), Unreachable("away")], ids=str)
+async def test_a_job_whose_receipt_cannot_be_shown_yet_holds_up_no_other(
+    open_memory: Callable[[], Awaitable[Memory]], trouble: TelegramError
+) -> None:
+    memory = await open_memory()
+    told: list[str] = []
+
+    async def report(finished: Finished) -> None:
+        told.append(finished.job.id)
+        if finished.job.id == "held up":
+            raise trouble
+
+    upkeep = Upkeep(memory, Learner(memory), report, nothing)
+    await upkeep._serve_jobs()
+    for job in ("held up", "other"):
+        await memory.jobs.start(Job(job, "forget", 7, 10, 1_000.0, b""))
+    for _ in range(3):
+        await upkeep._serve_jobs()
+    assert told == ["held up", "other"]
+    assert await memory.client.call("XLEN", memory.keys.jobs) == 1

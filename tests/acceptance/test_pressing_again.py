@@ -1,0 +1,88 @@
+"""What was confirmed is finished by either button, and shown once Telegram allows it."""
+
+from bot.playground.bot_api import FloodWait, Message, Person
+from memory.keys import Conversation, Keys
+from memory.redis_client import RedisClient
+from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
+from tests.acceptance.planting import fact, plant, stored_notebook
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+
+EDIT = "editMessageText"
+
+
+async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
+    webhook_rig: Rig, store: RedisClient
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "My cat is called Mephisto")
+    await chat.wait_for_reply(after=said)
+    await rig.wait_until_learned(2)
+    hers = Conversation.of_person(anna.id)
+    await plant(rig, hers, fact("has a cat", 1, Conversation.of_chat(chat.id), anna.id))
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
+    receipts = Keys(rig.telegram.bot.id).conversation(hers).confirm
+    await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
+    await anna.press(question, ERASE)
+    await rig.bot.wait_for_log("button dropped")
+    assert len((await stored_notebook(rig, hers)).facts) == 1
+
+    await store.call("DEL", receipts)
+    receipt = sentence("forget.message_done", messages=2, vectors=2, learned=1)
+    assert await press(rig, anna, question, KEEP) == ""
+    await shown(rig, question, receipt)
+    assert (await stored_notebook(rig, hers)).facts == []
+
+
+async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    said = await anna.say(chat, "My cat is called Mephisto")
+    await chat.wait_for_reply(after=said)
+    await rig.wait_until_learned(2)
+    two = {"messages": 2, "vectors": 2, "learned": 0}
+    for command, reply_to, key, counts in (
+        ("/forget", said, "forget.message_done", two),
+        ("/clear", None, "clear.done", {"messages": 0, "vectors": 0, "waiting": 0, "learned": 0}),
+        ("/forget", None, "forget.done", {"conversations": 1, "messages": 0, "vectors": 0}),
+    ):
+        question = await ask_first(rig, anna, chat, command, reply_to=reply_to)
+        await erase(rig, anna, question, key, **counts)
+        await press_and_see(rig, anna, question, KEEP)
+        await shown(rig, question, sentence(key, **{"learned": 0, **counts}))
+
+
+async def test_a_receipt_is_shown_when_the_ban_of_its_chat_is_over(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "My cat is called Mephisto")
+    await rig.wait_until_learned(2)
+    question = await ask_first(rig, anna, chat, "/clear")
+    rig.telegram.faults.add(FloodWait(1), method=EDIT, times=2)
+    await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=0)
+    first, second, third = rig.telegram.calls_to(EDIT)
+    assert min(second.at - first.at, third.at - second.at) >= 1
+
+
+async def test_a_jobs_receipt_is_shown_when_the_ban_of_its_chat_is_over(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "My cat is called Mephisto")
+    await rig.wait_until_learned(2)
+    question = await ask_first(rig, anna, chat, "/forget")
+    rig.telegram.faults.add(FloodWait(1), method=EDIT, times=3)
+    await erase(rig, anna, question, "forget.done", conversations=1, messages=2, vectors=2)
+    said = [call.text for call in rig.telegram.calls_to(EDIT)]
+    assert len(said) == 4
+    assert len(set(said[1:])) == 1
+
+
+async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:
+    """Press a button and wait until something was shown for it."""
+    edits = len(rig.telegram.calls_to(EDIT))
+    assert await press(rig, person, message, button) == ""
+    await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to(EDIT)) > edits)
