@@ -26,11 +26,13 @@ class Warm:
     """One conversation as read so far: its newest messages without gaps, oldest first.
 
     `log_length` and `vectors_length` are what is stored; -1 before anything was read. What has been
-    read is indexed only when it is searched; row n of the index is message n.
+    read is indexed only when it is searched; row n of the index is message n. `born` tells it from
+    an earlier life of the conversation, which expired.
     """
 
     version: tuple[str, str]
     vector_stamp: str = ""
+    born: int = 0
     messages: list[Message] = field(default_factory=list)
     log_length: int = -1
     vectors_length: int = -1
@@ -120,10 +122,11 @@ class ConversationCache:
             warm is None
             or gap
             or warm.version != lease.version
+            or warm.born != loaded.notes.born
             or warm.vector_stamp != loaded.vector_stamp
             or not warm.vectors.fits(loaded.vectors)
         ):
-            warm = Warm(lease.version, loaded.vector_stamp)
+            warm = Warm(lease.version, loaded.vector_stamp, loaded.notes.born)
         warm.append(loaded.messages)
         warm.vectors.extend(loaded.vectors)
         warm.log_length = loaded.log_length

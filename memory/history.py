@@ -17,7 +17,7 @@ from memory.embeddings import Embedder, QuestionVectors, Vectors
 from memory.index.hybrid import Hit
 from memory.indexed import RECIPE
 from memory.keys import Conversation
-from memory.log import arguments_of, message_of, seq_of
+from memory.log import arguments_of, born_of, message_of, seq_of
 from memory.messages import Message, Role
 from memory.notebook.notebooks import Notebooks
 from memory.occasion import facts_scope
@@ -195,6 +195,8 @@ class ChatHistory:
             replace(message, seq=first_seq + i, exchange=exchange)
             for i, message in enumerate(messages)
         ]
+        if first_seq == 1:
+            self._warm.born = born_of(numbered[0])
         if first_seq == self._warm.known.seq + 1:
             self._warm.append(numbered)
             self._warm.log_length += len(numbered)
@@ -284,9 +286,9 @@ async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
     In pages, because Redis counts what it is about to send as memory in use.
     """
     keys = parts.store.keys.conversation(conversation)
-    version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting")
+    version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting", "born")
     stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
-    seen = set()
+    seen, widths = set(), set()
     is_whole = False
     while not is_whole:
         pages = [
@@ -295,13 +297,15 @@ async def _stored(parts: HistoryParts, conversation: Conversation) -> Warm:
         ]
         before, *found, after = await parts.store.client.pipeline([version, *pages, version])
         seen |= {tuple(before), tuple(after)}
-        if len(seen) > 1:  # something was erased or begun anew meanwhile
+        widths |= {len(fields[b"v"]) for _, fields in found[1]}
+        if len(seen) > 1 or len(widths) > 1:  # something was erased or begun anew meanwhile
             return await _stored(parts, conversation)
         for entries, page in zip(stored.values(), found, strict=True):
             entries.extend(page)
         is_whole = max(map(len, found)) < _PAGE
     log, vectors = stored.values()
-    warm = Warm(version_of(after), (after[2] or b"").decode(), sitting=int(after[3] or 0))
+    warm = Warm(version_of(after), (after[2] or b"").decode(), born=int(after[4] or 0))
+    warm.sitting = int(after[3] or 0)
     warm.append([message_of(entry, fields) for entry, fields in log])
     warm.vectors.extend([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
     warm.log_length, warm.vectors_length = len(log), len(vectors)

@@ -22,12 +22,17 @@ def arguments_of(message: Message) -> list[str | int]:
     return [
         message.role if message.is_own else _FOREIGN,
         message.text,
-        f"{message.sent_at:.3f}",
+        _sent_at(message),
         message.sender_id,
         message.sender_name,
         ",".join(map(str, message.message_ids)),
         message.tokens,
     ]
+
+
+def born_of(first: Message) -> int:
+    """Return what names the life of a conversation that begins with this message (Unix ms)."""
+    return round(1000 * float(_sent_at(first)))
 
 
 def seq_of(entry_id: bytes) -> int:
@@ -69,6 +74,10 @@ def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit
+
+
+def _sent_at(message: Message) -> str:
+    return f"{message.sent_at:.3f}"
 
 
 class PackedRows:

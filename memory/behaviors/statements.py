@@ -125,8 +125,7 @@ def _again(fact: Fact, source: Source) -> list[Entry]:
 
 
 def _source(lesson: Lesson, message: Message) -> Source:
-    epoch = int(lesson.here.version[0] or 0)
-    return Source(lesson.conversation.tag, message.seq, epoch, message.sender_id)
+    return Source(lesson.conversation.tag, message.seq, lesson.here.epoch, message.sender_id)
 
 
 def _normal(text: str) -> str:

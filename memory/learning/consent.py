@@ -131,16 +131,14 @@ class Consent:
             raise NotConfirmed("unknown")
         answered = question.answered("yes" if keep else "no")
         change = {name: (question.stored, answered.stored)}
-        epoch = here.version[0]
-        source = Source(here.scope.tag, question.seq, int(epoch), question.sender_id)
+        source = Source(here.scope.tag, question.seq, here.epoch, question.sender_id)
         write = Remember(question.text, question.replaces)
         entries = remembered(write, source, facts, now) if keep else []
         if entries and facts.scope != here.scope:
             # A crash before the next step must not keep it twice.
             if name not in facts.fields:
-                learned_from = (here.scope.tag, epoch)
                 mark = {name: ("", answered.stored)}
-                await self._notebooks.write(facts, Writing(entries, mark, learned_from))
+                await self._notebooks.write(facts, Writing(entries, mark, here))
             await self._notebooks.write(here, Writing((), change))
             facts = await self._notebooks.read(facts.scope)
             unmark = {name: (facts.fields.get(name, ""), "")}

@@ -16,7 +16,6 @@ import structlog
 
 from memory.correcting import Correcting
 from memory.embeddings import EmbeddingsUnavailable
-from memory.history import version_of
 from memory.keys import Conversation
 from memory.learning.answered import answered_behind
 from memory.learning.ledger import Ledger
@@ -136,10 +135,10 @@ class ConversationLearner:
     async def _learn(self, conversation: Conversation) -> tuple[Progress, float]:
         meta = await self._store.client.call(
             *("HMGET", self._store.keys.conversation(conversation).meta),
-            *("epoch", "erasure", "sitting", "off_at"),
+            *("sitting", "off_at"),
         )
-        is_off = meta[3] is not None
-        ledger = await self._ledger(conversation, version_of(meta)[0], int(meta[2] or 0))
+        is_off = meta[1] is not None
+        ledger = await self._ledger(conversation, int(meta[0] or 0))
         messages, records, calls, entries, due_in_s = 0, 0, 0, 0, inf
         without_vectors: list[EmbeddingsUnavailable] = []
         try:
@@ -169,22 +168,22 @@ class ConversationLearner:
         """Let go of what tools did where nobody will learn from it."""
         if not all(each.is_personal for each in self._behaviors):
             return
-        ledger = await self._ledger(conversation, "", 0)
+        ledger = await self._ledger(conversation, 0)
         if ledger.digests:
             gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
             await self._notebooks.write(ledger.here, Writing((), gone))
 
-    async def _ledger(self, conversation: Conversation, epoch: str, sitting: int) -> Ledger:
+    async def _ledger(self, conversation: Conversation, sitting: int) -> Ledger:
         here = await self._notebooks.read(conversation)
         scope = facts_scope(conversation)
         facts = here if scope == conversation else await self._notebooks.read(scope)
-        return Ledger(conversation, here, facts, epoch, sitting, time())
+        return Ledger(conversation, here, facts, sitting, time())
 
     async def _teach(self, model: InternalModel, ledger: Ledger) -> tuple[int, int, float]:
         """Ask and write until nothing is due; return calls, entries and when more will be."""
         calls = entries = 0
         while True:
-            ledger = await self._ledger(ledger.conversation, ledger.epoch, ledger.sitting)
+            ledger = await self._ledger(ledger.conversation, ledger.sitting)
             waiting = await self._waiting(ledger)
             due = _due(ledger, waiting) and _due(ledger, _shared(waiting))
             if not due:

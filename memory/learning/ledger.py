@@ -21,13 +21,12 @@ class Ledger:
     """A conversation while it is learned from.
 
     `here` is its own notebook and `facts` that of the person in private chats, else the same one.
-    `epoch` is the conversation's. Messages up to `sitting` belong to sittings ended by `/new`.
+    Messages up to `sitting` belong to sittings ended by `/new`.
     """
 
     conversation: Conversation
     here: Notebook
     facts: Notebook
-    epoch: str
     sitting: int
     now: float
 
@@ -80,7 +79,8 @@ class Ledger:
         return min([reach, *map(self.watermark, behaviors)])
 
     def _field(self, kind: str, behavior: LearningBehavior) -> str:
-        return _field_in(self.target(behavior).scope, kind, behavior, self.conversation)
+        scope, born = self.target(behavior).scope, self.here.born
+        return _field_in(scope, kind, behavior, self.conversation, born)
 
     def _stored(self, kind: str, behavior: LearningBehavior) -> str:
         return self.target(behavior).fields.get(self._field(kind, behavior), "")
@@ -88,20 +88,28 @@ class Ledger:
     def _from_here(self, writing: Writing, target: Notebook) -> Writing:
         if target.scope == self.conversation:
             return writing
-        return replace(writing, learned_from=(self.conversation.tag, self.epoch))
+        return replace(writing, learned_from=self.here)
 
 
 def watermark_place(
-    behavior: LearningBehavior, conversation: Conversation
+    behavior: LearningBehavior, conversation: Conversation, born: int
 ) -> tuple[Conversation, str]:
     """Return the scope and the field in which a behavior's watermark of a conversation stands."""
     scope = facts_scope(conversation) if behavior.is_personal else conversation
-    return scope, _field_in(scope, "w", behavior, conversation)
+    return scope, _field_in(scope, "w", behavior, conversation, born)
 
 
 def _field_in(
-    scope: Conversation, kind: str, behavior: LearningBehavior, conversation: Conversation
+    scope: Conversation,
+    kind: str,
+    behavior: LearningBehavior,
+    conversation: Conversation,
+    born: int,
 ) -> str:
-    """Name a field of a behavior; in another scope's notebook it names the conversation too."""
-    elsewhere = f"@{conversation.tag}" if scope != conversation else ""
+    """Name a field of a behavior; in another scope's notebook also the conversation and its life.
+
+    For that notebook may outlive it, and then sequences begin anew.
+    """
+    life = f"@{born}" if born else ""
+    elsewhere = f"@{conversation.tag}{life}" if scope != conversation else ""
     return f"{kind}:{behavior.name}{elsewhere}"

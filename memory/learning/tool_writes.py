@@ -84,7 +84,7 @@ class ToolWriter:
                 name, change = question_field(write, seq, ledger.now)
                 done[name] = change
             elif isinstance(write, Remember):
-                source = Source(here.scope.tag, seq, int(ledger.epoch), write.sender_id)
+                source = Source(here.scope.tag, seq, here.epoch, write.sender_id)
                 entries += remembered(write, source, facts, ledger.now)
         if state != here.state:
             done["state"] = (here.state, state)
@@ -94,8 +94,7 @@ class ToolWriter:
         last = f"t@{here.scope.tag}"
         if facts.fields.get(last) != turn_id:
             fields = {last: (facts.fields.get(last, ""), turn_id)}
-            learned_from = (here.scope.tag, ledger.epoch)
-            await self._notebooks.write(facts, Writing(entries, fields, learned_from))
+            await self._notebooks.write(facts, Writing(entries, fields, here))
         await self._notebooks.write(here, Writing((), done))
 
 

@@ -58,6 +58,7 @@ class Notebook:
         self.scope = scope
         self.version = version
         self.vector_stamp = ""
+        self.born = 0
         self.fields: Mapping[str, str] = {}
         self.newest = 0
         self.length = self.vectors_length = -1
@@ -74,6 +75,11 @@ class Notebook:
     def state(self) -> str:
         """The running state as JSON; "" where there is none."""
         return self.fields.get("state", "")
+
+    @property
+    def epoch(self) -> int:
+        """The conversation's epoch for other scopes, which may outlive it: it never begins anew."""
+        return self.born + int(self.version[0] or 0)
 
     @property
     def is_whole(self) -> bool:

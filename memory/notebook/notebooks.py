@@ -30,13 +30,13 @@ class Writing:
     """What one step of learning writes at once.
 
     `fields` maps a field to what it must hold and what it shall hold ("" for nothing).
-    `learned_from` names the conversation, and its epoch, that it rests on when the notebook is
-    another scope's.
+    `learned_from` is the notebook of the conversation that it rests on, as read before, when this
+    one is another scope's.
     """
 
     entries: Sequence[Entry] = ()
     fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    learned_from: tuple[str, str] = ("", "")
+    learned_from: Notebook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,9 @@ class Notebooks:
 
         Raise `NotWritten` when the scope is not as `notebook` has it any more.
         """
-        scope, (tag, epoch) = notebook.scope, writing.learned_from
-        arguments: list[Arg] = [*notebook.version, self._ttl_s, tag, epoch, len(writing.fields)]
+        scope, source = notebook.scope, writing.learned_from
+        learned_from = (source.scope.tag, source.epoch) if source else ("", "")
+        arguments: list[Arg] = [*notebook.version, self._ttl_s, *learned_from, len(writing.fields)]
         for name, (expected, wanted) in writing.fields.items():
             arguments += (name, expected, wanted)
         for entry in writing.entries:
@@ -189,10 +190,11 @@ class Notebooks:
     async def cut(self, scope: Conversation, conversation: Conversation) -> int:
         """Let nothing more be written here that rests on a conversation before its last clear.
 
-        Return the lowest epoch of the conversation that still counts.
+        Return the lowest epoch (`Notebook.epoch`) of the conversation that still counts.
         """
         meta = self._keys.conversation(conversation).meta
-        epoch = int(await self._client.call("HGET", meta, "epoch") or 0)
+        born, clears = await self._client.call("HMGET", meta, "born", "epoch")
+        epoch = int(born or 0) + int(clears or 0)
         arguments = (conversation.tag, epoch, self._ttl_s)
         await self._scripts["cut"](self._keys.conversation(scope).all, arguments)
         return epoch
@@ -207,11 +209,12 @@ class Notebooks:
         if (
             held is None
             or held.version != version
+            or held.born != notes.born
             or held.vector_stamp != notes.vector_stamp
             or not held.vectors.fits(notes.vectors)
         ):
             held = Notebook(scope, version)
-            held.vector_stamp = notes.vector_stamp
+            held.vector_stamp, held.born = notes.vector_stamp, notes.born
         held.add(notes)
         self._warm.keep(scope, held)
         return held

@@ -24,8 +24,8 @@ class Trust(IntEnum):
 class Source:
     """A message that a memory rests on: the tag of its conversation, and its sequence there.
 
-    `epoch` is the conversation's when it was read: after a clear, what rests on it only must go.
-    `sender_id` is who said it, 0 when that is not one person.
+    `epoch` is the conversation's when it was read (`Notebook.epoch`): after a clear, what rests on
+    it only must go. `sender_id` is who said it, 0 when that is not one person.
     """
 
     tag: str

@@ -122,28 +122,33 @@ class Dropping:
 
     async def _heads(self, page: Sequence[Conversation]) -> list[_Oldest]:
         """Return the oldest messages of those conversations that may lose any."""
-        asked = [self._questions(conversation) for conversation in page]
+        names = [self._keys.conversation(conversation).meta for conversation in page]
+        metas = await self._client.pipeline(
+            [("HMGET", name, "epoch", "erasure", "born") for name in names]
+        )
+        born = [int(meta[2] or 0) for meta in metas]
+        asked = list(map(self._questions, page, born))
         replies = iter(await self._client.pipeline([each for asking in asked for each in asking]))
         heads = []
-        for conversation, asking in zip(page, asked, strict=True):
-            first, meta, *marks = [next(replies) for _ in asking]
+        for conversation, meta, asking in zip(page, metas, asked, strict=True):
+            first, *marks = [next(replies) for _ in asking]
             covered = min((int(mark or 0) for of in marks for mark in of), default=_EVERYTHING)
             if first and seq_of(first[0][0]) <= covered:
                 heads.append(_head(conversation, first[0], meta, covered + 1))
         return heads
 
-    def _questions(self, conversation: Conversation) -> list[Command]:
+    def _questions(self, conversation: Conversation, born: int) -> list[Command]:
         keys = self._keys.conversation(conversation)
         places: dict[Conversation, list[str]] = {}
         for behavior in self._behaviors:
-            scope, field = watermark_place(behavior, conversation)
+            scope, field = watermark_place(behavior, conversation, born)
             places.setdefault(scope, []).append(field)
         marks = [
             ("HMGET", self._keys.conversation(scope).learned, *fields)
             for scope, fields in places.items()
         ]
         oldest = ("XRANGE", keys.log, "-", "+", "COUNT", 1)
-        return [oldest, ("HMGET", keys.meta, "epoch", "erasure"), *marks]
+        return [oldest, *marks]
 
 
 def _head(

@@ -50,7 +50,8 @@ class Notes:
     """What was learned of a scope, as far as the caller did not know it.
 
     `fields` holds state, watermarks and what waits to be learned. `entries` are (id, kind, JSON),
-    ascending; `length` and `vectors_length` count all that is stored.
+    ascending; `length` and `vectors_length` count all that is stored. `born` is when
+    the first message of a conversation was sent (Unix ms), 0 before that.
     """
 
     fields: Mapping[str, str]
@@ -59,11 +60,12 @@ class Notes:
     vector_stamp: str
     vectors: tuple[tuple[int, bytes], ...]
     vectors_length: int
+    born: int = 0
 
     @classmethod
     def of(cls, answer: Sequence[Reply]) -> "Notes":
         """Read a script's answer."""
-        fields, entries, length, stamp, vectors, vectors_length = answer
+        fields, entries, length, stamp, vectors, vectors_length, born = answer
         return cls(
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
             entries=tuple(
@@ -74,6 +76,7 @@ class Notes:
             vector_stamp=stamp.decode(),
             vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
             vectors_length=int(vectors_length),
+            born=int(born),
         )
 
 

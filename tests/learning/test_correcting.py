@@ -14,7 +14,7 @@ from memory.learning.learner import Teaching
 from memory.memory import Memory
 from memory.notebook.notebooks import Writing
 from memory.notebook.records import Fact, Source
-from memory.notebook.writes import Remember, to_json
+from memory.notebook.writes import ForgetRecord, Remember, to_json
 from memory.protocol.erasure import NotConfirmed
 from memory.protocol.turns import Closing
 from memory.tokens import TokenCounter
@@ -151,6 +151,23 @@ async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_
     assert (model.asked, await known(memory, ANNS)) == ([], [])
 
 
+async def test_what_a_tool_was_to_keep_while_it_was_off_is_not_kept_once_it_is_on(
+    memory: Memory,
+) -> None:
+    kept = to_json([Remember("before", sender_id=ANN), Remember("not wanted", sender_id=ANN)])
+    await talk(memory, "one", closing=Closing(writes=kept))
+    await memory.learn(HERE)
+    await memory.switch.turn_off(HERE)
+    planted = Remember('a ["forget",1] secret', sender_id=ANN)
+    asked = Remember("a secret", asks_first=True, sender_id=ANN, nonce="abc")
+    writes = to_json([planted, ForgetRecord(2), asked])
+    await talk(memory, "two", "three", closing=Closing(writes=writes))
+    assert await memory.switch.turn_on(HERE) == 4
+    await memory.learn(HERE)
+    assert await known(memory, ANNS) == ["before"]
+    assert dict((await memory.notebooks.read(HERE)).fields) == {}
+
+
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
     await memory.switch.turn_off(HERE)
     nonce = await memory.erasure.ask(HERE, "clear", ANN)
@@ -176,8 +193,9 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
     answers = [await memory.consent.answer(here, "abc", ANN, keep=keep) for keep in (True, False)]
     assert answers == [True, True]
     facts = (await memory.notebooks.read(scope)).facts
+    epoch = (await memory.notebooks.read(here)).epoch
     assert [(f.text, f.sources) for f in facts] == [
-        ("likes olives", (Source(here.tag, 1, 0, ANN),))
+        ("likes olives", (Source(here.tag, 1, epoch, ANN),))
     ]
 
 

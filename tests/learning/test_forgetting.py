@@ -134,7 +134,7 @@ async def test_forgetting_a_message_again_counts_the_same(memory: Memory) -> Non
     assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
 
 
-async def test_pressed_again_the_button_finishes_a_forgetting_that_broke_off(
+async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_confirming_again(
     memory: Memory,
 ) -> None:
     await talk(memory, "one", "two")
@@ -146,6 +146,7 @@ async def test_pressed_again_the_button_finishes_a_forgetting_that_broke_off(
         await press(memory, nonce)
     assert await texts(memory) == ["two", "yes"]
     await memory.client.call("DEL", receipts)
+    assert not await memory.erasure.cancel(HERE, nonce, ANN)
     assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
     assert await facts_of(memory, ANNS) == []
 
@@ -206,6 +207,73 @@ async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_p
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one")
     model.meanwhile = lambda: clear(memory)
+    await memory.learn(HERE)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def expire(memory: Memory) -> None:
+    """Let a conversation be silent for so long that all of it is gone, but not its person."""
+    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+
+
+async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "one", "two")
+    await memory.learn(HERE)
+    for _ in range(2):
+        await expire(memory)
+        await talk(memory, "three", "four")
+        await memory.learn(HERE)
+    assert notes.lessons == [[1, 2, 3, 4]] * 3
+
+
+async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_learned_of_it_anew(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "one")
+    await clear(memory)
+    await expire(memory)
+    kept = to_json([Remember("a tool's", sender_id=ANN)])
+    await talk(memory, "two", closing=Closing(writes=kept))
+    await memory.learn(HERE)
+    assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["a tool's", "a note"]
+
+
+async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_too(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one")
+    await clear(memory, update_id=1)
+    for text in ("before", "since"):
+        kept = to_json([Remember(text, sender_id=ANN)])
+        await talk(memory, text, closing=Closing(writes=kept))
+        await memory.learn(HERE)
+        if text == "before":
+            await expire(memory)
+    assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["before", "since"]
+    assert (await clear(memory, update_id=20)).records == 2
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that_is_cleared_since(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": CANARY}}
+    await talk(memory, "one")
+
+    async def begin_anew() -> None:
+        await expire(memory)
+        await talk(memory, "two")
+        await (await ChatHistory.read(memory.histories, HERE)).clear()
+        await memory.notebooks.cut(ANNS, HERE)
+
+    model.meanwhile = begin_anew
     await memory.learn(HERE)
     assert await facts_of(memory, ANNS) == []
 

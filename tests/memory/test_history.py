@@ -1,7 +1,7 @@
 """`ChatHistory` and the context around it: what is appended is selected, found and erased."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import get_args
 
@@ -41,6 +41,13 @@ def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) ->
 def elsewhere(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
     """Another process on the same Redis."""
     return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
+    client = await InterruptedClient.open(valkey)
+    yield client
+    await client.close()
 
 
 async def history_of(memory: Memory, **keys: object) -> ChatHistory:
@@ -362,6 +369,22 @@ async def test_after_an_erasure_by_another_process_nothing_warm_counts(
     assert texts((await history_of(elsewhere)).messages) == []
 
 
+@pytest.mark.parametrize("exchanges", [1, 3])
+@pytest.mark.parametrize("by", ["nobody", "another process"])
+async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins_anew(
+    memory: Memory, elsewhere: Memory, exchanges: int, by: str
+) -> None:
+    await talk(await history_of(memory), *varied(exchanges))
+    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+    said = []
+    if by == "another process":
+        said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    assert texts(history.messages) == texts(said)
+    assert await history.search("0a", 8) == []
+
+
 async def test_a_turn_that_must_read_more_after_an_erasure_is_refused(
     memory: Memory, elsewhere: Memory
 ) -> None:
@@ -409,14 +432,36 @@ async def test_what_was_appended_without_a_turn_can_be_forgotten(
 
 
 async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
-    valkey: str, store: RedisClient, tokens: TokenCounter
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
 ) -> None:
-    client = await InterruptedClient.open(valkey)
-    memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
+    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
     learner = Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
     await put(memory, 1)
     history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
-    client.behind["HMGET"] = partial(learner.learn, HERE)
+    interrupted.behind["HMGET"] = partial(learner.learn, HERE)
     assert len(await history.search("boat", 3)) == 3
-    await client.close()
+
+
+async def test_a_long_read_holds_no_vectors_of_two_lengths(
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+) -> None:
+    """The model changes behind its name between two pages."""
+    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    learner = Memory(store, 42, tokens, embedder := WordsEmbedder(), OPTIONS)
+    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
+    await learner.learn(HERE)
+
+    async def change_model() -> None:
+        embedder.dimensions = 64
+        await talk(await history_of(learner), ("one more", "yes"))
+        for _ in range(2):  # the old vectors go, then all come
+            await learner.learn(HERE)
+
+    async def behind_the_first_page() -> None:
+        interrupted.behind["XRANGE"] = change_model
+
+    interrupted.behind["XRANGE"] = behind_the_first_page
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert interrupted.behind == {}
+    assert len(await history.search("boat", 3)) == 3

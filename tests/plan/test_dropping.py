@@ -7,6 +7,7 @@ from memory.census import count_conversation
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.learning.learner import Teaching
+from memory.learning.ledger import watermark_place
 from memory.memory import Memory
 from memory.plan.dropping import Dropped, Dropping
 from tests.learning.scripted import Notes, ScriptedModel
@@ -155,10 +156,23 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
     assert await all_steps(dropping) == []
     await old_days.learned(ANN, 500, "diary")
     assert await all_steps(dropping) == []
-    await old_days.learned(Conversation.of_person(7), 200, f"facts@{ANN.tag}")
+    scope, field = watermark_place(behaviors[1], ANN, (await memory.notebooks.read(ANN)).born)
+    await old_days.learned(scope, 200, field.removeprefix("w:"))
     assert await all_steps(dropping) != []
     first = (await seqs(memory, ANN))[0]
     assert 100 < first <= 201
+
+
+async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learned_before_it_expired(
+    memory: Memory, old_days: OldDays
+) -> None:
+    dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
+    await old_talk(old_days, ANN, 300, 9)
+    scope, field = watermark_place(facts, ANN, (await memory.notebooks.read(ANN)).born)
+    await old_days.learned(scope, 600, field.removeprefix("w:"))
+    await memory.client.call("DEL", *memory.keys.conversation(ANN).all)
+    await old_talk(old_days, ANN, 300, 3)
+    assert await all_steps(dropping) == []
 
 
 async def test_a_behavior_has_learned_up_to_where_the_ledger_says(memory: Memory) -> None:

@@ -1,6 +1,15 @@
 -- ARGV: token, epoch, erasure, turn, ttl s, sitting, digest of the steps, what tools are to write,
 -- message count, `how` (9), then seven arguments a message. A repeat of a call whose answer was lost
 -- appends nothing and answers the same, or that the lease is lost where it has gone meanwhile.
+
+-- Returns of what tools want written that which is to be forgotten, '' for nothing: all that may be
+-- written of what is said while memory is off. No statement can look like it, for its quotes are escaped.
+local function forgets_among(writes)
+  local found = {}
+  for each in string.gmatch(writes, '%["forget",%d+%]') do found[#found + 1] = each end
+  return #found > 0 and '[' .. table.concat(found, ',') .. ']' or ''
+end
+
 local how = how_from(10)
 local this, briefly = ARGV[4] .. '|' .. ARGV[1], ARGV[4] .. '|' .. string.match(ARGV[1], '^%d+') .. ','
 local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first', 'closed')
@@ -33,7 +42,8 @@ if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', MET
 -- What learning needs of this turn beside its words; it goes when it is learned.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
 if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end
-if ARGV[8] ~= '' then redis.call('HSET', LEARNED, 't:' .. ARGV[4], first .. '|' .. ARGV[8]) end
+local writes = is_off and forgets_among(ARGV[8]) or ARGV[8]
+if writes ~= '' then redis.call('HSET', LEARNED, 't:' .. ARGV[4], first .. '|' .. writes) end
 forget_beyond_window(how.tail)
 touch(ARGV[5])
 how.known_seq = redis.call('HGET', META, 'next_seq') or '0'

@@ -3,7 +3,8 @@ local function load_notes(known_record, known_vector, most)
   return redis.call('HGETALL', LEARNED),
     redis.call('XRANGE', RECORDS, '(' .. known_record .. '-0', '+', 'COUNT', most),
     redis.call('XLEN', RECORDS), redis.call('HGET', META, 'rvec_stamp') or '',
-    redis.call('XRANGE', RVEC, '(' .. known_vector .. '-0', '+', 'COUNT', most), redis.call('XLEN', RVEC)
+    redis.call('XRANGE', RVEC, '(' .. known_vector .. '-0', '+', 'COUNT', most), redis.call('XLEN', RVEC),
+    redis.call('HGET', META, 'born') or '0'
 end
 
 -- Where memory is off, what was said since then is kept only as far as the window may show it. Done

@@ -49,12 +49,15 @@ local function read_entry(member)
 end
 
 -- Messages come flat, seven arguments each, from ARGV[first]; returns the sequence of the first.
+-- Once a conversation has expired, sequences and epochs begin anew; what outlives it in another scope
+-- tells its lives apart by `born`: when the first message was sent, in ms.
 local function append(first, count, exchange)
   local start
   for i = 0, count - 1 do
     local at = first + i * 7
     local seq = redis.call('HINCRBY', META, 'next_seq', 1)
     start = start or seq
+    if seq == 1 then redis.call('HSET', META, 'born', whole(1000 * ARGV[at + 2])) end
     redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', ARGV[at], 't', ARGV[at + 1],
       's', ARGV[at + 2], 'i', ARGV[at + 3], 'n', ARGV[at + 4], 'm', ARGV[at + 5], 'k', ARGV[at + 6])
   end
