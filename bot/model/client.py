@@ -3,7 +3,7 @@
 import httpx2
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-from bot.certificates import trusted
+from bot.http_client import trusted
 
 _CONNECT_S = 5
 _RETRIES = 1

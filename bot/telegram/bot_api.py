@@ -11,7 +11,7 @@ import telegram
 from telegram import error as ptb
 from telegram.request import BaseRequest, RequestData
 
-from bot.certificates import trusted
+from bot.http_client import HttpClient, trusted
 
 CONNECT_S = 5.0
 _POOL_SIZE = 64
@@ -30,7 +30,7 @@ class Transport(BaseRequest):
     """
 
     def __init__(self) -> None:
-        self._client = httpx2.AsyncClient(
+        self._client = HttpClient(
             verify=trusted(),
             timeout=httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),
             limits=httpx2.Limits(max_connections=_POOL_SIZE),

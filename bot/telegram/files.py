@@ -5,7 +5,7 @@ A file's address holds the token: it goes to that server only, into no error and
 
 import httpx2
 
-from bot.certificates import trusted
+from bot.http_client import HttpClient, trusted
 from bot.telegram.bot_api import CONNECT_S
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 
@@ -15,7 +15,7 @@ class FileServer:
 
     def __init__(self) -> None:
         # Redirects are not followed: the token would go wherever they lead.
-        self._client = httpx2.AsyncClient(
+        self._client = HttpClient(
             verify=trusted(),
             follow_redirects=False,
             timeout=httpx2.Timeout(None, connect=CONNECT_S),

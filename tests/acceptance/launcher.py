@@ -17,7 +17,7 @@ from typing import NoReturn
 import orjson
 
 import bot.__main__
-from bot.certificates import trusted
+from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
 from memory.tokens import TokenCounter
 from tests.acceptance.forked import READY

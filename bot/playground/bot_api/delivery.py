@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from bot.http_client import HttpClient
 from bot.playground.bot_api.account import Account
 from bot.playground.bot_api.updates import Update, Updates, Webhook
 
@@ -38,7 +39,7 @@ class WebhookDelivery:
         self._busy.clear()
         await self._account.changes.until(lambda: self._updates.webhook)
         async with (
-            httpx2.AsyncClient(timeout=self._pace.timeout_s, trust_env=False) as client,
+            HttpClient(timeout=self._pace.timeout_s, trust_env=False) as client,
             asyncio.TaskGroup() as group,
         ):
             while True:
@@ -50,7 +51,7 @@ class WebhookDelivery:
     def _idle_lanes(self) -> set[str]:
         return self._updates.lanes() - self._busy
 
-    async def _empty(self, lane: str, client: httpx2.AsyncClient) -> None:
+    async def _empty(self, lane: str, client: HttpClient) -> None:
         failures = 0
         while (webhook := self._updates.webhook) and (waiting := self._updates.head(lane)):
             error = await self._post(client, webhook, waiting.update)
@@ -65,9 +66,7 @@ class WebhookDelivery:
         self._busy.discard(lane)
         await self._account.changes.tell()
 
-    async def _post(
-        self, client: httpx2.AsyncClient, webhook: Webhook, update: Update
-    ) -> str | None:
+    async def _post(self, client: HttpClient, webhook: Webhook, update: Update) -> str | None:
         headers = {"Content-Type": "application/json"}
         if webhook.secret_token:
             headers["X-Telegram-Bot-Api-Secret-Token"] = webhook.secret_token
