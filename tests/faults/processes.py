@@ -1,9 +1,8 @@
 """Faults of the bots' own processes: killed at any step, told to stop, stopped for a while."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 
 from bot.playground.bot_api import Hang, SlowAnswer
@@ -30,9 +29,6 @@ _KILLS = 26
 _FIRST = -2
 """From `LEARNING` it goes backwards: that is soon only while no learner has died with a claim, and
 `recalling` comes when something has been learned."""
-
-_SOON_FREE: Mapping[str, object] = {"lease_s": 1}
-"""For days on which most of the time is waiting for a dead holder's lease to end."""
 
 _LEARNED_S = 90
 """What a turn leaves to be learned falls due after 60 s for whoever is alive."""
@@ -120,7 +116,7 @@ FAULTS = (
         Fault(
             f"kill -9 at any step{where}",
             partial(_killed, at=at),
-            replace(stage, settings=_SOON_FREE),
+            stage,
             rounds=rounds,
             sample=sample,
             texts=4,
