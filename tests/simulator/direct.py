@@ -1,6 +1,7 @@
 """The in-memory server by any clock, with nothing on the way to it that could go wrong."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from memory.redis_client import Arg, Command, RedisClient, Reply, Script, ScriptCall
 from tests.simulator.client import NamelessScript, Observer, SharedServer
@@ -19,9 +20,9 @@ class DirectClient(RedisClient):
 
     def __init__(self, now: Callable[[], float], scripts: Mapping[str, str] | None = None) -> None:
         self.round_trips = 0
-        known = {**script_sources(), **(scripts or {})}
+        known = {**_sources(), **(scripts or {})}
         texts = {text: (name, text.encode()) for name, text in known.items()}
-        redis = InMemoryRedis(lambda: round(now() * 1000), Lua())
+        redis = InMemoryRedis(lambda: round(now() * 1000), _lua())
         self._server = SharedServer(redis, Observer(), texts)
         loop = VirtualLoop(lambda *_: None)
         loop.close()  # nothing is awaited here
@@ -46,6 +47,9 @@ class DirectClient(RedisClient):
 
     async def close(self) -> None:
         """There is nothing to give up."""
+
+
+_lua, _sources = cache(Lua), cache(script_sources)
 
 
 class _Nobody:

@@ -84,12 +84,13 @@ MUTANTS = (
         "a bell goes whether or not the holder still has its own",
         "mail has a bell",
         _lua(("ack", "if ARGV[5] ~= '' then", "if false then")),
+        since=40,
     ),
     Mutant(
         "nobody asks what a person had forgotten elsewhere",
         "forgotten words are not taken in",
         _lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",)),
-        since=40,
+        since=330,
     ),
     Mutant(
         "a forgetting drops the index although newer words rest on it",
@@ -112,6 +113,7 @@ MUTANTS = (
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
         _lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")),
+        since=100,
     ),
     Mutant(
         "a confirmation is not used up",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
@@ -71,6 +71,7 @@ async def test_one_chats_messages_do_not_delay_anothers() -> None:
     assert await speaker.waits(ANNA) == [1]
 
 
+@settings(max_examples=20)
 @given(st.integers(1, 200), st.integers(1, 400))
 async def test_all_chats_together_keep_to_the_rate(per_second: int, chats: int) -> None:
     speaker = Speaker(per_second)
@@ -86,6 +87,7 @@ async def test_thirty_a_second_are_what_the_default_allows() -> None:
     assert most_within(speaker.sent_at, 0.999) == 30
 
 
+@settings(max_examples=20)
 @given(st.integers(1, 60), st.integers(1, 12))
 async def test_workers_together_keep_to_the_rate(per_second: int, workers: int) -> None:
     speakers = [Speaker(per_second) for _ in range(workers)]
@@ -127,6 +129,7 @@ async def test_an_idle_worker_shows_typing_unless_an_answer_would_wait_long(
     assert speaker.now - 50 <= 1
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 3)), max_size=60))
 async def test_however_much_typing_there_is_an_answer_waits_for_answers_only(
     calls: list[tuple[bool, float]],
