@@ -16,7 +16,6 @@ from bot.pressure import Pressure
 from bot.telegram.inbound import Update
 from bot.telegram.values import BotIdentity
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
-from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
 from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
@@ -37,6 +36,7 @@ from tests.simulator.process import Died, Process
 from tests.simulator.telegram import TelegramEnd
 from tests.simulator.turn import (
     NamingAnswerer,
+    NamingDeliverer,
     NamingRunner,
     RememberedSentences,
     SimulatedModel,
@@ -129,7 +129,7 @@ class SimulatedBot:
             memory,
             ends.tokens,
             NamingAnswerer(answerer, ends.auditor, chance),
-            Deliverer(telegram, LEASE_S / 2),
+            NamingDeliverer(telegram, LEASE_S / 2, ends.auditor.ledger),
             hooks,
             self._learner.learn,
         )

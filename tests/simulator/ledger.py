@@ -108,7 +108,7 @@ class Ledger:
     receipts: dict[bytes, object] = field(default_factory=dict)
     """Confirmations that were carried out, with their receipts."""
     unanswered: set[str] = field(default_factory=set)
-    """Leases of whose holders a turn ended because the store did not answer."""
+    """Leases of whose holders the store did not tell one whether the part just sent counts."""
     running: int = 0
     """Turns that somebody works on, be it to take back what was sent in vain."""
     counts: Counter[str] = field(default_factory=Counter)

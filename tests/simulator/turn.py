@@ -1,15 +1,17 @@
 """Seams around a turn: which turn a call belongs to, replies that name their parts, the model."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TypeVar
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.errors import ModelError
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
+from bot.turn.deliver import Deliverer, Sender
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from bot.turn.worker import Runner
@@ -25,6 +27,8 @@ from tests.simulator.chance import Chance
 from tests.simulator.ledger import Ledger
 from tests.simulator.process import Died, Process
 from tests.simulator.telling import PartName
+
+T = TypeVar("T")
 
 _TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
 
@@ -55,11 +59,23 @@ class NamingRunner:
         self.ledger.running += 1
         try:
             return await self.runner.run(turn)
-        except StoreError:
-            self.ledger.unanswered.add(turn.lease.token)
-            raise
         finally:
             self.ledger.running -= 1
+
+
+class NamingDeliverer(Deliverer):
+    """Delivers so that one can tell who was not answered whether the part just sent counts."""
+
+    def __init__(self, telegram: Sender, timeout_s: float, ledger: Ledger) -> None:
+        super().__init__(telegram, timeout_s)
+        self._ledger = ledger
+
+    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+        try:
+            return await super()._guarded(chat_id, in_doubt, step)
+        except StoreError:
+            self._ledger.unanswered.add(token_of_turn())
+            raise
 
 
 @dataclass(frozen=True, slots=True)
