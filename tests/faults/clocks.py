@@ -34,9 +34,13 @@ _FLOOD_WAIT_S = 21
 
 
 async def _jump(scene: Scene, *, to_s: Sequence[float]) -> None:
-    """Have the clocks jump while a part is being sent and other words wait for more."""
+    """Have the clocks jump while a part is being sent and other words wait for more.
+
+    Whoever takes its turn over may close that before the part is known as sent: then it stays.
+    """
     await BEING_SENT.bring_about(scene)
     await scene.day.talk(2)
+    await scene.note_doubts()
     await _set_clocks(scene, to_s[scene.round % len(to_s)])
 
 

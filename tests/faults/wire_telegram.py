@@ -52,6 +52,9 @@ _POLLED: Mapping[str, AnyFault] = {
     "409": Refuse(409, "Conflict: terminated by other getUpdates request"),
     "silence": Hang(1),
 }
+_BOLD = "Heard"
+"""Stands in answers that have entities."""
+
 _CANNOT_PARSE = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
 _UNDELIVERED: frozenset[Closing] = frozenset({"undelivered"})
 _POLLING = Stage(intake="polling")
@@ -59,12 +62,12 @@ _GATHERING = {"coalesce_s": 0.5}
 """The bot's own default: what comes within it is put in order."""
 
 
-def _meets(method: str, fault: AnyFault) -> Strike:
-    """Return a strike that hits the next call of a method."""
+def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:
+    """Return a strike that hits the next call of a method, or the next with such a text."""
 
     async def strike(scene: Scene) -> None:
-        rule = scene.telegram.faults.add(fault, method=method)
-        await scene.talk(1)
+        rule = scene.telegram.faults.add(fault, method=method, text=text)
+        await scene.talk(1, "short")
         await scene.telegram.wait_for(lambda: rule.left == 0)
 
     return strike
@@ -151,7 +154,7 @@ FAULTS = (
         sample=2,
         patience_s=2 * _PARKED_S,
     ),
-    Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE)),
+    Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE, _BOLD)),
     Fault("sendChatAction: 429", _meets("sendChatAction", FloodWait(_SOON_S))),
     Fault("Telegram away", _away, closings=_UNDELIVERED, turns=0),
     Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=0),
