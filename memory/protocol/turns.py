@@ -50,8 +50,8 @@ class Notes:
     """What was learned of a scope, as far as the caller did not know it.
 
     `fields` holds state, watermarks and what waits to be learned. `entries` are (id, kind, JSON),
-    ascending; `length` and `vectors_length` count all that is stored. `born` is when
-    the first message of a conversation was sent (Unix ms), 0 before that.
+    ascending; `length` and `vectors_length` count all that is stored. `born` is when the first
+    message of a conversation was sent (Unix ms), 0 before that.
     """
 
     fields: Mapping[str, str]

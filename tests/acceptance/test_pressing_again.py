@@ -1,6 +1,6 @@
 """What was confirmed is finished by either button, and shown once Telegram allows it."""
 
-from bot.playground.bot_api import FloodWait, Message, Person
+from bot.playground.bot_api import Chat, FloodWait, Message, Person
 from memory.keys import Conversation, Keys
 from memory.redis_client import RedisClient
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
@@ -11,15 +11,21 @@ from tests.acceptance.sentences import sentence
 EDIT = "editMessageText"
 
 
-async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
-    webhook_rig: Rig, store: RedisClient
-) -> None:
-    rig = webhook_rig
+async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
+    """Start the bot; return who told it something that it has learned by now, where, and how."""
     await rig.start()
     anna, chat = rig.anna()
     said = await anna.say(chat, "My cat is called Mephisto")
     await chat.wait_for_reply(after=said)
     await rig.wait_until_learned(2)
+    return anna, chat, said
+
+
+async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
+    webhook_rig: Rig, store: RedisClient
+) -> None:
+    rig = webhook_rig
+    anna, chat, said = await told_of_a_cat(rig)
     hers = Conversation.of_person(anna.id)
     await plant(rig, hers, fact("has a cat", 1, Conversation.of_chat(chat.id), anna.id))
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
@@ -38,11 +44,7 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
 
 async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    said = await anna.say(chat, "My cat is called Mephisto")
-    await chat.wait_for_reply(after=said)
-    await rig.wait_until_learned(2)
+    anna, chat, said = await told_of_a_cat(rig)
     two = {"messages": 2, "vectors": 2, "learned": 0}
     for command, reply_to, key, counts in (
         ("/forget", said, "forget.message_done", two),
@@ -56,10 +58,7 @@ async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> N
 
 
 async def test_a_receipt_is_shown_when_the_ban_of_its_chat_is_over(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
-    await rig.ask(anna, chat, "My cat is called Mephisto")
-    await rig.wait_until_learned(2)
+    anna, chat, _ = await told_of_a_cat(rig)
     question = await ask_first(rig, anna, chat, "/clear")
     rig.telegram.faults.add(FloodWait(1), method=EDIT, times=2)
     await erase(rig, anna, question, "clear.done", messages=2, vectors=2, waiting=0)
@@ -69,10 +68,7 @@ async def test_a_receipt_is_shown_when_the_ban_of_its_chat_is_over(rig: Rig) -> 
 
 async def test_a_jobs_receipt_is_shown_when_the_ban_of_its_chat_is_over(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start()
-    anna, chat = rig.anna()
-    await rig.ask(anna, chat, "My cat is called Mephisto")
-    await rig.wait_until_learned(2)
+    anna, chat, _ = await told_of_a_cat(rig)
     question = await ask_first(rig, anna, chat, "/forget")
     rig.telegram.faults.add(FloodWait(1), method=EDIT, times=3)
     await erase(rig, anna, question, "forget.done", conversations=1, messages=2, vectors=2)

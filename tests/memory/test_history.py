@@ -318,6 +318,23 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     assert memory.client.round_trips == trips
 
 
+async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    closed = await memory.turns.commit(turn, said, memory.known(HERE))
+    history.committed(said, closed.exchange, closed.first_seq)
+    await put(memory, 2)
+    turn = await turn_of(memory)
+    trips = memory.client.round_trips
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert texts(history.messages) == [BOAT]
+    assert memory.client.round_trips == trips
+
+
 async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
     await talk(await history_of(elsewhere), ("The oven is broken", "Oh"))

@@ -1,10 +1,11 @@
 -- What was learned of a scope, as far as the caller does not have it: at most `most` entries at once.
 local function load_notes(known_record, known_vector, most)
+  local meta = redis.call('HMGET', META, 'rvec_stamp', 'born')
   return redis.call('HGETALL', LEARNED),
     redis.call('XRANGE', RECORDS, '(' .. known_record .. '-0', '+', 'COUNT', most),
-    redis.call('XLEN', RECORDS), redis.call('HGET', META, 'rvec_stamp') or '',
+    redis.call('XLEN', RECORDS), meta[1] or '',
     redis.call('XRANGE', RVEC, '(' .. known_vector .. '-0', '+', 'COUNT', most), redis.call('XLEN', RVEC),
-    redis.call('HGET', META, 'born') or '0'
+    meta[2] or '0'
 end
 
 -- Where memory is off, what was said since then is kept only as far as the window may show it. Done
