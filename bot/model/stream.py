@@ -120,11 +120,12 @@ def _joined(pieces: Sequence[str]) -> str:
 
 def usage_of(usage: CompletionUsage) -> Usage:
     """Read what the server bills, as far as it says."""
-    details = usage.prompt_tokens_details
+    read, written = usage.prompt_tokens_details, usage.completion_tokens_details
     return Usage(
         prompt_tokens=usage.prompt_tokens or 0,
         completion_tokens=usage.completion_tokens or 0,
-        cached_tokens=(details.cached_tokens or 0) if details else 0,
+        cached_tokens=(read.cached_tokens or 0) if read else 0,
+        reasoning_tokens=(written.reasoning_tokens or 0) if written else 0,
     )
 
 

@@ -23,11 +23,15 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server billed them; zeros where it does not say."""
+    """Tokens as the server billed them; zeros where it does not say.
+
+    `cached_tokens` are part of `prompt_tokens`; `reasoning_tokens` are part of `completion_tokens`.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

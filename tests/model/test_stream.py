@@ -89,6 +89,10 @@ def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
         ({"prompt_tokens": 7, "completion_tokens": 2}, Usage(7, 2, 0)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 5}}, Usage(7, 0, 5)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {}}, Usage(7, 0, 0)),
+        (
+            {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 6}},
+            Usage(0, 9, 0, 6),
+        ),
         ({}, Usage()),
     ],
     ids=str,
