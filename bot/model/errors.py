@@ -3,24 +3,39 @@
     ModelError
     ├── ModelUnavailable    no answer now: connection, time limit, 429 after a retry, 5xx
     ├── ModelRefused        the server declines this request as it is (4xx)
-    │   └── ContextTooLong  because the prompt is longer than the model takes
+    │   ├── ContextTooLong  because the prompt is longer than the model takes
+    │   └── ContentRefused  because of what the prompt or the answer says: a content filter
     ├── AnswerIncomplete    the answer broke off, twice, or was cut short
     ├── AnswerUnreadable    what should be JSON of one shape is not, twice
     └── NotAModel           what answered does not speak the dialect: a wrong base URL, say
 
-Texts carry no key and nothing that a person wrote; the SDK's own error is the cause.
+Texts and codes carry no key and nothing that a person wrote; the SDK's own error is the cause.
 """
 
 import json
 import re
+import socket
+from collections.abc import Iterator
 from http import HTTPStatus
 
 import openai
 from pydantic import ValidationError
 
+CONTENT_FILTER = "content_filter"
+"""The server's code, finish reason and reason of an incomplete response for a filtered text."""
+
 
 class ModelError(Exception):
-    """Raised when a model gave no usable answer."""
+    """Raised when a model gave no usable answer.
+
+    `status` is that of the HTTP answer, 0 when there was none. `code` is the server's identifier
+    for the trouble (`invalid_api_key`), or ours for a failed connection; "" when there is none.
+    """
+
+    def __init__(self, text: str = "", status: int = 0, code: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
 
 
 class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
@@ -30,15 +45,21 @@ class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
 class ModelRefused(ModelError):  # noqa: N818
     """Raised when the server will never take this request."""
 
-    def __init__(self, text: str, objection: str = "", status: int = 0) -> None:
-        super().__init__(text)
+    def __init__(
+        self, text: str = "", status: int = 0, code: str = "", *, objection: str = ""
+    ) -> None:
+        super().__init__(text, status, code)
         self._objection = objection  # the server's words, which may quote a person's
-        self.status = status
 
     @property
     def may_concern_parameters(self) -> bool:
         """Whether the request may be taken in a plainer form; key and account are in order."""
         return self.status in _BAD_REQUEST
+
+    @property
+    def may_concern_messages(self) -> bool:
+        """Whether the request may be taken with other messages; key and model are in order."""
+        return self.status in _BAD_MESSAGES
 
     def objects_to(self, parameter: str) -> bool:
         """Whether the server named that parameter when it declined."""
@@ -47,6 +68,23 @@ class ModelRefused(ModelError):  # noqa: N818
 
 class ContextTooLong(ModelRefused):
     """Raised when the prompt is longer than the model takes."""
+
+
+class ContentRefused(ModelRefused):
+    """Raised when a filter declines what the prompt says, or what the answer would say."""
+
+    def __init__(self, text: str = CONTENT_FILTER, status: int = 0, code: str = "") -> None:
+        super().__init__(text, status, code or CONTENT_FILTER)
+
+    @property
+    def may_concern_parameters(self) -> bool:
+        """Whether the request may be taken in a plainer form: no, the words stay the same."""
+        return False
+
+    @property
+    def may_concern_messages(self) -> bool:
+        """Whether the request may be taken with other messages: yes, whatever the status."""
+        return True
 
 
 class AnswerIncomplete(ModelError):  # noqa: N818
@@ -64,6 +102,13 @@ class NotAModel(ModelError):  # noqa: N818
 _BAD_REQUEST = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
 )
+_BAD_MESSAGES = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
+)
 FOREIGN = (
     openai.OpenAIError,
     json.JSONDecodeError,
@@ -76,7 +121,6 @@ FOREIGN = (
 """What a call may raise: sparse servers make the SDK stumble over what it expects to be there."""
 
 _UNAVAILABLE = (
-    openai.APIConnectionError,
     openai.ConflictError,
     openai.InternalServerError,
     openai.RateLimitError,
@@ -84,16 +128,70 @@ _UNAVAILABLE = (
 _TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
 """The code of api.openai.com, and the words of servers that have no code for it."""
 
+_FILTERED = re.compile(
+    r"content[_ ]?filter|content[_ ]?(management )?policy|responsibleaipolicy"
+    r"|data_inspection_failed|requires moderation|(input|prompt) was flagged",
+    re.IGNORECASE,
+)
+"""Codes and words of Azure, OpenAI, LiteLLM, OpenRouter and DashScope for a filtered prompt."""
+
+_NOT_FILTERED = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
+)
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
+"""An identifier; anything else might be a sentence with a person's words."""
+
 
 def translate(error: BaseException) -> ModelError:
     """Return our error for one of `FOREIGN`."""
     name = type(error).__name__
-    if isinstance(error, _UNAVAILABLE):
-        return ModelUnavailable(name)
+    if isinstance(error, openai.APIConnectionError):
+        return ModelUnavailable(name, code=_connection_code(error))
     if not isinstance(error, openai.APIStatusError):
         return NotAModel(name)
-    if error.status_code == HTTPStatus.REQUEST_TIMEOUT:
-        return ModelUnavailable(name)
+    status, code = error.status_code, code_of(error.body)
+    text = f"{name} {status}"
+    if isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT:
+        return ModelUnavailable(text, status, code)
     objection = f"{error.message} {error.body}"
-    refusal = ContextTooLong if _TOO_LONG.search(objection) else ModelRefused
-    return refusal(f"{name} {error.status_code}", objection, error.status_code)
+    if _TOO_LONG.search(objection):
+        return ContextTooLong(text, status, code, objection=objection)
+    if status not in _NOT_FILTERED and is_filtered(code, objection):
+        return ContentRefused(text, status, code)
+    return ModelRefused(text, status, code, objection=objection)
+
+
+def code_of(body: object) -> str:
+    """Return the server's identifier for an error, from the body or its `error`; "" without one."""
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    if not isinstance(body, dict):
+        return ""
+    named = (body.get(name) for name in ("code", "type"))
+    return next((each for each in named if isinstance(each, str) and _CODE.fullmatch(each)), "")
+
+
+def is_filtered(code: str, objection: str = "") -> bool:
+    """Tell whether a filter declined a text, by the server's code, else by its words."""
+    return bool(_FILTERED.search(code) or _FILTERED.search(objection))
+
+
+def _connection_code(error: BaseException) -> str:
+    """Return why there was no connection: a name that is not known, a refusal, or time."""
+    if isinstance(error, openai.APITimeoutError):
+        return "timeout"
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return "dns"
+        if isinstance(cause, ConnectionRefusedError):
+            return "connection_refused"
+    return "connection_failed"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what led to it, also those that a group holds."""
+    while error is not None:
+        yield error
+        for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+            yield from _causes(inner)
+        error = error.__cause__ or error.__context__

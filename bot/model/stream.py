@@ -10,7 +10,14 @@ from secrets import token_hex
 
 from openai.types.completion_usage import CompletionUsage
 
-from bot.model.errors import AnswerIncomplete
+from bot.model.errors import (
+    CONTENT_FILTER,
+    AnswerIncomplete,
+    ContentRefused,
+    ModelError,
+    code_of,
+    is_filtered,
+)
 from bot.model.values import ModelReply, Usage
 from bot.utf16 import well_formed
 from memory.steps import ToolCall
@@ -41,11 +48,14 @@ class ReplyAccumulator:
         return bool(self._finish_reason)
 
     def add(self, chunk: object) -> None:
-        """Take one chunk as it stands in JSON; raise `AnswerIncomplete` for what is none."""
+        """Take one chunk as it stands in JSON; raise `AnswerIncomplete` for what is none.
+
+        Raise `ContentRefused` when the chunk says that a filter declined the text.
+        """
         self.is_empty = False
         given = _object(chunk)
         if given.get("error"):
-            raise AnswerIncomplete("the server reported an error")
+            raise _reported(given)
         if usage := _object(given.get("usage")):
             self._usage = usage_of(CompletionUsage.construct(None, **usage))
         for choice in map(_object, _list(given.get("choices"))):
@@ -54,6 +64,8 @@ class ReplyAccumulator:
             for call in map(_object, _list(delta.get("tool_calls"))):
                 self._add_call(call)
             self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
+            if self._finish_reason == CONTENT_FILTER:
+                raise ContentRefused
 
     def reply(self) -> ModelReply:
         """Return the answer so far; it is whole only if `is_complete`."""
@@ -88,6 +100,14 @@ class ReplyAccumulator:
             return known[-1]
         self._calls.append(_PartialCall(index))
         return self._calls[-1]
+
+
+def _reported(chunk: Mapping[str, object]) -> ModelError:
+    """Return what an error inside of a stream means; its words may quote a person's."""
+    code = code_of(chunk)
+    if is_filtered(code, str(chunk["error"])):
+        return ContentRefused(code=code)
+    return AnswerIncomplete("the server reported an error", code=code)
 
 
 def _object(given: object) -> Mapping[str, object]:

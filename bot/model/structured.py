@@ -19,9 +19,11 @@ from openai.types.chat import ChatCompletion
 
 from bot.model.client import patience
 from bot.model.errors import (
+    CONTENT_FILTER,
     FOREIGN,
     AnswerIncomplete,
     AnswerUnreadable,
+    ContentRefused,
     ContextTooLong,
     ModelRefused,
     ModelUnavailable,
@@ -136,7 +138,7 @@ class StructuredModel:
             chosen = _chosen(groups, refused)
             try:
                 answer = await self._call(chosen)
-            except ContextTooLong:
+            except (ContentRefused, ContextTooLong):
                 raise
             except ModelRefused as error:
                 blamed = _blamed(chosen, error)
@@ -217,8 +219,8 @@ def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
 
 def _read(completion: ChatCompletion, mode: str) -> _Answer:
     choice = completion.choices[0]
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        raise ModelRefused("the model declined")
+    if choice.message.refusal or choice.finish_reason == CONTENT_FILTER:
+        raise ContentRefused("the model declined")
     said = choice.message.content
     text = well_formed(said).strip() if isinstance(said, str) else ""
     return _Answer(text, choice.finish_reason == "length", mode)

@@ -12,6 +12,7 @@ from openai import AsyncOpenAI
 from bot.model.chat import OpenAIChatModel
 from bot.model.errors import (
     AnswerIncomplete,
+    ContentRefused,
     ContextTooLong,
     ModelError,
     ModelRefused,
@@ -29,6 +30,7 @@ from bot.playground.model_api import (
     Reply,
     Scripted,
     StreamBreak,
+    content_filtered,
     rate_limited,
     tool_call,
 )
@@ -260,6 +262,9 @@ async def test_a_server_that_nobody_listens_for_is_unavailable() -> None:
         (ApiError(400, "Too much.", code="context_length_exceeded"), ContextTooLong),
         (ApiError(400, "This model's maximum context length is 9 tokens."), ContextTooLong),
         (ApiError(400, "Too much.", kind="exceed_context_size_error"), ContextTooLong),
+        (content_filtered(), ContentRefused),
+        (ApiError(400, "Invalid prompt: your prompt was flagged.", code="x"), ContentRefused),
+        (ApiError(403, "The model requires moderation; your input was flagged."), ContentRefused),
     ],
     ids=lambda value: value.message if isinstance(value, ApiError) else "",
 )
@@ -274,7 +279,26 @@ async def test_a_refusal_is_not_repeated_and_quotes_nothing(
         await ask(model)
     assert type(caught.value) is expected
     assert refusal.message not in str(caught.value)
+    assert caught.value.status == refusal.status
     assert len(server.log.calls) == 1
+
+
+async def test_an_answer_that_a_filter_ends_is_refused_and_not_asked_for_again(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(Reply("Half of an answ", finish_reason="content_filter"))
+    with pytest.raises(ContentRefused) as caught:
+        await ask(model)
+    assert caught.value.code == "content_filter"
+    assert len(server.log.chats) == 1
+
+
+async def test_a_filters_error_inside_of_a_stream_is_a_refusal() -> None:
+    error = json.dumps(content_filtered().as_json())
+    headers = {"content-type": "text/event-stream"}
+    answer = httpx2.Response(200, headers=headers, text=f"data: {error}\n\n")
+    with pytest.raises(ContentRefused):
+        await ask(served_by(lambda _: answer))
 
 
 # Parameters that are refused

@@ -1,5 +1,7 @@
 """Each error of the SDK has a meaning of ours; one that is new fails here until it has one."""
 
+import socket
+
 import httpx2
 import openai
 import pytest
@@ -7,6 +9,7 @@ from openai.types.chat import ChatCompletion
 
 from bot.model.errors import (
     FOREIGN,
+    ContentRefused,
     ModelError,
     ModelRefused,
     ModelUnavailable,
@@ -69,7 +72,53 @@ def test_an_error_means_this_and_quotes_nothing(
     assert isinstance(error, FOREIGN)
     ours = translate(error)
     assert type(ours) is meaning
-    assert "secret" not in str(ours)
+    assert "secret" not in f"{ours} {ours.code}"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (
+            {"message": "No", "code": "invalid_api_key", "type": "invalid_request_error"},
+            "invalid_api_key",
+        ),
+        ({"error": {"code": "model_not_found"}}, "model_not_found"),
+        ({"code": 400, "type": "insufficient_quota"}, "insufficient_quota"),
+        ({"code": "what Ann said"}, ""),
+        (["code"], ""),
+        (None, ""),
+    ],
+    ids=str,
+)
+def test_an_error_carries_status_and_the_servers_code_and_no_sentence(
+    body: object, code: str
+) -> None:
+    ours = translate(of_status(openai.BadRequestError, 400, body))
+    assert (ours.status, ours.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (socket.gaierror(8, "unknown"), "dns"),
+        (ExceptionGroup("all tries", [ConnectionRefusedError()]), "connection_refused"),
+        (OSError("gone"), "connection_failed"),
+    ],
+    ids=str,
+)
+def test_a_failed_connection_says_why(cause: Exception, code: str) -> None:
+    error = openai.APIConnectionError(request=REQUEST)
+    error.__cause__ = cause
+    assert translate(error).code == code
+
+
+@pytest.mark.parametrize("status", [401, 402, 404])
+def test_what_the_operator_has_to_mend_is_never_the_fault_of_words(status: int) -> None:
+    body = {"message": "You asked for content_filter", "code": "content_filter"}
+    ours = translate(of_status(openai.APIStatusError, status, body))
+    assert isinstance(ours, ModelRefused)
+    assert not isinstance(ours, ContentRefused)
+    assert not ours.may_concern_messages
 
 
 def test_a_refusal_knows_what_the_server_objects_to() -> None:

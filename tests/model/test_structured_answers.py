@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from bot.model.errors import AnswerIncomplete, AnswerUnreadable, ModelError, ModelRefused
+from bot.model.errors import (
+    AnswerIncomplete,
+    AnswerUnreadable,
+    ContentRefused,
+    ModelError,
+)
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import ApiError, Dialect, ModelApiServer, Reply, Scripted
 from tests.model.internal_calls import (
@@ -140,8 +145,8 @@ async def test_a_broken_answer_that_words_do_not_mend_leaves_the_next_call_as_it
     ("reply", "expected"),
     [
         (Reply(ANSWER, finish_reason="length"), AnswerIncomplete),
-        (Reply(refusal="I'm sorry, I can't help with Ann."), ModelRefused),
-        (Reply(ANSWER, finish_reason="content_filter"), ModelRefused),
+        (Reply(refusal="I'm sorry, I can't help with Ann."), ContentRefused),
+        (Reply(ANSWER, finish_reason="content_filter"), ContentRefused),
     ],
     ids=["cut", "refusal", "filter"],
 )

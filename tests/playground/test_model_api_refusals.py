@@ -152,6 +152,15 @@ async def test_a_missing_result_is_named() -> None:
     assert refusal.message.endswith("did not have response messages: a, c")
 
 
+async def test_a_prompt_with_a_filtered_word_is_refused_as_azure_does() -> None:
+    dialect = Dialect(strict_templates=False, filtered=frozenset({"badword"}))
+    said = {"role": "user", "content": "a badword"}
+    refusal = await refused({"model": "m", "messages": [SYSTEM, said]}, dialect)
+    azures = "The response was filtered due to the prompt triggering Azure OpenAI's content"
+    assert_says(refusal, Refusal(azures, "prompt", "content_filter"))
+    await accepted([SYSTEM, USER], dialect)
+
+
 ALTERNATE = Refusal("After the optional system message, conversation roles must", "messages")
 
 

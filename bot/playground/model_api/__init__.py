@@ -1,7 +1,7 @@
 """A model API on this machine: the server, the replies it gives and the faults it is asked for."""
 
 from bot.playground.model_api.calls import Call
-from bot.playground.model_api.errors import ApiError, rate_limited, server_error
+from bot.playground.model_api.errors import ApiError, content_filtered, rate_limited, server_error
 from bot.playground.model_api.faults import Break, Quirk, StreamBreak
 from bot.playground.model_api.replies import Reply, Responder, Scripted, tool_call
 from bot.playground.model_api.requests import (
@@ -28,6 +28,7 @@ __all__ = [
     "Responder",
     "Scripted",
     "StreamBreak",
+    "content_filtered",
     "is_chat",
     "is_embeddings",
     "rate_limited",

@@ -40,6 +40,17 @@ def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
     return ApiError(400, message, param=param, code=code)
 
 
+def content_filtered() -> ApiError:
+    """Return the 400 for a prompt that a filter declines, in Azure's words."""
+    return bad_request(
+        "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+        "policy. Please modify your prompt and retry. To learn more about our content filtering "
+        "policies please read our documentation: https://go.microsoft.com/fwlink/?linkid=2198766",
+        "prompt",
+        "content_filter",
+    )
+
+
 def wrong_key(key: str) -> ApiError:
     """Return the 401 for a missing or wrong key, which it quotes in part as the real one does."""
     if not key:

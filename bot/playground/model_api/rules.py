@@ -12,7 +12,7 @@ from operator import ne
 import orjson
 
 from bot.model.values import PromptMessage
-from bot.playground.model_api.errors import ApiError, bad_request
+from bot.playground.model_api.errors import ApiError, bad_request, content_filtered
 from bot.playground.model_api.hashed_words import DIMENSIONS
 from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
 
@@ -32,7 +32,8 @@ class Dialect:
     what it can answer in beside text, `context_tokens` its bound for a prompt and
     `embedding_tokens` for a single text, counted by `count_tokens`. With `strict_templates` roles
     must alternate after one leading system message. `reads_arguments`: the calls in a prompt must
-    be valid JSON, as vLLM's templates want it.
+    be valid JSON, as vLLM's templates want it. A prompt with one of the words in `filtered` is
+    refused, as Azure's content filter does.
     """
 
     api_key: str = ""
@@ -41,6 +42,7 @@ class Dialect:
     response_formats: frozenset[str] = frozenset({"json_object", "json_schema"})
     strict_templates: bool = True
     reads_arguments: bool = False
+    filtered: frozenset[str] = frozenset()
     context_tokens: int = 0
     embedding_tokens: int = 8192
     count_tokens: Callable[[str], int] = quarter_of_bytes
@@ -82,6 +84,8 @@ def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
         _check_template(chat.messages)
     if dialect.reads_arguments:
         _check_arguments(chat.messages)
+    if any(word in message.content for word in dialect.filtered for message in chat.messages):
+        raise content_filtered()
     tokens = _prompt_tokens(chat, dialect.count_tokens)
     if dialect.context_tokens and tokens > dialect.context_tokens:
         raise bad_request(
