@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
-from bot.process import redis_address, until_told
+from bot.process import raise_file_limit, redis_address, until_told
 from bot.telegram.errors import BadToken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
@@ -135,6 +135,7 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings, token: str, duty: Duty) -> int:
+    raise_file_limit()
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
         uvloop.run(until_told(app.run))

@@ -237,7 +237,12 @@ class App:
                 has_webhook=self._has_webhook,
                 wait_replicas=settings.intake_wait_replicas,
             ),
-            metrics_route(self._metrics, memory, token.get_secret_value() if token else None),
+            metrics_route(
+                self._metrics,
+                memory,
+                token.get_secret_value() if token else None,
+                on_platform=settings.platform is not None,
+            ),
         ]
         if self._has_webhook and secret is not None:
             routes += webhook_routes(secret.get_secret_value(), self.accept, self._health)

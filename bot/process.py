@@ -1,6 +1,7 @@
 """What ties the bot to its process: the address of its Redis, a client of it, signals."""
 
 import asyncio
+import resource
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ log = structlog.get_logger(__name__)
 _THREADS = 2
 """For what takes long, such as indexing a cold conversation. More would make the process larger,
 for the system's allocator keeps what was freed for each thread apart."""
+_MAX_FILES = 65_536
 
 
 @contextmanager
@@ -50,6 +52,17 @@ async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisCli
         yield client
     finally:
         await client.close()
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files and connections as the system lets us have.
+
+    Many systems start a process with 1,024, which callers of the web port could use up.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
+from bot.http_protocol import BoundedHttpProtocol
 from bot.telegram.health import TelegramHealth
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreError
@@ -60,6 +61,9 @@ class WebServer:
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
             Router(routes),
+            http=BoundedHttpProtocol,
+            # A header must not say where a call comes from: `/metrics` asks.
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             lifespan="off",

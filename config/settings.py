@@ -252,7 +252,8 @@ class Settings(BaseSettings):
 
     # What operators see
     metrics_token: values.Secret | None = Field(
-        default=None, description="Bearer for `/metrics`; not set: only this machine may see it"
+        default=None,
+        description="Bearer for `/metrics`; not set: this machine alone, on a platform nobody",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], values.AnyCase] = Field(
         default="info", description="Least level that is logged"

@@ -5,6 +5,7 @@ Pure: stores nothing, asks nobody.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeGuard
 
 import telegram
 from telegram.constants import ChatType
@@ -47,6 +48,16 @@ _GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 # Telegram's number for a forum's General topic, which no call may name.
 _GENERAL_TOPIC = 1
 _MAX_FILE_NAME = 120
+_MAX_ID = 2**63
+_NONSENSE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class UpdateReader:
@@ -65,13 +76,16 @@ class UpdateReader:
     def read(self, raw: Mapping[str, object]) -> Update:
         """Return what the update means to us; raise `UnreadableUpdate` when it makes no sense."""
         update_id = raw.get("update_id")
-        if not isinstance(update_id, int):
+        if not _is_id(update_id):
             raise UnreadableUpdate(None)
         try:
-            return self._read(update_id, raw)
-        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError):
+            update = self._read(update_id, raw)
+        except _NONSENSE:
             # Its text may quote what somebody wrote.
             raise UnreadableUpdate(update_id) from None
+        if not all(map(_is_id, _ids(update))):
+            raise UnreadableUpdate(update_id)
+        return update
 
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
         # Not by way of `telegram.Update`, which looks for two dozen other kinds in each.
@@ -210,6 +224,25 @@ class UpdateReader:
 
     def _serves(self, sender_id: int) -> bool:
         return not self._allowed_user_ids or sender_id in self._allowed_user_ids
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    """Tell whether Telegram could have given such an id: its ids fit into 64 bits."""
+    return type(value) is int and -_MAX_ID <= value < _MAX_ID
+
+
+def _ids(update: Update) -> tuple[object, ...]:
+    """Return the numbers that the rest of the bot trusts to be numbers."""
+    match update:
+        case Inbound():
+            numbers = (update.chat_id, update.topic_id, update.message_id, update.replied_to)
+            return (*numbers, update.sender.id)
+        case Pressed():
+            return update.chat_id, update.topic_id, update.message_id, update.sender.id
+        case Moved():
+            return update.old_chat_id, update.new_chat_id
+        case Ignored():
+            return ()
 
 
 def _content(words: Words, unsupported: str, file: SentFile | None) -> tuple[Kind, str, str]:

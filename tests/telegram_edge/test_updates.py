@@ -289,6 +289,14 @@ def test_an_update_without_id_is_unreadable(raw: dict[str, object]) -> None:
     assert raised.value.update_id is None
 
 
+@pytest.mark.parametrize("odd", ["7", 10**400, True, 1.5, None], ids=str)
+@pytest.mark.parametrize("field", ["chat", "from"])
+def test_an_id_that_telegram_could_not_have_given_is_unreadable(field: str, odd: object) -> None:
+    raw = message("hello", **{field: {**(PRIVATE if field == "chat" else ANNA), "id": odd}})
+    with pytest.raises(UnreadableUpdate):
+        read(raw)
+
+
 @pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])
 @pytest.mark.parametrize("odd", ["x", 1, [1], True])
 def test_what_is_no_object_is_unreadable(kind: str, odd: object) -> None:

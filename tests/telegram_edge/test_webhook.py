@@ -65,7 +65,7 @@ async def test_a_stranger_is_sent_away_before_the_body_is_read(health: TelegramH
     assert sent[0]["status"] == 403
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"\xff", b'"text"'])
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"\xff", b'"text"', b"[" * 400_000])
 async def test_what_is_no_json_object_is_a_bad_request(
     telegram: httpx2.AsyncClient, mailbox: Mailbox, body: bytes
 ) -> None:

@@ -52,11 +52,19 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 
 async def page(
-    memory: Memory, metrics: Metrics, token: str | None, *, host: str, bearer: str = ""
+    memory: Memory,
+    metrics: Metrics,
+    token: str | None,
+    *,
+    host: str,
+    bearer: str = "",
+    forwarded: str = "",
+    on_platform: bool = False,
 ) -> httpx2.Response:
-    app = Router([metrics_route(metrics, memory, token)])
+    app = Router([metrics_route(metrics, memory, token, on_platform=on_platform)])
     transport = httpx2.ASGITransport(app, client=(host, 5))
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    headers |= {forwarded: "127.0.0.1"} if forwarded else {}
     async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
         return await caller.get("/metrics", headers=headers)
 
@@ -83,6 +91,30 @@ async def test_who_may_see_the_page(
 ) -> None:
     answer = await page(memory, Metrics(), token, host=host, bearer=bearer)
     assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
+)
+async def test_what_a_proxy_of_this_machine_passes_on_is_not_local(
+    memory: Memory, header: str
+) -> None:
+    """Heroku's router adds the real address behind whatever the caller wrote into the header."""
+    answer = await page(memory, Metrics(), None, host="127.0.0.1", forwarded=header)
+    assert answer.status_code == 403
+    known = await page(
+        memory, Metrics(), "s3cret", host="127.0.0.1", forwarded=header, bearer="s3cret"
+    )
+    assert known.status_code == 200
+
+
+async def test_on_a_platform_nobody_sees_the_page_without_a_token(memory: Memory) -> None:
+    answer = await page(memory, Metrics(), None, host="127.0.0.1", on_platform=True)
+    assert answer.status_code == 403
+    known = await page(
+        memory, Metrics(), "s3cret", host="10.0.0.1", bearer="s3cret", on_platform=True
+    )
+    assert known.status_code == 200
 
 
 async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:

@@ -1,0 +1,106 @@
+"""HTTP as the web port speaks it: no caller can fill the memory or hold connections for ever.
+
+Uvicorn bounds neither the headers nor the time in which a request must arrive. This module knows no
+routes; what may be asked, and by whom, is the pages' business.
+"""
+
+from asyncio import TimerHandle, Transport
+from typing import Any
+
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+log = structlog.get_logger(__name__)
+
+REQUEST_S = 10.0
+"""How long a request may take to arrive, headers and body."""
+MAX_CONNECTIONS = 256
+MAX_OVERHEAD_BYTES = 64 * 1024
+"""All that is not body: request line, headers, trailers, sizes of chunks."""
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """One connection; it closes when a request takes too long to arrive or has too long headers.
+
+    When there are too many connections, a new one takes the place of the oldest that waits for its
+    caller. So a caller who holds connections open keeps nobody out.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._deadline: TimerHandle | None = None
+        self._overhead_bytes = 0
+        self._waits_since = 0.0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Wait for the first request, and make room for it."""
+        super().connection_made(transport)
+        self._waits_since = self.loop.time()
+        self._expect_request()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._request_arrived()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; refuse headers that are too long before they end."""
+        self._expect_request()
+        self._overhead_bytes += len(data)
+        super().data_received(data)
+        if self._overhead_bytes > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
+            log.debug("request refused", reason="headers too long")
+            self.send_400_response("Request headers are too long.")
+
+    def on_message_begin(self) -> None:
+        """Start the clock, also for a request that came along with the end of another."""
+        self._expect_request()
+        super().on_message_begin()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body; whoever reads the body bounds it."""
+        self._overhead_bytes -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Stop the clock: from now on the caller waits for us."""
+        self._request_arrived()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the caller again."""
+        self._waits_since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def waits_for_caller(self) -> bool:
+        """Whether the caller has to go on, not we."""
+        return self._deadline is not None or self.cycle is None or self.cycle.response_complete
+
+    @property
+    def worth(self) -> tuple[bool, float]:
+        """What orders connections that wait: incomplete requests first, then by age."""
+        return self._deadline is None, self._waits_since
+
+    def _expect_request(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_S, self._give_up)
+
+    def _request_arrived(self) -> None:
+        self._overhead_bytes = 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        log.debug("connection closed", reason="no complete request")
+        self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close one connection; this one when all others are being answered."""
+        ours = (other for other in self.connections if isinstance(other, BoundedHttpProtocol))
+        waiting = [other for other in ours if other.waits_for_caller]
+        log.debug("connection closed", reason="too many connections")
+        min(waiting, key=lambda other: other.worth).transport.abort()

@@ -1,0 +1,161 @@
+"""The web port, as somebody meets it who knows no secret and wants to stop the bot."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from bot.web import WebServer
+
+HERE = "127.0.0.1"
+SOON_S = 5.0
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def here(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("here")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    server = WebServer([Route("/", here, methods=["GET", "POST"])], port=0, host=HERE)
+    running = asyncio.create_task(server.run())
+    yield server
+    server.stop()
+    await running
+
+
+@asynccontextmanager
+async def connected(server: WebServer, sent: bytes) -> AsyncIterator[Connection]:
+    reader, writer = await asyncio.open_connection(HERE, server.port)
+    writer.write(sent)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def until_closed(reader: asyncio.StreamReader) -> bytes:
+    """Return what was answered before the server closed."""
+    answer = b""
+    async with asyncio.timeout(SOON_S):
+        try:
+            while piece := await reader.read(2**16):
+                answer += piece
+        except ConnectionResetError:
+            pass
+    return answer
+
+
+async def is_served(server: WebServer) -> bool:
+    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+        return (await caller.get("/", timeout=SOON_S)).text == "here"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: bot\r\n",
+        b"POST / HTTP/1.1\r\nHost: bot\r\nContent-Length: 10\r\n\r\n12345",
+        b"POST / HTTP/1.1\r\nHost: bot\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: 1\r\n",
+        b"GET / HTTP/1.1\r\nHost: bot\r\n\r\nGET / HTTP/1.1\r\nHost: b",
+    ],
+    ids=["nothing", "line end", "headers", "body", "trailers", "second request"],
+)
+async def test_a_connection_without_a_complete_request_is_closed(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("bot.http_protocol.REQUEST_S", 0.05)
+    async with connected(server, sent) as (reader, _):
+        await until_closed(reader)
+    assert await is_served(server)
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"GET / HTTP/1.1\r\n", b"X-Endless: and so on\r\n"),
+        (b"GET / HTTP/1.1\r\nX-Endless: ", b"a"),
+        (b"GET /", b"a"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Endless: so on\r\n"),
+    ],
+    ids=["headers", "one header", "address", "trailers"],
+)
+async def test_endless_headers_are_refused(server: WebServer, start: bytes, more: bytes) -> None:
+    async with connected(server, start) as (reader, writer):
+        closed = asyncio.create_task(until_closed(reader))
+        sent = 0
+        while not closed.done():
+            writer.write(more * 1_000)
+            sent += len(more) * 1_000
+            assert sent < 2**22, "four megabytes of headers were read"
+            drained: asyncio.Future[Any] = asyncio.gather(writer.drain(), return_exceptions=True)
+            either = {drained, closed}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0)
+        assert b"400" in await closed
+    assert await is_served(server)
+
+
+async def test_connections_that_are_held_keep_nobody_out(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest that waits for its caller makes room, and no descriptor is missing elsewhere."""
+    monkeypatch.setattr("bot.http_protocol.MAX_CONNECTIONS", 8)
+    held = [await asyncio.open_connection(HERE, server.port) for _ in range(40)]
+    for _, writer in held:
+        writer.write(b"GET / HTTP/1.1\r\nHost: b")
+    assert await is_served(server)
+    closed = await asyncio.gather(*(until_closed(reader) for reader, _ in held[:31]))
+    assert len(closed) == 31
+    for _, writer in held:
+        writer.close()
+
+
+async def test_a_request_under_way_is_never_closed_for_a_new_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.http_protocol.MAX_CONNECTIONS", 2)
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> PlainTextResponse:
+        began.set()
+        await go_on.wait()
+        return PlainTextResponse("done")
+
+    server = WebServer([Route("/slow", slow), Route("/", here)], port=0, host=HERE)
+    running = asyncio.create_task(server.run())
+    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+        answer = asyncio.create_task(caller.get("/slow"))
+        await began.wait()
+        async with connected(server, b"GET / HT"), connected(server, b"GET / HT"):
+            assert await is_served(server)
+        go_on.set()
+        assert (await answer).text == "done"
+    server.stop()
+    await running
+
+
+async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heroku sets this variable, which lets uvicorn believe the header of anybody."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+
+    async def who(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(request.client.host if request.client else "")
+
+    server = WebServer([Route("/", who)], port=0, host=HERE)
+    running = asyncio.create_task(server.run())
+    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+        answer = await caller.get("/", headers={"X-Forwarded-For": "203.0.113.5"})
+    server.stop()
+    await running
+    assert answer.text == HERE
