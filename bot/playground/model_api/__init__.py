@@ -10,6 +10,7 @@ from bot.playground.model_api.requests import (
     EmbeddingsRequest,
     is_chat,
     is_embeddings,
+    is_responses,
 )
 from bot.playground.model_api.rules import Dialect
 from bot.playground.model_api.server import ModelApiServer
@@ -31,6 +32,7 @@ __all__ = [
     "content_filtered",
     "is_chat",
     "is_embeddings",
+    "is_responses",
     "rate_limited",
     "server_error",
     "tool_call",

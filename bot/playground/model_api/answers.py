@@ -16,7 +16,7 @@ from memory.steps import ToolCall
 
 Json = dict[str, object]
 
-_PIECES = re.compile(r"\s*\S{1,12}|\s+")  # about a token each; joined they are the text
+PIECES = re.compile(r"\s*\S{1,12}|\s+")  # about a token each; joined they are the text
 _WHOLE_CALLS = {Quirk.NO_INDEX, Quirk.SAME_INDEX}
 
 
@@ -25,21 +25,31 @@ class Usage:
     """Tokens as they would be billed."""
 
     prompt: int
-    completion: int
+    completion: int  # reasoning included
+    cached: int = 0
+    reasoning: int = 0
 
     def as_json(self) -> Json:
-        """Return the `usage` object."""
+        """Return the `usage` object of chat completions."""
         return {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
-            "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+            "prompt_tokens_details": {"cached_tokens": self.cached, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": self.reasoning, "audio_tokens": 0},
         }
 
 
-def completion_tokens(reply: Reply, count: Callable[[str], int]) -> int:
-    """Count what the model would have written."""
-    return count(reply.text) + sum(count(call.name + call.arguments) for call in reply.tool_calls)
+def bill(reply: Reply, prompt_tokens: int, count: Callable[[str], int]) -> Usage:
+    """Count what the model would have read and written."""
+    calls = sum(count(call.name + call.arguments) for call in reply.tool_calls)
+    reasoning = count(reply.thoughts)
+    return Usage(
+        prompt=prompt_tokens,
+        completion=count(reply.text) + calls + reasoning,
+        cached=min(reply.cached_tokens, prompt_tokens),
+        reasoning=reasoning,
+    )
 
 
 def completion(chat: ChatRequest, reply: Reply, usage: Usage) -> Json:
@@ -114,11 +124,12 @@ def models(names: Iterable[str]) -> Json:
     return {"object": "list", "data": data}
 
 
-def event(payload: bytes, faults: Collection[Fault] = ()) -> bytes:
+def event(payload: bytes, faults: Collection[Fault] = (), name: str = "") -> bytes:
     """Return one server-sent event."""
     end = b"\r\n" if Quirk.CRLF in faults else b"\n"
     comment = b": PROCESSING" + end + end if Quirk.COMMENTS in faults else b""
-    return comment + b"data: " + payload + end + end
+    named = f"event: {name}".encode() + end if name else b""
+    return comment + named + b"data: " + payload + end + end
 
 
 def _events(chunks: list[Json], faults: Collection[Fault]) -> list[bytes]:
@@ -131,7 +142,7 @@ def _deltas(reply: Reply, faults: Collection[Fault]) -> Iterator[Json]:
     yield {"role": "assistant", "content": None if reply.tool_calls else "", "refusal": None}
     if Quirk.REASONING in faults:
         yield {"reasoning_content": "Let me think about that."}
-    for piece in _PIECES.findall(reply.text):
+    for piece in PIECES.findall(reply.text):
         yield {"content": piece}
     for index, call in enumerate(reply.tool_calls):
         if not _WHOLE_CALLS.isdisjoint(faults):
@@ -139,7 +150,7 @@ def _deltas(reply: Reply, faults: Collection[Fault]) -> Iterator[Json]:
             yield {"tool_calls": [{**placed, **_call(call, call.arguments)}]}
             continue
         yield {"tool_calls": [{"index": index, **_call(call, "")}]}
-        for piece in _PIECES.findall(call.arguments):
+        for piece in PIECES.findall(call.arguments):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 

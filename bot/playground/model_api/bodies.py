@@ -6,11 +6,11 @@ is `rules`' business.
 
 from typing import Annotated, Literal, TypeVar
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.model.values import PromptMessage
-from bot.playground.model_api.errors import ApiError, bad_request
+from bot.playground.model_api.errors import bad_request
+from bot.playground.model_api.parsing import first_wrong, parsed
 from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest
 from bot.playground.model_api.schemas import schema_complaint
 from memory.steps import ToolCall
@@ -20,12 +20,11 @@ from memory.tool import ToolDefinition
 _PASSED = frozenset(
     """
     audio frequency_penalty logit_bias logprobs metadata modalities n parallel_tool_calls prediction
-    presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort safety_identifier seed
-    service_tier stop store top_logprobs user verbosity web_search_options
+    presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier
+    seed service_tier stop store top_logprobs user verbosity web_search_options
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 _Name = Annotated[str, Field(max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")]
-_PARSE = "We could not parse the JSON body of your request."
 
 
 class _Wire(BaseModel):
@@ -115,6 +114,9 @@ class _Chat(_Wire):
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = (
+        None
+    )
 
 
 class _Embeddings(_Wire):
@@ -127,7 +129,7 @@ class _Embeddings(_Wire):
 
 def read_chat(body: bytes) -> ChatRequest:
     """Return the request in `body`; raise `ApiError` for what the wire format forbids."""
-    raw = _parsed(body)
+    raw = parsed(body)
     read = _validated(_Chat, raw)
     for name in read.model_extra or ():
         if name not in _PASSED:
@@ -143,13 +145,15 @@ def read_chat(body: bytes) -> ChatRequest:
         response_format=read.response_format.type if read.response_format else "text",
         stream=bool(read.stream),
         include_usage=bool(read.stream_options and read.stream_options.include_usage),
+        effort=read.reasoning_effort or "",
+        max_output_tokens=read.max_completion_tokens or read.max_tokens or 0,
         raw=raw,
     )
 
 
 def read_embeddings(body: bytes) -> EmbeddingsRequest:
     """Return the request in `body`; raise `ApiError` for what the wire format forbids."""
-    raw = _parsed(body)
+    raw = parsed(body)
     read = _validated(_Embeddings, raw)
     return EmbeddingsRequest(
         model=read.model,
@@ -198,16 +202,6 @@ def _check_output(output: _ResponseFormat) -> None:
         )
 
 
-def _parsed(body: bytes) -> dict[str, object]:
-    try:
-        raw = orjson.loads(body)  # which refuses lone surrogates, as a strict server does
-    except orjson.JSONDecodeError:
-        raise bad_request(_PARSE) from None
-    if not isinstance(raw, dict):
-        raise bad_request(_PARSE)
-    return raw
-
-
 _Body = TypeVar("_Body", bound=_Wire)
 
 
@@ -215,43 +209,4 @@ def _validated(body: type[_Body], raw: dict[str, object]) -> _Body:
     try:
         return body.model_validate(raw)
     except ValidationError as error:
-        raise _refusal(error) from None
-
-
-def _refusal(error: ValidationError) -> ApiError:
-    """Say the first thing that is wrong in the words of api.openai.com."""
-    first = error.errors(include_url=False)[0]
-    param = _param(first["loc"])
-    match first["type"]:
-        case "missing":
-            message, code = f"Missing required parameter: '{param}'.", "missing_required_parameter"
-        case "extra_forbidden":
-            message, code = f"Unknown parameter: '{param}'.", "unknown_parameter"
-        case "literal_error":
-            expected = first["ctx"]["expected"]
-            message = f"Invalid value: '{first['input']}'. Supported values are: {expected}."
-            code = "invalid_value"
-        case "too_short":
-            message, code = f"Invalid '{param}': empty array.", "empty_array"
-        case "too_long":
-            message, code = f"Invalid '{param}': array too long.", "array_above_max_length"
-        case "string_too_long":
-            message, code = f"Invalid '{param}': string too long.", "string_above_max_length"
-        case "string_pattern_mismatch":
-            pattern = first["ctx"]["pattern"]
-            message = f"Invalid '{param}': string does not match pattern '{pattern}'."
-            code = "invalid_value"
-        case _:
-            message, code = f"Invalid value for '{param}': {first['msg']}.", "invalid_type"
-    return bad_request(message, param, code)
-
-
-def _param(loc: tuple[int | str, ...]) -> str:
-    """Spell a place as `messages[0].role`, leaving out the branches of unions."""
-    spelled = ""
-    for part in loc:
-        if isinstance(part, int):
-            spelled += f"[{part}]"
-        elif part.isidentifier() and not part.startswith("_") and part not in ("str", "int"):
-            spelled += f".{part}" if spelled else part
-    return spelled
+        raise first_wrong(error.errors(include_url=False)[0]) from None

@@ -17,9 +17,12 @@ from memory.steps import ToolCall
 class Reply:
     """One answer of the model; a `refusal` stands where the text would be.
 
-    An empty `finish_reason` means the usual one: `tool_calls` with calls, else `stop`. The answer
-    begins `delay_s` after the request and not before `gate` is set; a streamed one lets
-    `chunk_delay_s` pass before each chunk.
+    An empty `finish_reason` means the usual one: `tool_calls` with calls, else `stop`. `length`,
+    `content_filter` and `failed` are told in the words of the API that was asked. `thoughts` are
+    billed as reasoning tokens; chat completions do not show them, Responses as a reasoning item.
+
+    The answer begins `delay_s` after the request and not before `gate` is set; a streamed one is
+    silent for `thinking_s` after its first event and lets `chunk_delay_s` pass before each other.
     """
 
     text: str = ""
@@ -29,6 +32,9 @@ class Reply:
     chunk_delay_s: float = 0
     refusal: str = ""
     gate: asyncio.Event | None = None
+    thoughts: str = ""
+    thinking_s: float = 0
+    cached_tokens: int = 0
 
 
 class Responder(Protocol):

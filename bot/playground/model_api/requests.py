@@ -13,9 +13,11 @@ _MEMORY = re.compile(r"\s*<memory>(.*?)</memory>\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for an answer.
+    """A request for an answer, over chat completions or over Responses.
 
-    `tool_choice` is `auto`, `none`, `required` or the name of a tool. `raw` is the whole JSON body.
+    `tool_choice` is `auto`, `none`, `required` or the name of a tool. `max_output_tokens` is 0
+    when the client sets no bound, `effort` is empty when it sends none. `raw` is the whole JSON
+    body.
     """
 
     model: str
@@ -25,6 +27,9 @@ class ChatRequest:
     response_format: Literal["text", "json_object", "json_schema"] = "text"
     stream: bool = False
     include_usage: bool = False
+    api: Literal["chat", "responses"] = "chat"
+    effort: str = ""
+    max_output_tokens: int = 0
     raw: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -69,6 +74,11 @@ ApiRequest = ChatRequest | EmbeddingsRequest
 def is_chat(request: ApiRequest) -> bool:
     """Tell a request for an answer from one for vectors."""
     return isinstance(request, ChatRequest)
+
+
+def is_responses(request: ApiRequest) -> bool:
+    """Tell a request over the Responses API from all others."""
+    return isinstance(request, ChatRequest) and request.api == "responses"
 
 
 def is_embeddings(request: ApiRequest) -> bool:

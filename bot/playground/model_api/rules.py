@@ -15,6 +15,7 @@ from bot.model.values import PromptMessage
 from bot.playground.model_api.errors import ApiError, bad_request, content_filtered
 from bot.playground.model_api.hashed_words import DIMENSIONS
 from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
+from bot.playground.model_api.responses_rules import check_responses
 
 _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts
 
@@ -28,14 +29,16 @@ def quarter_of_bytes(text: str) -> int:
 class Dialect:
     """What this server insists on and what it can do; 0 and empty mean that it does not care.
 
-    `models` are the names it serves, `unsupported` the parameters it refuses, `response_formats`
-    what it can answer in beside text, `context_tokens` its bound for a prompt and
-    `embedding_tokens` for a single text, counted by `count_tokens`. With `strict_templates` roles
-    must alternate after one leading system message. `reads_arguments`: the calls in a prompt must
-    be valid JSON, as vLLM's templates want it. A prompt with one of the words in `filtered` is
-    refused, as Azure's content filter does.
+    `server` is its name: only the server that encrypted thoughts can read them. `models` are the
+    names it serves, `unsupported` the parameters it refuses, `response_formats` what it can answer
+    in beside text, `context_tokens` its bound for a prompt and `embedding_tokens` for a single
+    text, counted by `count_tokens`. With `strict_templates` roles must alternate after one leading
+    system message. `reads_arguments`: the calls in a prompt must be valid JSON, as vLLM's
+    templates want it. A prompt with one of the words in `filtered` is refused, as Azure's content
+    filter does.
     """
 
+    server: str = ""
     api_key: str = ""
     models: frozenset[str] = frozenset()
     unsupported: frozenset[str] = frozenset()
@@ -77,9 +80,15 @@ def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
 
 
 def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
-    _check_parameters(chat)
-    _check_format(chat, dialect)
-    _check_tool_results(chat.messages)
+    if chat.response_format not in {"text", *dialect.response_formats}:
+        # The words of DeepSeek, which knows JSON mode only
+        raise bad_request("This response_format type is unavailable now")
+    if chat.api == "responses":
+        check_responses(chat, dialect.server)
+    else:
+        _check_parameters(chat)
+        _check_format(chat)
+        _check_tool_results(chat.messages)
     if dialect.strict_templates:
         _check_template(chat.messages)
     if dialect.reads_arguments:
@@ -113,10 +122,7 @@ def _check_parameters(chat: ChatRequest) -> None:
         raise bad_request(message, "stream_options")
 
 
-def _check_format(chat: ChatRequest, dialect: Dialect) -> None:
-    if chat.response_format not in {"text", *dialect.response_formats}:
-        # The words of DeepSeek, which knows JSON mode only
-        raise bad_request("This response_format type is unavailable now")
+def _check_format(chat: ChatRequest) -> None:
     if chat.response_format == "json_object" and not any(
         "json" in message.content.lower() for message in chat.messages
     ):

@@ -5,7 +5,7 @@ refuses what api.openai.com refuses, breaks as `faults` say, and logs every requ
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from secrets import compare_digest
 from typing import Self
 
@@ -18,9 +18,8 @@ from starlette.routing import Route
 
 from bot.playground.loopback import LoopbackServer, drop_connection, until_disconnect
 from bot.playground.model_api.answers import (
-    Usage,
+    bill,
     completion,
-    completion_tokens,
     embeddings,
     event,
     models,
@@ -31,7 +30,14 @@ from bot.playground.model_api.calls import Call, CallLog
 from bot.playground.model_api.errors import ApiError, server_error, wrong_key
 from bot.playground.model_api.faults import Break, Fault, Faults, StreamBreak
 from bot.playground.model_api.replies import Responder
-from bot.playground.model_api.requests import ApiRequest
+from bot.playground.model_api.requests import ApiRequest, ChatRequest
+from bot.playground.model_api.responses_answers import (
+    Answered,
+    failed_event,
+    response,
+    response_stream,
+)
+from bot.playground.model_api.responses_bodies import read_responses
 from bot.playground.model_api.rules import Dialect, check_request
 
 _PAGE = "<!doctype html><title>Welcome</title><p>This is not the API that you are looking for."
@@ -39,6 +45,11 @@ _NO_CHUNKS = {
     StreamBreak.MALFORMED: b'{"id": "chatcmpl-',
     StreamBreak.GARBLED: b'{"id": "\xff\xfe"}',
     StreamBreak.MISSHAPEN: b'{"choices": [["delta", "stop"]]}',
+}
+_NO_EVENTS = {
+    StreamBreak.MALFORMED: b'{"type": "response.',
+    StreamBreak.GARBLED: b'{"type": "\xff\xfe"}',
+    StreamBreak.MISSHAPEN: b'{"type": ["response.output_text.delta"], "delta": 3}',
 }
 _MODELS = frozenset({"stand-in", "stand-in-embedding"})
 
@@ -56,6 +67,7 @@ class ModelApiServer:
         self.log = CallLog()
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/responses", self._responses, methods=["POST"]),
             Route("/v1/embeddings", self._embeddings, methods=["POST"]),
             Route("/v1/models", self._models, methods=["GET"]),
         ]
@@ -94,21 +106,32 @@ class ModelApiServer:
         return await self.log.wait_for(fits, count=count, timeout_s=timeout_s)
 
     async def _chat(self, request: Request) -> Response:
+        return await self._complete(request, read_chat)
+
+    async def _responses(self, request: Request) -> Response:
+        return await self._complete(request, read_responses)
+
+    async def _complete(self, request: Request, read: Callable[[bytes], ChatRequest]) -> Response:
         self._check_key(request)
-        chat = read_chat(await request.body())
-        tokens, faults = await self._judge(request, chat)
+        asked = read(await request.body())
+        tokens, faults = await self._judge(request, asked)
         if broken := await _broken(request, faults):
             return broken
-        reply = await self.responder.respond(chat)
+        reply = await self.responder.respond(asked)
         if reply.gate:
             await reply.gate.wait()
         await asyncio.sleep(reply.delay_s)
-        usage = Usage(tokens, completion_tokens(reply, self.dialect.count_tokens))
-        if not chat.stream:
-            return JSONResponse(completion(chat, reply, usage))
-        said, ending = stream(chat, reply, usage, faults)
-        parts = _parts(request, said, ending, faults, reply.chunk_delay_s)
-        return StreamingResponse(parts, media_type="text/event-stream")
+        answered = Answered(
+            asked,
+            reply,
+            bill(reply, tokens, self.dialect.count_tokens),
+            self.dialect.server,
+            faults,
+        )
+        if not asked.stream:
+            await asyncio.sleep(reply.thinking_s)
+            return JSONResponse(_body(answered))
+        return StreamingResponse(_parts(request, answered), media_type="text/event-stream")
 
     async def _embeddings(self, request: Request) -> Response:
         self._check_key(request)
@@ -172,17 +195,24 @@ async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:
     return None
 
 
-async def _parts(
-    request: Request,
-    said: Sequence[bytes],
-    ending: Sequence[bytes],
-    faults: Iterable[Fault],
-    delay_s: float,
-) -> AsyncIterator[bytes]:
+def _body(answered: Answered) -> dict[str, object]:
+    if answered.asked.api == "responses":
+        return response(answered)
+    return completion(answered.asked, answered.reply, answered.usage)
+
+
+async def _parts(request: Request, answered: Answered) -> AsyncIterator[bytes]:
     """Send a stream's events, up to the break that a fault makes."""
-    broken = next((fault for fault in faults if isinstance(fault, StreamBreak)), None)
-    for part in said if broken is None else said[: len(said) // 2 + 1]:
-        await asyncio.sleep(delay_s)
+    asked, reply = answered.asked, answered.reply
+    if asked.api == "responses":
+        said, ending = response_stream(answered)
+        broken_chunks, error = _NO_EVENTS, failed_event(server_error().message)
+    else:
+        said, ending = stream(asked, reply, answered.usage, answered.faults)
+        broken_chunks, error = _NO_CHUNKS, event(orjson.dumps(server_error().as_json()))
+    broken = next((fault for fault in answered.faults if isinstance(fault, StreamBreak)), None)
+    for number, part in enumerate(said if broken is None else said[: len(said) // 2 + 1]):
+        await asyncio.sleep(reply.thinking_s if number == 1 else reply.chunk_delay_s)
         yield part
     match broken:
         case None:
@@ -193,8 +223,8 @@ async def _parts(
         case StreamBreak.DROP:
             await drop_connection(request)
         case StreamBreak.ERROR:
-            yield event(orjson.dumps(server_error().as_json()))
+            yield error
         case StreamBreak.MALFORMED | StreamBreak.GARBLED | StreamBreak.MISSHAPEN:
-            yield event(_NO_CHUNKS[broken])
+            yield event(broken_chunks[broken])
         case StreamBreak.CUT:
             return

@@ -1,0 +1,216 @@
+"""The JSON body of a request to `/v1/responses`, held against the SDK's own types.
+
+What the types cannot say (bounds, parts that fit their role) is refused here too; how the entries
+of `input` must follow each other is `responses_rules`' business.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Literal
+
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from bot.model.values import PromptMessage
+from bot.playground.model_api.errors import bad_request
+from bot.playground.model_api.parsing import first_wrong, parsed
+from bot.playground.model_api.requests import ChatRequest
+from bot.playground.model_api.schemas import schema_complaint
+from memory.steps import ToolCall
+from memory.tool import ToolDefinition
+
+Json = Mapping[str, Any]
+
+MIN_OUTPUT_TOKENS = 16
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "developer": "system",
+    "system": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+_OF_ASSISTANT = frozenset({"output_text", "refusal"})
+
+
+def read_responses(body: bytes) -> ChatRequest:
+    """Return the request in `body`; raise `ApiError` for what the wire format forbids."""
+    raw: Json = parsed(body)
+    _check_types(raw)
+    _check_values(raw)
+    form = raw.get("text", {}).get("format", {"type": "text"})
+    choice = raw.get("tool_choice") or "auto"
+    return ChatRequest(
+        model=raw["model"],
+        messages=tuple(_messages(raw)),
+        tools=tuple(_tool(at, tool) for at, tool in enumerate(raw.get("tools", ()))),
+        tool_choice=choice if isinstance(choice, str) else choice.get("name", "required"),
+        response_format=form["type"],
+        stream=bool(raw.get("stream")),
+        include_usage=True,
+        api="responses",
+        effort=(raw.get("reasoning") or {}).get("effort") or "",
+        max_output_tokens=raw.get("max_output_tokens") or 0,
+        raw=raw,
+    )
+
+
+def input_entries(raw: Json) -> list[Json]:
+    """Return the entries of `input`; a plain text is one message."""
+    given = raw["input"]
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+@cache  # building it takes 0.1 s
+def _adapter() -> TypeAdapter[ResponseCreateParamsStreaming]:
+    return TypeAdapter(ResponseCreateParamsStreaming)
+
+
+def _check_types(raw: Json) -> None:
+    for name in ("model", "input"):
+        if raw.get(name) in (None, ""):
+            raise bad_request(
+                f"Missing required parameter: '{name}'.", name, "missing_required_parameter"
+            )
+    if raw.get("stream") not in (None, True, False):
+        raise bad_request("Invalid type for 'stream': expected a boolean.", "stream")
+    try:
+        meant = {**raw, "input": _typed(raw["input"]), "stream": True}
+        read = _adapter().validate_python(meant, strict=True, extra="forbid")
+        errors = list(_late_errors(read))
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    if errors:
+        raise first_wrong(_likely(errors))
+
+
+def _typed(given: object) -> object:
+    """Name the type of messages, which may leave it out: else anything could be meant."""
+    if not isinstance(given, list):
+        return given
+    return [
+        {"type": "message", **entry} if isinstance(entry, dict) and "role" in entry else entry
+        for entry in given
+    ]
+
+
+def _late_errors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[ErrorDetails]:
+    """Yield what is wrong inside of `Iterable` fields, which pydantic checks as they are read."""
+    if isinstance(value, str):
+        return
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _late_errors(inner, (*path, name))
+    elif isinstance(value, Iterable):
+        try:
+            for at, inner in enumerate(value):
+                yield from _late_errors(inner, (*path, at))
+        except ValidationError as error:
+            for found in error.errors(include_url=False):
+                found["loc"] = (*path, *found["loc"])
+                yield found
+
+
+def _likely(errors: list[ErrorDetails]) -> ErrorDetails:
+    """Return the first error of the branch that was meant, where a union has been tried in vain.
+
+    Branches of another `type` or of another kind of value are not meant; of the others, the one
+    with the fewest errors is.
+    """
+    branches: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for error in errors:
+        branches.setdefault(_branch(error["loc"]), []).append(error)
+    for elsewhere in ((), ("type",), ("role",)):
+        meant = {
+            branch: found
+            for branch, found in branches.items()
+            if not branch or all(error["loc"] != (*branch, *elsewhere) for error in found)
+        }
+        branches = meant or branches
+    return min(branches.values(), key=len)[0]
+
+
+def _branch(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    labels = [at for at, part in enumerate(loc) if isinstance(part, str) and _is_label(part)]
+    return loc[: labels[-1] + 1] if labels else ()
+
+
+def _is_label(part: str) -> bool:
+    return part[0].isupper() or "[" in part or part == "str"
+
+
+def _check_values(raw: Json) -> None:
+    if raw.get("previous_response_id"):
+        raise bad_request(
+            f"Previous response with id '{raw['previous_response_id']}' not found.",
+            "previous_response_id",
+            "previous_response_not_found",
+        )
+    bound = raw.get("max_output_tokens")
+    if bound is not None and bound < MIN_OUTPUT_TOKENS:
+        raise bad_request(
+            "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= "
+            f"{MIN_OUTPUT_TOKENS}, but got {bound} instead.",
+            "max_output_tokens",
+            "integer_below_min_value",
+        )
+    for name, most in (("temperature", 2), ("top_p", 1)):
+        if not 0 <= (raw.get(name) or 0) <= most:
+            raise bad_request(f"Invalid '{name}': expected a value from 0 to {most}.", name)
+    if raw.get("stream_options") is not None and not raw.get("stream"):
+        message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        raise bad_request(message, "stream_options")
+    form = raw.get("text", {}).get("format", {})
+    if form.get("type") == "json_schema" and form.get("strict"):
+        complaint = schema_complaint(form["schema"], strict=True)
+        if complaint:
+            message = f"Invalid schema for response_format '{form['name']}': {complaint}"
+            raise bad_request(message, "text.format.schema", "invalid_json_schema")
+
+
+def _messages(raw: Json) -> list[PromptMessage]:
+    """Return the prompt as chat completions would have it; reasoning entries stay in `raw` only."""
+    messages: list[PromptMessage] = []
+    if raw.get("instructions"):
+        messages.append(PromptMessage("system", raw["instructions"]))
+    for at, entry in enumerate(input_entries(raw)):
+        match entry.get("type", "message"):
+            case "message":
+                text = _text(entry, f"input[{at}].content")
+                messages.append(PromptMessage(_ROLES[entry["role"]], text))
+            case "function_call":
+                call = ToolCall(entry["call_id"], entry["name"], entry["arguments"])
+                if not messages or messages[-1].role != "assistant":
+                    messages.append(PromptMessage("assistant", ""))
+                said = messages[-1]
+                messages[-1] = replace(said, tool_calls=(*said.tool_calls, call))
+            case "function_call_output":
+                call_id = entry.get("call_id") or ""
+                output = _text(entry, f"input[{at}].output", "output")
+                messages.append(PromptMessage("tool", output, tool_call_id=call_id))
+    return messages
+
+
+def _text(entry: Json, path: str, name: str = "content") -> str:
+    content = entry[name]
+    if isinstance(content, str):
+        return content
+    for at, part in enumerate(content):
+        if (part["type"] in _OF_ASSISTANT) != (entry.get("role") == "assistant"):
+            raise bad_request(f"Invalid value: '{part['type']}'.", f"{path}[{at}]", "invalid_value")
+    return "".join(part.get("text", "") for part in content)
+
+
+def _tool(at: int, tool: Json) -> ToolDefinition:
+    if tool["type"] != "function":
+        message = f"Hosted tool '{tool['type']}' is not supported with this model."
+        raise bad_request(message, "tools")
+    parameters = tool["parameters"] or {"type": "object", "properties": {}}
+    complaint = schema_complaint(parameters, strict=bool(tool["strict"]))
+    if complaint:
+        raise bad_request(
+            f"Invalid schema for function '{tool['name']}': {complaint}",
+            f"tools[{at}].parameters",
+            "invalid_function_parameters",
+        )
+    return ToolDefinition(tool["name"], tool.get("description") or "", parameters)
