@@ -6,7 +6,6 @@ Never content.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import structlog
 
@@ -118,8 +117,8 @@ class AdminCommands:
             *keys,
             messages=census.messages,
             vectors=census.vectors,
-            first=_moment(census.first_at),
-            last=_moment(census.last_at),
+            first=self._sentences.moment(asked.sender.language, census.first_at),
+            last=self._sentences.moment(asked.sender.language, census.last_at),
             waiting=census.waiting,
             epoch=census.epoch,
             dropped_vectors=census.dropped.vectors,
@@ -146,10 +145,6 @@ class AdminCommands:
 
 def _is_number(text: str) -> bool:
     return text.removeprefix("-").isdecimal()
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC") if at else "-"
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,6 @@ was said.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import structlog
 
@@ -71,7 +70,7 @@ class DeadLetterCommand:
             "dead_letters.line",
             number=number,
             chat=letter.conversation.chat_id,
-            when=datetime.fromtimestamp(letter.at, UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            when=self._sentences.moment(language, letter.at),
             error=letter.error,
             reference=letter.id,
         )

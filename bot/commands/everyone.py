@@ -36,6 +36,14 @@ class GroupAdmins(Protocol):
         ...
 
 
+def admins_only(asked: Inbound, key: str) -> str:
+    """Return the key of the sentence for somebody who may not speak for a group.
+
+    An anonymous admin may, but nobody can tell whether it is one: they have to show themselves.
+    """
+    return "error.anonymous_admin" if asked.is_anonymous_admin else key
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What the sentences tell of this bot; `admins` are told of the operators' commands too."""
@@ -96,7 +104,7 @@ class EveryonesCommands:
         """Ask before this conversation is erased; in a group only its admins may."""
         if asked.is_group and not await self._may_clear(asked):
             log.info("group clear refused", user=asked.sender.id)
-            return self._say(asked, "clear.only_group_admins")
+            return self._say(asked, admins_only(asked, "clear.only_group_admins"))
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
         nonce = await self._memory.erasure.ask(conversation, "clear", asked.sender.id)
         key = "clear.ask_group" if asked.is_group else "clear.ask"

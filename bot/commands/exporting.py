@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.commands.everyone import Answer, GroupAdmins
+from bot.commands.everyone import Answer, GroupAdmins, admins_only
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
@@ -35,7 +35,8 @@ class ExportCommand:
             sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
         ):
             log.info("group export refused", user=sender.id)
-            return Answer(self._sentences.say(language, "export.only_group_admins"))
+            key = admins_only(asked, "export.only_group_admins")
+            return Answer(self._sentences.say(language, key))
         # Once to know what it will hold; it is made again when it is sent.
         left_out = (await self._exporter.export(conversation)).left_out
         keys = ["export.group" if asked.is_group else "export.private"]

@@ -1,11 +1,11 @@
-"""What is remembered as lines of a list: state, facts, synopses, documents. Pure."""
+"""What is remembered as lines of a list: state, facts, synopses, documents."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 import orjson
 
+from bot.commands.sentences import Sentences
 from bot.utf16 import utf16_slice
 from memory.documents.library import documents
 from memory.notebook.notebook import Notebook
@@ -24,63 +24,73 @@ class Line:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-def lines_of(here: Notebook, facts: Notebook) -> list[Line]:
-    """Return the running state, current facts, synopses and documents, the newest first each."""
-    return [*_state(here), *_facts(facts), *_synopses(here), *_documents(here)]
+class MemoryLines:
+    """Words what is remembered in one language."""
 
+    def __init__(self, sentences: Sentences, language: str) -> None:
+        self._sentences = sentences
+        self._language = language
 
-def _state(here: Notebook) -> Iterator[Line]:
-    fields = orjson.loads(here.state) if here.state else {}
-    text = "; ".join(_told(fields))
-    if text:
-        yield Line("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
+    def list(self, here: Notebook, facts: Notebook) -> list[Line]:
+        """Return the running state, current facts, synopses, documents; the newest first each."""
+        return [
+            *self._state(here),
+            *self._facts(facts),
+            *self._synopses(here),
+            *self._documents(here),
+        ]
 
+    def _state(self, here: Notebook) -> Iterator[Line]:
+        fields = orjson.loads(here.state) if here.state else {}
+        text = " · ".join(self._labelled(fields))
+        if text:
+            yield Line("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
 
-def _facts(facts: Notebook) -> Iterator[Line]:
-    for fact in reversed(facts.facts):
-        if fact.is_current:
-            text = _shortened(fact.text, _LINE_UNITS)
-            values = {"text": text, "date": _day(fact.said_at), "id": str(fact.id)}
-            yield Line(f"f{fact.id}", "memory.fact", values)
+    def _facts(self, facts: Notebook) -> Iterator[Line]:
+        for fact in reversed(facts.facts):
+            if fact.is_current:
+                text = _shortened(fact.text, _LINE_UNITS)
+                values = {"text": text, "date": self._day(fact.said_at), "id": str(fact.id)}
+                yield Line(f"f{fact.id}", "memory.fact", values)
 
+    def _synopses(self, here: Notebook) -> Iterator[Line]:
+        for synopsis in reversed(here.synopses):
+            began, ended = self._day(synopsis.began_at), self._day(synopsis.ended_at)
+            dates = began if began == ended else f"{began} – {ended}"
+            first, *_ = synopsis.text.splitlines() or [""]
+            text = _shortened(first, _LINE_UNITS)
+            values = {"text": text, "dates": dates, "id": str(synopsis.id)}
+            yield Line(f"s{synopsis.id}", "memory.synopsis", values)
 
-def _synopses(here: Notebook) -> Iterator[Line]:
-    for synopsis in reversed(here.synopses):
-        began, ended = _day(synopsis.began_at), _day(synopsis.ended_at)
-        dates = began if began == ended else f"{began} – {ended}"
-        first, *_ = synopsis.text.splitlines() or [""]
-        values = {"text": _shortened(first, _LINE_UNITS), "dates": dates, "id": str(synopsis.id)}
-        yield Line(f"s{synopsis.id}", "memory.synopsis", values)
+    def _documents(self, here: Notebook) -> Iterator[Line]:
+        known = sorted(documents(here).values(), key=lambda document: -document.added_at)
+        for document in known:
+            values = {"name": document.title, "date": self._day(document.added_at)}
+            yield Line(f"d{document.key}", "memory.document", values)
 
+    def _labelled(self, value: object) -> Iterator[str]:
+        """Give each field of a state that is known, with its label."""
+        fields = value.items() if isinstance(value, dict) else ()
+        for name, content in fields:
+            if isinstance(content, dict):
+                yield from self._labelled(content)
+            elif isinstance(content, list):
+                if content:
+                    yield f"{self._label(name)}: {', '.join(map(str, content))}"
+            elif content is not None and str(content).strip().lower() not in _SAYS_NOTHING:
+                yield f"{self._label(name)}: {content}"
 
-def _documents(here: Notebook) -> Iterator[Line]:
-    known = sorted(documents(here).values(), key=lambda document: -document.added_at)
-    for document in known:
-        values = {"name": document.title, "date": _day(document.added_at)}
-        yield Line(f"d{document.key}", "memory.document", values)
+    def _label(self, name: str) -> str:
+        """Return the catalogue's label; the name of a field that only the operator knows."""
+        key = f"state.{name}"
+        if self._sentences.has(key):
+            return self._sentences.text(self._language, key)
+        return name.replace("_", " ")
 
-
-def _told(value: object) -> Iterator[str]:
-    """Give what a state says, field by field, without what it does not know."""
-    fields = value.items() if isinstance(value, dict) else ()
-    for name, content in fields:
-        if isinstance(content, dict):
-            yield from _told(content)
-        elif isinstance(content, list):
-            if content:
-                yield f"{_label(name)}: {', '.join(map(str, content))}"
-        elif content is not None and str(content).strip().lower() not in _SAYS_NOTHING:
-            yield f"{_label(name)}: {content}"
-
-
-def _label(name: str) -> str:
-    return name.replace("_", " ")
+    def _day(self, at: float) -> str:
+        return self._sentences.day(self._language, at)
 
 
 def _shortened(text: str, most_units: int) -> str:
     head = utf16_slice(text, 0, most_units)
     return text if head == text else f"{head.rstrip('�')}…"
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).date().isoformat()

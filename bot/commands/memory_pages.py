@@ -1,4 +1,4 @@
-"""`/memory`: what is remembered here, a page at a time, each memory with a button that deletes it.
+"""`/memory`: what is remembered here, a page at a time; a button each deletes it, after a question.
 
 Shows one scope only: the conversation, and in a private chat the facts of the person. In a group
 its administrators delete, and everybody what rests on their own words alone.
@@ -6,12 +6,12 @@ its administrators delete, and everybody what rests on their own words alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from difflib import get_close_matches
 
 import structlog
 
-from bot.commands.everyone import Answer, GroupAdmins
-from bot.commands.memory_lines import Line, lines_of
+from bot.commands.everyone import Answer, GroupAdmins, admins_only
+from bot.commands.memory_lines import Line, MemoryLines
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
@@ -27,8 +27,12 @@ from memory.protocol.erasure import NotConfirmed
 log = structlog.get_logger(__name__)
 
 VERB = "mem"
-"""First word of the buttons' callback data: `mem:<kind><id>.<page>.<topic>`."""
+"""First word of the buttons' callback data: `mem:<kind><id>.<page>.<topic>`.
 
+With "a" before the kind it asks whether to delete that memory; without, it deletes it.
+"""
+
+_SWITCHES = ("off", "on")
 _PER_PAGE = 8
 _PER_ROW = 4
 _MOST_SEQS = 3
@@ -64,12 +68,15 @@ class MemoryPages:
     async def show(self, asked: Inbound, conversation: Conversation) -> Answer:
         """Answer `/memory`, `/memory off` and `/memory on`."""
         language, wanted = asked.sender.language, asked.text.strip().lower()
-        if wanted not in ("off", "on"):
+        if not wanted:
             place = _Place(conversation, asked.topic_id, 0, language)
             return Answer((await self._page(place),))
+        if wanted not in _SWITCHES:
+            return self._not_understood(language, wanted)
         if asked.is_group and not await self._is_admin(asked):
             log.info("group switch refused", user=asked.sender.id)
-            return Answer(self._sentences.say(language, "memory.only_group_admins"))
+            key = admins_only(asked, "memory.only_group_admins")
+            return Answer(self._sentences.say(language, key))
         switch = self._memory.switch
         await (switch.turn_off if wanted == "off" else switch.turn_on)(conversation)
         log.info("memory switched", to=wanted)
@@ -85,7 +92,9 @@ class MemoryPages:
         place = _Place(conversation, topic_id, page, pressed.sender.language)
         if code == "p":
             return (await self._page(place),)
-        await self._check(pressed, conversation, code)
+        await self._check(pressed, conversation, code.removeprefix("a"))
+        if code[0] == "a":
+            return (await self._question(place, code[1:]),)
         correcting, key = self._memory.correcting, code[1:]
         note, below = "memory.deleted", list[Row]()
         match code[0]:
@@ -110,9 +119,7 @@ class MemoryPages:
 
     async def _page(self, place: _Place, note: str = "", below: Sequence[Row] = ()) -> Part:
         """Return one page: what happened, what is stored, the memories, their buttons."""
-        notebooks, conversation = self._memory.notebooks, place.conversation
-        here = await notebooks.read(conversation)
-        lines = lines_of(here, await notebooks.read(facts_scope(conversation)))
+        lines = await self._lines(place)
         pages = max(1, -(-len(lines) // _PER_PAGE))
         place = replace(place, page=min(place.page, pages - 1))
         first = place.page * _PER_PAGE
@@ -122,10 +129,35 @@ class MemoryPages:
         if shown:
             title = self._text(place, "memory.learned", page=place.page + 1, pages=pages)
             listed = (self._text(place, line.key, number=n, **line.values) for n, line in shown)
-            texts += [title, "\n".join(listed)]
+            texts += [title, "\n".join(listed), *self._fact_ids(place, shown)]
         *_, last = render("\n\n".join(texts))
         rows = (*below, *self._delete_rows(place, shown), *self._turn_rows(place, pages))
         return replace(last, buttons=rows)
+
+    async def _question(self, place: _Place, code: str) -> Part:
+        """Ask whether to delete a memory; return the page if it is gone already."""
+        lines = enumerate(await self._lines(place), start=1)
+        asked = [(number, line) for number, line in lines if line.code == code]
+        if not asked:
+            return await self._page(place)
+        ((number, line),) = asked
+        title = self._text(place, "memory.delete_ask")
+        *_, last = render(f"{title}\n\n{self._text(place, line.key, number=number, **line.values)}")
+        row = (
+            Button(self._text(place, "buttons.delete"), _data(code, place)),
+            Button(self._text(place, "buttons.keep_it"), _data("p", place)),
+        )
+        return replace(last, buttons=(row,))
+
+    async def _lines(self, place: _Place) -> list[Line]:
+        here = await self._memory.notebooks.read(place.conversation)
+        facts = await self._memory.notebooks.read(facts_scope(place.conversation))
+        return MemoryLines(self._sentences, place.language).list(here, facts)
+
+    def _fact_ids(self, place: _Place, shown: Sequence[tuple[int, Line]]) -> list[str]:
+        """Return what the number behind a fact is for, with one that is on the page."""
+        ids = [line.values["id"] for _, line in shown if line.key == "memory.fact"]
+        return [self._text(place, "memory.fact_ids", id=ids[0])] if ids else []
 
     async def _counts(self, place: _Place) -> str:
         memory = self._memory
@@ -137,14 +169,14 @@ class MemoryPages:
             place,
             "memory.summary",
             messages=census.messages,
-            since=datetime.fromtimestamp(census.first_at, UTC).date().isoformat(),
+            since=self._sentences.day(place.language, census.first_at),
             indexed=census.vectors,
             window=self._window_messages,
         )
         return f"{summary}\n\n{switch}"
 
     def _delete_rows(self, place: _Place, shown: Sequence[tuple[int, Line]]) -> list[Row]:
-        buttons = [Button(f"✕ {number}", _data(line.code, place)) for number, line in shown]
+        buttons = [Button(f"✕ {number}", _data(f"a{line.code}", place)) for number, line in shown]
         return [tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW)]
 
     def _turn_rows(self, place: _Place, pages: int) -> list[Row]:
@@ -172,6 +204,12 @@ class MemoryPages:
                 return
         raise NotConfirmed("not_yours")
 
+    def _not_understood(self, language: str, wanted: str) -> Answer:
+        """Say what there is: a slip must not leave remembering on, or off, unnoticed."""
+        near = get_close_matches(wanted, _SWITCHES, n=1)
+        keys = ["memory.did_you_mean"] * len(near) + ["memory.usage"]
+        return Answer(self._sentences.say(language, *keys, word="".join(near)))
+
     async def _is_admin(self, asked: Inbound | Pressed) -> bool:
         sender = asked.sender
         return sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
@@ -188,8 +226,9 @@ def _read(behind: str) -> tuple[str, int, int]:
     """Return code, page and topic; raise `NotConfirmed` for what was never ours."""
     try:
         code, page, topic_id = behind.split(".")
-        ids = code[1:].split(",") if code[:1] == "k" else [code[1:]]
-        if code[:1] in "fsk" and not all(0 < int(id_) <= _MOST_ID for id_ in ids):
+        kind, id_ = code.removeprefix("a")[:1], code.removeprefix("a")[1:]
+        ids = id_.split(",") if kind == "k" else [id_]
+        if not kind or (kind in "fsk" and not all(0 < int(id_) <= _MOST_ID for id_ in ids)):
             raise NotConfirmed("unknown")
         return code, max(0, int(page)), int(topic_id)
     except ValueError:

@@ -1,5 +1,7 @@
 """Fixed sentences as parts to send, in the person's language."""
 
+from datetime import UTC, datetime
+
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
@@ -19,6 +21,19 @@ class Sentences:
     def text(self, language: str, key: str, **values: object) -> str:
         """Return one sentence as Markdown, to stand among others; of a button, as it is."""
         return self._catalogue.text(language, key, **values)
+
+    def day(self, language: str, at: float) -> str:
+        """Return the date (UTC) of a time in Unix seconds, as people of the language write it."""
+        return self._catalogue.day(language, at)
+
+    def moment(self, language: str, at: float) -> str:
+        """Return a date with its time of day; "-" for 0, which stands for never."""
+        time_of_day = datetime.fromtimestamp(at, UTC).strftime("%H:%M UTC")
+        return f"{self.day(language, at)}, {time_of_day}" if at else "-"
+
+    def has(self, key: str) -> bool:
+        """Say whether the catalogue has a sentence."""
+        return key in self._catalogue
 
     def known(self, key: str) -> str:
         """Return `key`, or the `other` of its table when the catalogue does not have it."""

@@ -1,7 +1,6 @@
 """`/documents`: what files a conversation knows, each with a button that removes it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
@@ -73,7 +72,7 @@ class DocumentList:
             name=document.title,
             passages=document.passages,
             kb=max(1, round(document.nbytes / 1024)),
-            date=datetime.fromtimestamp(document.added_at, UTC).date().isoformat(),
+            date=self._sentences.day(language, document.added_at),
         )
 
     def _button(self, language: str, document: Document) -> Button:

@@ -6,6 +6,7 @@ model is told is written elsewhere, in English.
 
 import re
 import tomllib
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,10 @@ class Catalogue:
     """Reads all files, once in a process; afterwards a lookup touches no disk."""
 
     def __init__(self) -> None:
-        self._sentences = {file.stem: _read(file) for file in sorted(_FOLDER.glob("*.toml"))}
+        files = sorted(_FOLDER.glob("*.toml"))
+        english = _read(_FOLDER / f"{_DEFAULT}.toml")
+        # A sentence that a language lacks is said in English; without it the bot would not start.
+        self._sentences = {file.stem: english | _read(file) for file in files}
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -38,6 +42,12 @@ class Catalogue:
         language = re.split("[-_]", language_code.lower())[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
         return sentences[key].format_map({name: _shown(value) for name, value in values.items()})
+
+    def day(self, language_code: str, at: float) -> str:
+        """Return the date (UTC) of a time in Unix seconds, as people of the language write it."""
+        moment = datetime.fromtimestamp(at, UTC)
+        month = self.text(language_code, "dates.months").split()[moment.month - 1]
+        return self.text(language_code, "dates.day", day=moment.day, month=month, year=moment.year)
 
 
 @cache

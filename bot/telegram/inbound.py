@@ -61,6 +61,11 @@ class Inbound:
     is_own: bool = True
     replied_to: int = 0
 
+    @property
+    def is_anonymous_admin(self) -> bool:
+        """Whether it was written in the name of the group itself, as only its admins can."""
+        return self.is_group and self.sender.id == self.chat_id
+
 
 @dataclass(frozen=True, slots=True)
 class Pressed:

@@ -102,7 +102,7 @@ class TurnAnswerer:
                 return await self._received(last, history)
             case "stranger":
                 log.info("stranger refused", user=last.sender.id)
-                return self._notice(last, "error.stranger")
+                return self._notice(last, "error.stranger", id=str(last.sender.id))
             case _ if not words.text:
                 return self._notice(last, self._sentences.known(f"unsupported.{last.text}"))
             case _:

@@ -57,7 +57,7 @@ async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
         assert line in stats.text
 
     first, last = (
-        datetime.fromtimestamp(message.sent_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        datetime.fromtimestamp(message.sent_at, UTC).strftime("%-d %B %Y, %H:%M UTC")
         for message in (annas.messages[0], annas.messages[-1])
     )
     inspected = await rig.ask(ada, adas, "/inspect 1001")

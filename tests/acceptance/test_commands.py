@@ -78,7 +78,7 @@ async def test_new_empties_the_window_and_memory_tells_that_all_is_kept(webhook_
     await rig.wait_until_learned(6)
     summary = await rig.ask(anna, chat, "/memory")
     counts = {"messages": 6, "indexed": 6, "window": 10}
-    since = datetime.fromtimestamp(first.sent_at, UTC).date()
+    since = datetime.fromtimestamp(first.sent_at, UTC).strftime("%-d %B %Y")
     told = sentence("memory.summary", "memory.is_on", since=since, **counts)
     assert summary.text.startswith(told)
     assert rig.model.log.refusals == []

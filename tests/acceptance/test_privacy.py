@@ -46,6 +46,20 @@ async def press_now(rig: Rig, somebody: Any, message: Message, text: str) -> str
     return await press(rig, somebody, now, button(now, text))
 
 
+def asks_to_delete(message: Message) -> bool:
+    """Say whether a list of memories has become the question whether to delete one."""
+    now = message.chat.message(message.id)
+    return now is not None and now.text.startswith(sentence("memory.delete_ask"))
+
+
+async def delete_now(rig: Rig, somebody: Any, shows: Message, cross: str) -> None:
+    """Press a memory's button, and yes to the question."""
+    assert await press_now(rig, somebody, shows, cross) == ""
+    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+    assert await press_now(rig, somebody, shows, "Delete") == ""
+    await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
+
+
 async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
@@ -54,21 +68,28 @@ async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) 
     await rig.ask(anna, chat, "Let us talk of something else")
     facts = [fact(f"fact number {n}", 3, here(chat), anna.id) for n in range(9)]
     await plant(rig, person(anna.id), *facts, fact(f"has a {CANARY}", 1, here(chat), anna.id))
-    await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), state='{"goal":"peace"}')
+    state = '{"first_name":"Pat","current_goals":["peace"],"domain":{"ship":"Aurora"}}'
+    await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), state=state)
     await plant(rig, person(ben.id), fact("Ben's secret", 1, here(bens), ben.id))
 
     shows = await ask_first(rig, anna, chat, "/memory")
     assert "Messages stored: 4" in shows.text
-    assert "1 Summary – goal: peace" in shows.text
-    assert f"2 has a {CANARY} (1970-01-02, #10)" in shows.text
+    assert "1 Summary – First name: Pat · Goals: peace · ship: Aurora" in shows.text
+    assert f"2 has a {CANARY} (2 January 1970, #10)" in shows.text
+    assert sentence("memory.fact_ids", id=10) in shows.text
     assert sentence("memory.is_on") in shows.text
     await press_now(rig, anna, shows, "›")
-    await rig.telegram.wait_for(lambda: "1970-01-03" in (chat.message(shows.id) or shows).text)
-    assert listed(shows)[-1] == "• 12 1970-01-02 – 1970-01-03 – Request: pets (#1)"
+    await rig.telegram.wait_for(lambda: "3 January 1970" in (chat.message(shows.id) or shows).text)
+    assert listed(shows)[-1] == "• 12 2 January 1970 – 3 January 1970 – Request: pets (#1)"
     assert "Ben" not in chat.transcript()
     await press_now(rig, anna, shows, "‹")
     await rig.telegram.wait_for(lambda: CANARY in (chat.message(shows.id) or shows).text)
     await press_now(rig, anna, shows, "✕ 2")
+    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+    await press_now(rig, anna, shows, "Keep it")
+    await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
+    assert CANARY in "".join(listed(shows))
+    await delete_now(rig, anna, shows, "✕ 2")
     await rig.telegram.wait_for(
         lambda: sentence("memory.fact_deleted") in (chat.message(shows.id) or shows).text
     )
@@ -80,7 +101,7 @@ async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) 
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, f"And now, the {CANARY}?")
     assert "Ruth" in rig.requests[-1].messages[-1].content
-    await press_now(rig, anna, shows, "✕ 1")
+    await delete_now(rig, anna, shows, "✕ 1")
     await rig.telegram.wait_for(
         lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
     )
@@ -100,14 +121,14 @@ async def test_a_groups_memories_are_its_own_and_its_admins_delete_them(webhook_
     await plant(rig, here(group), sails, fact("Anna sails", 1, here(group), anna.id))
     shows = await ask_first(rig, anna, group, "/memory")
     assert listed(shows) == [
-        "• 1 Anna sails (1970-01-02, #2)",
-        "• 2 The club sails (1970-01-02, #1)",
+        "• 1 Anna sails (2 January 1970, #2)",
+        "• 2 The club sails (2 January 1970, #1)",
     ]
     not_yours = sentence("clear.not_yours")
     assert await press_now(rig, anna, shows, "✕ 2") == not_yours
-    assert await press_now(rig, anna, shows, "✕ 1") == ""
+    await delete_now(rig, anna, shows, "✕ 1")
     await rig.telegram.wait_for(lambda: len(listed(shows)) == 1)
-    assert await press_now(rig, olga, shows, "✕ 1") == ""
+    await delete_now(rig, olga, shows, "✕ 1")
     await rig.telegram.wait_for(lambda: listed(shows) == [])
     for command, key in (
         ("/memory off", "memory.only_group_admins"),
@@ -117,6 +138,26 @@ async def test_a_groups_memories_are_its_own_and_its_admins_delete_them(webhook_
     file = await rig.ask(olga, group, "/export")
     assert file.media
     assert "Anna's secret" not in file.media.file.content.decode()
+
+
+async def test_an_anonymous_admin_is_asked_to_write_as_themselves(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    olga, _ = rig.person(1003, "Olga")
+    group = rig.telegram.group("Club", [], admins=[olga])
+    for command in ("/clear", "/memory off", "/export"):
+        reply = await rig.ask(olga, group, command, speaking_as=group)
+        assert reply.text == sentence("error.anonymous_admin")
+
+
+async def test_a_slip_behind_memory_is_no_page_and_switches_nothing(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(**NO_LEARNING)
+    anna, chat = rig.anna()
+    near = sentence("memory.did_you_mean", "memory.usage", word="off")
+    assert (await rig.ask(anna, chat, "/memory of")).text == near
+    assert (await rig.ask(anna, chat, "/memory please")).text == sentence("memory.usage")
+    assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
 
 
 async def test_memory_off_learns_nothing_until_it_is_on_again(webhook_rig: Rig) -> None:
@@ -254,7 +295,7 @@ async def test_what_may_have_been_put_into_the_models_mouth_is_kept_only_on_a_wo
     assert (await stored_notebook(rig, person(anna.id))).facts == []
     await press(rig, anna, asked[0], "Remember it")
     await shown(rig, asked[0], sentence("consent.kept"))
-    await press(rig, anna, asked[1], "Do not")
+    await press(rig, anna, asked[1], "No, don't")
     await shown(rig, asked[1], sentence("consent.not_kept"))
     await press(rig, anna, asked[0], "Remember it")
     facts = (await stored_notebook(rig, person(anna.id))).facts

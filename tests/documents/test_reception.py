@@ -69,7 +69,7 @@ async def test_a_file_is_fetched_stored_told_and_learned(bench: Bench, library: 
     said = await bench.take()
 
     assert said
-    assert said.startswith("I have read sea.txt (passages: 1).")
+    assert said.startswith("I've read sea.txt (passages: 1).")
     assert bench.files.asked == [("f1", 1_000)]
     assert await titles(library) == ["sea.txt"]
     assert bench.learned == [HERE]
@@ -84,12 +84,12 @@ async def test_what_says_to_be_too_big_or_of_another_type_is_not_fetched(bench: 
     too_big, other = await bench.take(nbytes=1_001), await bench.take("a.zip")
 
     assert (too_big or "").startswith("sea.txt is too big for me.")
-    assert (other or "").startswith("I cannot open a.zip.")
+    assert (other or "").startswith("I can't open a.zip.")
     assert bench.files.asked == []
 
 
 @pytest.mark.parametrize(
-    ("refusal", "said"), [("too_big", "is too big"), ("other", "I could not read")]
+    ("refusal", "said"), [("too_big", "is too big"), ("other", "I couldn't read")]
 )
 async def test_what_telegram_does_not_give_is_told(
     bench: Bench, refusal: RefusalReason, said: str
@@ -122,7 +122,7 @@ async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
 
     with pytest.raises(LeaseLost):
         await bench.take()
-    assert "I have read sea.txt" in (await bench.take() or "")
+    assert "I've read sea.txt" in (await bench.take() or "")
 
 
 async def test_where_much_was_read_already_there_is_no_room(
@@ -131,8 +131,8 @@ async def test_where_much_was_read_already_there_is_no_room(
     monkeypatch.setattr(reception, "MOST_PASSAGES_HERE", 1)
     await bench.take()
 
-    assert "There is no room for more.txt" in (await bench.take("more.txt") or "")
-    assert "I have read sea.txt" in (await bench.take() or "")
+    assert "There's no room for more.txt" in (await bench.take("more.txt") or "")
+    assert "I've read sea.txt" in (await bench.take() or "")
 
 
 async def test_a_text_of_too_many_passages_is_too_long(

@@ -1,15 +1,22 @@
 import re
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
 from string import Formatter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.commands.menus import _IN_GROUPS, _IN_PRIVATE, _OF_ADMINS
+from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
+from memory.behaviors.knowledge_base import KnowledgeBase
 from tests.reply.telegram_rules import faults
 
 CATALOGUE = Catalogue()
+FOLDER = catalogue._FOLDER
 ENGLISH = CATALOGUE._sentences["en"]
 LANGUAGES = CATALOGUE.languages
 PLAIN_TABLES = ("menu.", "buttons.")
@@ -35,7 +42,61 @@ def test_the_bot_begins_with_five_languages() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_the_same_sentences(language: str) -> None:
-    assert CATALOGUE._sentences[language].keys() == ENGLISH.keys()
+    tables = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+    keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
+
+    assert keys == ENGLISH.keys()
+
+
+def test_a_sentence_that_a_language_lacks_is_said_in_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "en.toml").write_text('[menu]\nhelp = "Help"\nwho = "Who you are"\n')
+    (tmp_path / "it.toml").write_text('[menu]\nhelp = "Aiuto"\n')
+    monkeypatch.setattr(catalogue, "_FOLDER", tmp_path)
+
+    lacking = Catalogue()
+
+    assert lacking.text("it", "menu.help") == "Aiuto"
+    assert lacking.text("it", "menu.who") == "Who you are"
+
+
+@pytest.mark.parametrize(
+    ("language", "day"),
+    [
+        ("en", "2 November 2026"),
+        ("de", "2. November 2026"),
+        ("es", "2 de noviembre de 2026"),
+        ("fa", "2 نوامبر 2026"),
+        ("ru", "2 ноября 2026 г."),
+        ("pt", "2 November 2026"),
+    ],
+)
+def test_a_date_is_written_as_people_write_it(language: str, day: str) -> None:
+    assert CATALOGUE.day(language, datetime(2026, 11, 2, tzinfo=UTC).timestamp()) == day
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_twelve_months(language: str) -> None:
+    assert len({*CATALOGUE.text(language, "dates.months").split()}) == 12
+
+
+@pytest.mark.parametrize(("menu", "page"), [(_IN_PRIVATE, "private"), (_IN_GROUPS, "group")])
+def test_help_names_every_command_of_the_menu(menu: tuple[str, ...], page: str) -> None:
+    assert {f"/{name}" for name in menu} <= commands(ENGLISH[f"help.{page}"])
+
+
+def test_the_operators_help_names_every_command_of_theirs() -> None:
+    assert {f"/{name}" for name in _OF_ADMINS} == commands(ENGLISH["help.admin"])
+
+
+def test_a_persian_command_keeps_its_slash_on_the_left() -> None:
+    for key, sentence in CATALOGUE._sentences["fa"].items():
+        assert re.findall(r"(?<![\u200e\w])/[a-z_]+", sentence) == [], key
+
+
+def test_every_field_of_the_running_state_has_a_label() -> None:
+    assert all(f"state.{field}" in CATALOGUE for field in KnowledgeBase.model_fields)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -94,7 +155,7 @@ def test_a_region_finds_its_language_and_an_unknown_one_english(code: str, langu
 def test_a_name_is_never_markup(name: str) -> None:
     (part,) = render(CATALOGUE.text("en", "start.private", name=name, bot="Ricordo"))
 
-    assert part.text.startswith(f"Hi {' '.join(name.split())}! I am Ricordo, ")
+    assert part.text.startswith(f"Hi {' '.join(name.split())}! I'm Ricordo, ")
     assert [one.type for one in part.entities] == ["bold", "bold", "bold"]
 
 
