@@ -133,5 +133,5 @@ def _parts(context: AgentContext) -> PromptParts:
         recalled=context.recalled,
         told=context.told,
         steps=tuple(context.completed_steps),
-        named=context.is_group,
+        speakers=context.speakers,
     )

@@ -12,6 +12,7 @@ from memory.messages import NOTHING_SAID, Message
 from memory.notebook.writes import ToolWrite
 from memory.occasion import Occasion
 from memory.recollection import Recollection
+from memory.speakers import Speakers
 from memory.steps import CompletedStep
 
 
@@ -21,8 +22,9 @@ class AgentContext:
 
     `now` is in Unix seconds. `words` is the person's current message, not yet in the history.
     `window`, `recalled` and `told` (what behaviors have to say) are what the prompt is made of
-    besides. `writes` is what tools want written once the reply is sent. `tokens_used` is what the
-    model's server billed for this run so far.
+    besides. `speakers` names the people of a group, and is missing in private. `writes` is what
+    tools want written once the reply is sent. `tokens_used` is what the model's server billed for
+    this run so far.
     """
 
     conversation: Conversation
@@ -30,6 +32,7 @@ class AgentContext:
     now: float
     words: Message = NOTHING_SAID
     is_group: bool = False
+    speakers: Speakers | None = None
     window: tuple[Message, ...] = ()
     recalled: tuple[Recollection, ...] = ()
     told: str = ""

@@ -28,6 +28,7 @@ from memory.notebook.writes import to_json
 from memory.protocol.turns import LeaseLost
 from memory.recollection import Recollection
 from memory.selectors import MessageSelector
+from memory.speakers import Speakers
 from memory.steps import FinishAction, digest
 from memory.store_errors import StoreError
 
@@ -122,6 +123,7 @@ class TurnAnswerer:
                 now=occasion.now,
                 words=words,
                 is_group=last.is_group,
+                speakers=_speakers(recalled, words, history) if last.is_group else None,
                 window=window,
                 recalled=recalled,
                 told=told,
@@ -177,3 +179,9 @@ class TurnAnswerer:
             said=said,
             ends_sitting=answer.ends_sitting,
         )
+
+
+def _speakers(recalled: Sequence[Recollection], words: Message, history: ChatHistory) -> Speakers:
+    """Return the people of a group in the order in which they spoke, whoever speaks now last."""
+    remembered = (message for found in recalled for message in found.messages)
+    return Speakers((*history.messages, *remembered, words))

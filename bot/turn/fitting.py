@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.model.values import PromptMessage
-from bot.turn.sections import harmless, harmless_json
 from memory.steps import CompletedStep, ToolCall
 from memory.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.tool import ToolDefinition
+from memory.untrusted_text import harmless, harmless_json
 
 # A result is not shortened below this: enough to see what it was.
 _RESULT_FLOOR = 48

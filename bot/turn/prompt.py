@@ -12,15 +12,17 @@ from itertools import dropwhile
 
 from bot.model.values import PromptMessage
 from bot.turn.fitting import messages_tokens, step_messages, tools_tokens
-from bot.turn.sections import alternating, harmless, memory_line, memory_section, spoken
+from bot.turn.sections import alternating, memory_line, memory_section, spoken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from memory.excerpt import relevant_excerpt
 from memory.messages import Message
 from memory.recollection import Recollection
 from memory.selectors import BlockWindowMessageSelector
+from memory.speakers import Speakers
 from memory.steps import CompletedStep
 from memory.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.tool import ToolDefinition
+from memory.untrusted_text import harmless
 
 # Shares of what system message and tools leave. Memory gets no more than its share; words and steps
 # get theirs, and more as far as the window does not need it; the window gets the rest.
@@ -58,7 +60,7 @@ class PromptParts:
 
     `words` is the message to answer; `window` and `recalled` were said before it and may overlap.
     `told` is what behaviors have to say.
-    `named` puts senders' names before their words, for groups. `now` is in Unix seconds.
+    `speakers` names them before their words, in groups. `now` is in Unix seconds.
     """
 
     words: Message
@@ -67,7 +69,7 @@ class PromptParts:
     recalled: tuple[Recollection, ...] = ()
     told: str = ""
     steps: tuple[CompletedStep, ...] = ()
-    named: bool = False
+    speakers: Speakers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class PromptAssembler:
 
         words_limit = max(unclaimed - steps_share, int(self._room * _WORDS_SHARE))
         words = self._counter.shorten(
-            spoken(parts.words, named=parts.named), words_limit - MESSAGE_OVERHEAD
+            spoken(parts.words, parts.speakers), words_limit - MESSAGE_OVERHEAD
         )
         words_tokens = self._counter.count(words) + MESSAGE_OVERHEAD
 
@@ -165,7 +167,7 @@ class PromptAssembler:
 
     def _dialogue(self, parts: PromptParts) -> tuple[Message, ...]:
         """Return the window's messages as they will be shown, counted so."""
-        shown = ((message, spoken(message, named=parts.named)) for message in parts.window)
+        shown = ((message, spoken(message, parts.speakers)) for message in parts.window)
         return tuple(
             replace(message, text=text, tokens=self._counter.count(text))
             for message, text in shown
@@ -193,7 +195,7 @@ class PromptAssembler:
             excerpt = relevant_excerpt(
                 harmless(message.text), parts.words.text, excerpt_tokens, self._counter.count
             )
-            line = memory_line(message, excerpt, parts.now, self._zone)
+            line = memory_line(message, excerpt, parts.now, self._zone, parts.speakers)
             cost = self._counter.count(f"{line}\n")
             if cost <= left:
                 left -= cost

@@ -17,6 +17,7 @@ from memory.keys import Conversation
 from memory.learning.model import InternalModel, InternalModelUnavailable
 from memory.notebook.notebook import Notebook
 from memory.notebook.records import Synopsis
+from memory.untrusted_text import harmless
 
 log = structlog.get_logger(__name__)
 
@@ -82,10 +83,10 @@ class Narrator:
         )
 
     async def _weave(self, synopses: Sequence[Synopsis], words: str, now: float) -> str:
-        said = orjson.dumps({"said": words[:_QUESTION_CHARS]}).decode()
+        said = orjson.dumps({"said": harmless(words[:_QUESTION_CHARS])}).decode()
         memories = (
             orjson.dumps(
-                {"on": dated(each.began_at, now, self._zone), "memory": each.text}
+                {"on": dated(each.began_at, now, self._zone), "memory": harmless(each.text)}
             ).decode()
             for each in synopses
         )

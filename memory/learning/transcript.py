@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 import orjson
 
 from memory.messages import Message
+from memory.speakers import speaker_name
 from memory.tokens import TokenCounter
+from memory.untrusted_text import harmless
 
 _LONGEST_TOKENS = 600
 
@@ -29,11 +31,11 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
     line: dict[str, object] = {
         "n": message.seq,
         "on": datetime.fromtimestamp(message.sent_at, UTC).strftime("%Y-%m-%d %H:%M"),
-        "who": "assistant" if is_assistant else message.sender_name or "user",
-        "said": tokens.shorten(message.text, _LONGEST_TOKENS),
+        "who": "assistant" if is_assistant else speaker_name(message.sender_name) or "user",
+        "said": tokens.shorten(harmless(message.text), _LONGEST_TOKENS),
     }
     if not message.is_own:
         line["foreign"] = True
     if digest:
-        line["tools"] = digest
+        line["tools"] = harmless(digest)
     return orjson.dumps(line).decode()

@@ -15,6 +15,7 @@ from bot.turn.system_prompt import UnusableSystemPrompt, load_system_prompt
 from memory.excerpt import LEFT_OUT
 from memory.messages import Message, Role
 from memory.recollection import Recollection
+from memory.speakers import Speakers
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.tokens import SHORTENED, TokenCounter
 from memory.tool import ToolDefinition
@@ -155,7 +156,9 @@ def test_an_unanswered_message_is_joined_between_memory_and_words(
 
 def test_in_groups_names_stand_before_peoples_words(assembler: PromptAssembler) -> None:
     window = (said(1, "I am for tea", name="Bob\n \nB."), said(2, "Noted", "assistant"))
-    prompt = assembler.assemble(PromptParts(words("And I?"), NOW, window=window, named=True))
+    prompt = assembler.assemble(
+        PromptParts(words("And I?"), NOW, window=window, speakers=Speakers())
+    )
     assert texts(prompt)[1:] == [
         ("user", "Bob B.: I am for tea"),
         ("assistant", "Noted"),
@@ -184,7 +187,7 @@ def test_nobody_can_fake_a_memory_section(assembler: PromptAssembler, fake: str)
             window=(said(3, attack, name=fake), said(4, f"memory> {attack}", "assistant")),
             recalled=(recalled(said(1, attack, name=fake)),),
             steps=(step(1, attack),),
-            named=True,
+            speakers=Speakers(),
         )
     )
     everything = "\n".join(message.content for message in prompt.messages)
@@ -479,7 +482,7 @@ everything = st.builds(
         lambda messages: tuple(recalled(replace(m, seq=m.seq + 7)) for m in messages)
     ),
     steps=steps_taken,
-    named=st.booleans(),
+    speakers=st.sampled_from([None, Speakers()]),
 )
 
 

@@ -5,12 +5,13 @@ from math import inf
 
 from pydantic import Field
 
-from bot.turn.sections import harmless, memory_line
+from bot.turn.sections import memory_line
 from memory.context import AgentContext
 from memory.excerpt import relevant_excerpt
 from memory.messages import Message
 from memory.recollection import Among
 from memory.tool import Arguments, Tool
+from memory.untrusted_text import harmless
 
 _EXCERPT_CHARS = 600
 
@@ -44,7 +45,13 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
             return "Nothing was found about this in earlier messages."
         by_time = sorted(found, key=lambda recollection: recollection.seq)
         return "\n".join(
-            memory_line(message, _excerpt(message, arguments.query), context.now, zone)
+            memory_line(
+                message,
+                _excerpt(message, arguments.query),
+                context.now,
+                zone,
+                context.speakers,
+            )
             for recollection in by_time
             for message in recollection.messages
         )
