@@ -1,9 +1,11 @@
 """Puts model, prompt, tools and loop together into one thing that answers."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+
+from pydantic import SecretStr
 
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.run import run_agent
@@ -12,11 +14,13 @@ from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
-from bot.metering.metrics import Metrics
+from bot.metering.metrics import Metrics, Which
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import another_client, open_client
+from bot.model.client import RETRIES, ModelClient, another_client, open_client
 from bot.model.embedder import OpenAIEmbedder
+from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
 from bot.model.internal import InternalCalls
+from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from bot.model.values import ChatModel, PromptMessage
 from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
@@ -37,48 +41,92 @@ _OUTPUT_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models of a bot: `chat` answers, `internal` is never seen, `embedder` finds."""
+    """The models of a bot: `chat` answers, `internal` is never seen, `embedder` finds.
+
+    `rest` is that of the first model that answers; it is never on where there is no second one.
+    """
 
     chat: ChatModel
     internal: InternalModel
     embedder: Embedder | None
+    rest: Rest
 
 
 @asynccontextmanager
 async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Models]:
     """Give the models, connected while the block lasts."""
-    key = settings.openai_api_key
+    # A silence ends early enough for the answer to be asked for once more, or for the second model.
+    silence_s = min(_SILENCE_S, settings.model_timeout_s / 2)
+    has_fallback = settings.fallback_model is not None
     client = open_client(
         settings.openai_base_url,
-        key.get_secret_value() if key else None,
-        # A silence ends early enough for the answer to be asked for once more.
-        min(_SILENCE_S, settings.model_timeout_s / 2),
+        _secret(settings.openai_api_key),
+        silence_s,
+        retries=0 if has_fallback else RETRIES,
     )
-    embedding_key = settings.openai_embedding_api_key
-    embedding_client = another_client(
-        client,
-        settings.openai_embedding_base_url,
-        embedding_key.get_secret_value() if embedding_key else None,
+    build = _Builder(metrics, settings.model_timeout_s / (2 if has_fallback else 1))
+    async with client, AsyncExitStack() as stack:
+        chat = build.chat(client, settings.openai_model)
+        internal = build.internal(client, settings.openai_memory_model)
+        rest = Rest()
+        if settings.fallback_model is not None:
+            key = _secret(settings.fallback_api_key)
+            other = another_client(client, settings.fallback_base_url, key, silence_s)
+            build = _Builder(metrics, settings.model_timeout_s, "second")
+            pair = ModelPair(
+                chat, build.chat(other, settings.fallback_model), rest, settings.model_timeout_s
+            )
+            internal_pair = ModelPair(
+                internal,
+                build.internal(other, settings.fallback_model),
+                Rest(),
+                settings.model_timeout_s,
+            )
+            stack.push_async_callback(pair.close)
+            stack.push_async_callback(internal_pair.close)
+            chat, internal = FallbackChatModel(pair), FallbackInternalModel(internal_pair)
+        yield Models(chat, internal, _embedder(settings, client, metrics), rest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Builds the metered models of one server."""
+
+    metrics: Metrics
+    timeout_s: float
+    which: Which = "first"
+
+    def chat(self, client: ModelClient, model: str) -> ChatModel:
+        """Return the model that answers."""
+        answering = OpenAIChatModel(client, model, self.timeout_s)
+        return MeteredChatModel(answering, self.metrics, self.which)
+
+    def internal(self, client: ModelClient, model: str) -> InternalModel:
+        """Return the model of internal calls."""
+        on_usage = partial(self.metrics.used, "internal", model=self.which)
+        structured = StructuredModel(client, model, self.timeout_s, on_usage)
+        return MeteredInternalModel(InternalCalls(structured), self.metrics, self.which)
+
+
+def _embedder(settings: Settings, client: ModelClient, metrics: Metrics) -> Embedder | None:
+    if settings.openai_embedding_model is None:
+        return None
+    embedder = OpenAIEmbedder(
+        another_client(
+            client,
+            settings.openai_embedding_base_url,
+            _secret(settings.openai_embedding_api_key),
+            _EMBEDDING_TIMEOUT_S,
+        ),
+        settings.openai_embedding_model,
+        settings.openai_embedding_dimensions,
         _EMBEDDING_TIMEOUT_S,
     )
-    async with client:
-        timeout_s = settings.model_timeout_s
-        embedder = None
-        if settings.openai_embedding_model is not None:
-            embedder = OpenAIEmbedder(
-                embedding_client,
-                settings.openai_embedding_model,
-                settings.openai_embedding_dimensions,
-                _EMBEDDING_TIMEOUT_S,
-            )
-        structured = StructuredModel(
-            client, settings.openai_memory_model, timeout_s, partial(metrics.used, "internal")
-        )
-        yield Models(
-            MeteredChatModel(OpenAIChatModel(client, settings.openai_model, timeout_s), metrics),
-            MeteredInternalModel(InternalCalls(structured), metrics),
-            MeteredEmbedder(embedder, metrics) if embedder else None,
-        )
+    return MeteredEmbedder(embedder, metrics)
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value else None
 
 
 class Assistant:

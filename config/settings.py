@@ -29,6 +29,9 @@ PLATFORM_MARKS = {
 }
 
 
+_OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
+
+
 class SettingsError(Exception):
     """Raised by `load_settings`; one line for each bad variable, and never its value."""
 
@@ -55,6 +58,18 @@ def _embedding_api_key(chosen: dict[str, Any]) -> SecretStr | None:
     """Lend the model's key to its own server only."""
     api_key: SecretStr | None = chosen["openai_api_key"]
     same_server = chosen["openai_embedding_base_url"] == chosen["openai_base_url"]
+    return api_key if same_server else None
+
+
+def _fallback_base_url(chosen: dict[str, Any]) -> str:
+    base_url: str = chosen["openai_base_url"]
+    return base_url
+
+
+def _fallback_api_key(chosen: dict[str, Any]) -> SecretStr | None:
+    """Lend the model's key to its own server only."""
+    api_key: SecretStr | None = chosen["openai_api_key"]
+    same_server = chosen["fallback_base_url"] == chosen["openai_base_url"]
     return api_key if same_server else None
 
 
@@ -106,6 +121,18 @@ class Settings(BaseSettings):
     openai_memory_model: values.Text = Field(
         default_factory=_memory_model,
         description="Model of internal calls (learning, narrative); not set: `OPENAI_MODEL`",
+    )
+    fallback_model: values.Text | None = Field(
+        default=None,
+        description="Second model, asked while the first one or its server fails; not set: none",
+    )
+    fallback_base_url: values.WebAddress = Field(
+        default_factory=_fallback_base_url,
+        description="Its server; not set: `OPENAI_BASE_URL`",
+    )
+    fallback_api_key: values.Secret | None = Field(
+        default_factory=_fallback_api_key,
+        description="Its key; not set: `OPENAI_API_KEY`, if the server is the same",
     )
     openai_embedding_model: values.EmbeddingModel = Field(
         default="text-embedding-3-small", description="Model of the vectors for recall; `off`: none"
@@ -208,7 +235,12 @@ class Settings(BaseSettings):
         default=4, ge=1, le=50, description="Calls of one tool in a turn, at most"
     )
     tool_timeout_s: float = Field(default=20, ge=1, le=600, description="Time for one tool call")
-    model_timeout_s: float = Field(default=60, ge=1, le=600, description="Time for one model call")
+    model_timeout_s: float = Field(
+        default=60,
+        ge=1,
+        le=600,
+        description="Time for one model call; with `FALLBACK_MODEL` the first has half of it",
+    )
     turn_timeout_s: float = Field(default=180, ge=1, le=3600, description="Time for a whole turn")
     coalesce_s: float = Field(
         default=0.5, ge=0, le=2, description="Wait for more messages to answer at once"
@@ -272,6 +304,8 @@ class Settings(BaseSettings):
     def _fit_together(self) -> Self:
         if self.webhook_url and not self.telegram_bot_token:
             raise ValueError("WEBHOOK_URL needs TELEGRAM_BOT_TOKEN")
+        if self.model_fields_set & _OF_FALLBACK and not self.fallback_model:
+            raise ValueError("FALLBACK_BASE_URL and FALLBACK_API_KEY need FALLBACK_MODEL")
         if self.reply_tokens >= self.prompt_tokens / 2:
             raise ValueError("REPLY_TOKENS must be less than half of PROMPT_TOKENS")
         if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:

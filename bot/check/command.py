@@ -12,8 +12,14 @@ import structlog
 
 from bot.check.chat_model import check_chat
 from bot.check.embeddings import check_embeddings
-from bot.check.preferences import check_settings, lacks_embedding_key, lacks_model_key
+from bot.check.preferences import (
+    check_settings,
+    lacks_embedding_key,
+    lacks_fallback_key,
+    lacks_model_key,
+)
 from bot.check.rows import Row, Rows, is_passed, table
+from bot.check.second_model import check_second
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
 from bot.process import redis_address
@@ -72,6 +78,8 @@ def _groups(
         return
     if not lacks_model_key(settings):
         yield "Model", check_chat(settings)
+    if settings.fallback_model is not None and not lacks_fallback_key(settings):
+        yield "Second model", check_second(settings)
     if not lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
 

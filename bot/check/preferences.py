@@ -27,6 +27,8 @@ async def check_settings(settings: Settings) -> Rows:
             "not set",
             "set OPENAI_EMBEDDING_API_KEY, or OPENAI_EMBEDDING_MODEL=off",
         )
+    if lacks_fallback_key(settings):
+        yield Row("Second model key", "fail", "not set", "set FALLBACK_API_KEY")
     if settings.knowledge_base_model is not None:
         yield _domain_row(settings)
     if settings.redis_url is None and settings.platform:
@@ -41,6 +43,15 @@ async def check_settings(settings: Settings) -> Rows:
 def lacks_model_key(settings: Settings) -> bool:
     """Whether there is no key for a server that wants one; one's own servers mostly do not."""
     return settings.openai_api_key is None and _is_openai(settings.openai_base_url)
+
+
+def lacks_fallback_key(settings: Settings) -> bool:
+    """Whether the second model's server wants a key, and there is none."""
+    return (
+        settings.fallback_model is not None
+        and settings.fallback_api_key is None
+        and _is_openai(settings.fallback_base_url)
+    )
 
 
 def lacks_embedding_key(settings: Settings) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from bot.metering.metrics import Metrics
+from bot.metering.metrics import Metrics, Which
 from bot.model.values import ChatModel, ModelReply, PromptMessage
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
@@ -24,9 +24,10 @@ from memory.tool import ToolDefinition
 class MeteredChatModel:
     """Counts answers, their time and tokens."""
 
-    def __init__(self, model: ChatModel, metrics: Metrics) -> None:
+    def __init__(self, model: ChatModel, metrics: Metrics, which: Which = "first") -> None:
         self._model = model
         self._metrics = metrics
+        self._which = which
 
     async def complete(
         self,
@@ -36,27 +37,28 @@ class MeteredChatModel:
         tool_choice: Literal["auto", "none"] = "auto",
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
-        with self._metrics.model_call("answer"):
+        with self._metrics.model_call("answer", self._which):
             reply = await self._model.complete(messages, tools, tool_choice=tool_choice)
-        self._metrics.used("answer", reply.usage)
+        self._metrics.used("answer", reply.usage, self._which)
         return reply
 
 
 class MeteredInternalModel:
     """Counts internal calls and their time; their tokens are told by whoever makes them."""
 
-    def __init__(self, model: InternalModel, metrics: Metrics) -> None:
+    def __init__(self, model: InternalModel, metrics: Metrics, which: Which = "first") -> None:
         self._model = model
         self._metrics = metrics
+        self._which = which
 
     async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        with self._metrics.model_call("internal"):
+        with self._metrics.model_call("internal", self._which):
             return await self._model.fill(instructions, material, shape)
 
     async def write(self, instructions: str, material: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
-        with self._metrics.model_call("internal"):
+        with self._metrics.model_call("internal", self._which):
             return await self._model.write(instructions, material, max_tokens)
 
 

@@ -6,6 +6,7 @@ Labels are fixed words, so that nobody's id or text becomes one.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import Literal, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
@@ -14,6 +15,9 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bot.model.values import Usage
+
+Which: TypeAlias = Literal["first", "second"]
+"""Which model: that of `OPENAI_MODEL` or `OPENAI_MEMORY_MODEL`, or `FALLBACK_MODEL`."""
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -46,21 +50,22 @@ class Metrics:
         )
         self.model_calls = Counter(
             "ricordo_model_calls",
-            "Calls of models by kind (answer, internal, embedding) and outcome.",
-            ["kind", "outcome"],
+            "Calls of models by kind (answer, internal, embedding), model and outcome.",
+            ["kind", "model", "outcome"],
             registry=registry,
         )
         self.model_seconds = Histogram(
             "ricordo_model_seconds",
-            "Time of calls of models by kind.",
-            ["kind"],
+            "Time of calls of models by kind and model.",
+            ["kind", "model"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.tokens = Counter(
             "ricordo_tokens",
-            "Tokens as servers billed them: prompt, cached (a part of prompt), completion.",
-            ["kind", "direction"],
+            "Tokens as servers billed them: prompt, cached (a part of prompt), completion, "
+            "reasoning (a part of completion).",
+            ["kind", "model", "direction"],
             registry=registry,
         )
         self.sends = Counter(
@@ -94,23 +99,27 @@ class Metrics:
             self.phase_seconds.labels(phase).observe(monotonic() - began)
 
     @contextmanager
-    def model_call(self, kind: str) -> Iterator[None]:
+    def model_call(self, kind: str, model: Which = "first") -> Iterator[None]:
         """Observe a call of a model: its time, and the name of the error if it fails."""
         began, outcome = monotonic(), "ok"
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             outcome = type(error).__name__
             raise
         finally:
-            self.model_calls.labels(kind, outcome).inc()
-            self.model_seconds.labels(kind).observe(monotonic() - began)
+            self.model_calls.labels(kind, model, outcome).inc()
+            self.model_seconds.labels(kind, model).observe(monotonic() - began)
 
-    def used(self, kind: str, usage: Usage) -> None:
+    def used(self, kind: str, usage: Usage, model: Which = "first") -> None:
         """Count tokens."""
-        self.tokens.labels(kind, "prompt").inc(usage.prompt_tokens)
-        self.tokens.labels(kind, "cached").inc(usage.cached_tokens)
-        self.tokens.labels(kind, "completion").inc(usage.completion_tokens)
+        for direction, tokens in (
+            ("prompt", usage.prompt_tokens),
+            ("cached", usage.cached_tokens),
+            ("completion", usage.completion_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ):
+            self.tokens.labels(kind, model, direction).inc(tokens)
 
     def exposition(self) -> bytes:
         """Return all of it in Prometheus' text format."""

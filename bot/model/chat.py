@@ -67,7 +67,7 @@ class OpenAIChatModel:
             async with asyncio.timeout(self._timeout_s):
                 return await self._insist(request)
         except TimeoutError as error:
-            raise ModelUnavailable("no answer in time") from error
+            raise ModelUnavailable("no answer in time", code="timeout") from error
 
     async def _insist(self, request: dict[str, Any]) -> ModelReply:
         try:

@@ -23,6 +23,8 @@ from pydantic import ValidationError
 
 CONTENT_FILTER = "content_filter"
 """The server's code, finish reason and reason of an incomplete response for a filtered text."""
+CUT_SHORT = "length"
+"""Our code for an answer that ended at a bound, after the finish reason; the server is well."""
 
 
 class ModelError(Exception):

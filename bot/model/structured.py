@@ -20,6 +20,7 @@ from openai.types.chat import ChatCompletion
 from bot.model.client import patience
 from bot.model.errors import (
     CONTENT_FILTER,
+    CUT_SHORT,
     FOREIGN,
     AnswerIncomplete,
     AnswerUnreadable,
@@ -176,7 +177,7 @@ class StructuredModel:
             async with asyncio.timeout(self._timeout_s):
                 yield
         except TimeoutError as error:
-            raise ModelUnavailable("no answer in time") from error
+            raise ModelUnavailable("no answer in time", code="timeout") from error
 
 
 def _messages(instructions: str, material: str) -> list[dict[str, str]]:
@@ -228,5 +229,5 @@ def _read(completion: ChatCompletion, mode: str) -> _Answer:
 
 def _whole(answer: _Answer) -> str:
     if answer.is_cut:
-        raise AnswerIncomplete("cut short")
+        raise AnswerIncomplete("cut short", code=CUT_SHORT)
     return answer.text

@@ -131,16 +131,27 @@ async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> N
     await model.complete([], [])
     with suppress(ModelUnavailable):
         await model.complete([], [])
+    of_first = {"kind": "answer", "model": "first"}
     calls = {
-        outcome: value(metrics, "ricordo_model_calls_total", kind="answer", outcome=outcome)
+        outcome: value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_first)
         for outcome in ("ok", "ModelUnavailable")
     }
     assert calls == {"ok": 1, "ModelUnavailable": 1}
     tokens = {
-        direction: value(metrics, "ricordo_tokens_total", kind="answer", direction=direction)
+        direction: value(metrics, "ricordo_tokens_total", direction=direction, **of_first)
         for direction in ("prompt", "cached", "completion")
     }
     assert tokens == {"prompt": 100, "cached": 60, "completion": 7}
+
+
+async def test_calls_of_the_second_model_are_told_apart() -> None:
+    metrics = Metrics()
+    await MeteredChatModel(OneAnswer(), metrics, "second").complete([], [])
+    calls = {
+        which: value(metrics, "ricordo_model_calls_total", kind="answer", model=which, outcome="ok")
+        for which in ("first", "second")
+    }
+    assert calls == {"first": None, "second": 1}
 
 
 async def test_sends_are_counted_by_outcome() -> None:
@@ -158,4 +169,4 @@ async def test_a_metered_embedder_is_the_same_embedder() -> None:
     metered = MeteredEmbedder(embedder, metrics)
     assert metered.stamp == embedder.stamp
     assert (await metered.embed(["hello"])).shape == (1, embedder.dimensions)
-    assert value(metrics, "ricordo_model_seconds_count", kind="embedding") == 1
+    assert value(metrics, "ricordo_model_seconds_count", kind="embedding", model="first") == 1

@@ -78,6 +78,22 @@ def test_ids_are_separated_by_commas_or_spaces(load: Loader, text: str) -> None:
     assert load(ADMIN_USER_IDS=text).admin_user_ids == frozenset({7, 8})
 
 
+def test_the_second_models_server_is_the_firsts_and_so_is_its_key(load: Loader) -> None:
+    settings = load(OPENAI_BASE_URL="http://x/v1", OPENAI_API_KEY="key", FALLBACK_MODEL="spare")
+    assert settings.fallback_base_url == "http://x/v1"
+    assert settings.fallback_api_key == SecretStr("key")
+
+
+def test_no_other_server_is_lent_the_key_of_the_first(load: Loader) -> None:
+    settings = load(OPENAI_API_KEY="key", FALLBACK_MODEL="m", FALLBACK_BASE_URL="http://x/v1")
+    assert settings.fallback_api_key is None
+
+
+def test_a_second_server_needs_a_second_model(load: Loader) -> None:
+    with pytest.raises(SettingsError, match="need FALLBACK_MODEL"):
+        load(FALLBACK_BASE_URL="http://x/v1")
+
+
 def test_choices_are_read_in_any_case(load: Loader) -> None:
     settings = load(LOG_LEVEL="DEBUG", OPENAI_EMBEDDING_MODEL="Off")
     assert settings.log_level == "debug"

@@ -1,0 +1,78 @@
+"""When a model that failed is asked again; knows nothing of requests.
+
+A failure sends the model to rest: two seconds, then twice as long each time, up to 40 s. When the
+rest is over, one attempt at a time probes it. One answer ends the rest.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_FIRST_REST_S = 2.0
+_LONGEST_REST_S = 40.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """One request to the model: when it began, and whether it probes a resting model."""
+
+    began: float
+    is_probe: bool
+
+
+class Rest:
+    """The rest of one model. `silence` is set while the model does not answer in time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+        self._probe: Attempt | None = None
+        self.silence = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the model failed and has not answered since."""
+        return self._failures > 0
+
+    def begin(self) -> Attempt | None:
+        """Return an attempt, or None while the model is not to be asked."""
+        now = self._clock()
+        if not self.is_on:
+            return Attempt(now, is_probe=False)
+        if self._probe is not None or now < self._until:
+            return None
+        self._probe = Attempt(now, is_probe=True)
+        return self._probe
+
+    def answered(self, attempt: Attempt) -> bool:
+        """End the rest; return whether there was one."""
+        was_on = self.is_on
+        self._end(attempt)
+        self._failures = 0
+        self.silence.clear()
+        return was_on
+
+    def failed(self, attempt: Attempt, *, in_silence: bool) -> float:
+        """Begin a rest, or a longer one after a probe; return its seconds.
+
+        Attempts under way when the rest began do not make it longer. It is counted from the
+        attempt's beginning, so that a probe that hangs does not put off the next one.
+        """
+        if not self.is_on or attempt is self._probe:
+            self._failures += 1
+        rest_s = min(_FIRST_REST_S * 2.0 ** (self._failures - 1), _LONGEST_REST_S)
+        self._until = max(self._until, attempt.began + rest_s)
+        self._end(attempt)
+        if in_silence:
+            self.silence.set()
+        return rest_s
+
+    def abandoned(self, attempt: Attempt) -> None:
+        """Note that an attempt ended without a result."""
+        self._end(attempt)
+
+    def _end(self, attempt: Attempt) -> None:
+        if attempt is self._probe:
+            self._probe = None

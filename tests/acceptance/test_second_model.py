@@ -1,0 +1,95 @@
+"""The first model fails, and people have their answers from the second one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from bot.playground.model_api import Break, Dialect, ModelApiServer, Reply, Scripted, server_error
+from bot.playground.model_api.faults import Fault
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.talk import said
+
+SPARE_KEY = "sk-of-the-spare"
+
+
+@pytest.fixture
+async def spare() -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(Scripted("Spare."), dialect=Dialect(api_key=SPARE_KEY)) as server:
+        yield server
+
+
+@pytest.fixture
+async def fallback_rig(valkey: str, tmp_path: Path, spare: ModelApiServer) -> AsyncIterator[Rig]:
+    """Give a rig whose bot knows a second model."""
+    async with open_rig(valkey, tmp_path, "webhook") as rig:
+        rig.environment |= {
+            "FALLBACK_MODEL": "spare",
+            "FALLBACK_BASE_URL": spare.base_url,
+            "FALLBACK_API_KEY": SPARE_KEY,
+        }
+        yield rig
+
+
+async def test_an_outage_of_the_first_model_is_seen_by_nobody(
+    fallback_rig: Rig, spare: ModelApiServer
+) -> None:
+    rig = fallback_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "One")).text == "All right."
+    rig.model.faults.add(server_error(), times=None)
+    assert (await rig.ask(anna, chat, "Two")).text == "Spare."
+    assert (await rig.ask(anna, chat, "Three")).text == "Spare."
+    assert len(rig.requests) == 2
+    assert [each.model for each in spare.log.chats] == ["spare", "spare"]
+    assert [text for _, text in said(spare.log.chats[1])[1:-1]] == [
+        *("One", "All right."),
+        *("Two", "Spare."),
+    ]
+
+
+async def test_a_process_killed_between_both_models_leaves_one_answer(
+    fallback_rig: Rig, spare: ModelApiServer
+) -> None:
+    rig = fallback_rig
+    rig.model.faults.add(server_error(), times=None)
+    never = Reply("Never heard.", gate=asyncio.Event())
+    spare.responder = Scripted()
+    spare.responder.on("Hello", never, "Spare.")
+    await rig.start()
+    anna, chat = rig.anna()
+    asked = await anna.say(chat, "Hello")
+    await spare.wait_for(lambda _: True)
+    await rig.restart()
+    assert (await chat.wait_for_reply(after=asked, timeout_s=15)).text == "Spare."
+    await rig.bot.wait_for_log("turn closed")
+    assert [reply.text for reply in chat.replies] == ["Spare."]
+
+
+@pytest.mark.parametrize("fault", [server_error(), Break.HANG], ids=["refuses", "is silent"])
+async def test_under_a_dead_first_model_nobody_waits_a_second_longer(
+    fallback_rig: Rig, spare: ModelApiServer, fault: Fault
+) -> None:
+    """The second model takes 0.3 s; `tests/lab/dead_model.py` does this for ten minutes."""
+    rig = fallback_rig
+    spare.responder = Scripted(Reply("Spare.", delay_s=0.3))
+    rig.model.faults.add(fault, times=None)
+    await rig.start(model_timeout_s=4)
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Are you there?")
+    took = []
+
+    async def talk(user_id: int) -> None:
+        person, private = rig.person(user_id, f"P{user_id}")
+        for number in range(4):
+            began = monotonic()
+            assert (await rig.ask(person, private, f"Question {number}")).text == "Spare."
+            took.append(monotonic() - began)
+
+    await asyncio.gather(*(talk(2000 + number) for number in range(5)))
+    own_s = 0.3 + float(rig.environment["COALESCE_S"])
+    assert max(took) < own_s + 1
+    assert len(rig.requests) < 8
