@@ -246,7 +246,9 @@ class App:
         ]
         if self._has_webhook and secret is not None:
             routes += webhook_routes(secret.get_secret_value(), self.accept, self._health)
-        server = WebServer(routes, settings.port)
+        # A bot that somebody watches runs in the playground, which only this machine may reach.
+        host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router comes from outside
+        server = WebServer(routes, settings.port, host)
         task = asyncio.create_task(server.run())
         log.info("listening", port=server.port)
         try:

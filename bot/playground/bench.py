@@ -3,22 +3,29 @@
 It looks on and erases as an operator may; it never takes part in a turn.
 """
 
+import time
 from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cached_property
 
 from bot.model.values import PromptMessage
 from bot.playground.bot_api import BotApiServer
+from bot.playground.bot_api.chats import Message as ChatMessage
+from bot.playground.bot_api.values import User
 from bot.playground.scene import Place, Scene
 from bot.turn.trace import TurnTrace
 from memory.history import ChatHistory
 from memory.holdings import Holding, holdings
 from memory.keys import SHARDS, Conversation
 from memory.memory import Memory
+from memory.messages import Message
 from memory.recollection import Recollection
 
 _MOST_TURNS = 20
 """Turns kept to be looked at, of each conversation."""
+
+_MAX_RESTORED = 200
+"""Remembered messages shown in a chat after a restart."""
 
 _SECTION_END = "</memory>"
 
@@ -37,9 +44,9 @@ class Turn:
         return [
             ("Tools", tokens.tools),
             ("System message", tokens.system),
-            ("Window", tokens.window),
-            ("Memory section", tokens.memory),
-            ("Words", tokens.words),
+            ("Recent messages", tokens.window),
+            ("Memory", tokens.memory),
+            ("Your message", tokens.words),
             ("Tool steps", tokens.steps),
         ]
 
@@ -68,6 +75,8 @@ class Bench:
         self._telegram = telegram
         self._scene = scene
         self._memory: Memory | None = None
+        self._restored = False
+        self._began_at = time.time()
         self._turns: defaultdict[Conversation, deque[Turn]] = defaultdict(
             lambda: deque(maxlen=_MOST_TURNS)
         )
@@ -90,6 +99,38 @@ class Bench:
         turns = self.turns(place)
         return next((turn for turn in turns if message_id in turn.trace.words.message_ids), None)
 
+    async def restore(self) -> None:
+        """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""
+        if self._memory is None or self._restored:
+            return
+        self._restored = True
+        for place in self._scene:
+            history = await ChatHistory.read(self._memory.histories, place.conversation)
+            for message in history.messages[-_MAX_RESTORED:]:
+                self._show(place, message)
+
+    def _show(self, place: Place, message: Message) -> None:
+        """Put a message from before this start into its chat, under its id in Telegram."""
+        if not message.message_ids or message.sent_at >= self._began_at:
+            return
+        sender = self._telegram.bot
+        if message.role == "user":
+            person = self._scene.person(str(message.sender_id))
+            sender = person.user if person else User(message.sender_id, message.sender_name)
+        number = max(message.message_ids)
+        place.chat.closed = None
+        place.remembered_id = max(place.remembered_id, number)
+        place.chat.change(
+            ChatMessage(
+                place.chat,
+                sender,
+                message.text,
+                topic_id=place.topic.id if place.topic else 0,
+                id=number,
+                sent_at=int(message.sent_at),
+            )
+        )
+
     async def stored(self, place: Place) -> list[tuple[str, list[Holding]]]:
         """Return what Redis holds, by whose it is; raise `StoreError`."""
         if self._memory is None:
@@ -110,6 +151,7 @@ class Bench:
             await _erase(self._memory, [person.id for person in self._scene.people])
         for place in self._scene:
             await self._telegram.empty(place.chat)
+            place.remembered_id = 0
         self._turns.clear()
 
 

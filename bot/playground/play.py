@@ -1,13 +1,16 @@
 """The playground: the unchanged bot between a local Telegram and a model, on a Valkey of its own.
 
-Loopback only, and never the operator's Redis. Without a key a stand-in speaks for the model.
+Every port listens on 127.0.0.1, and the operator's Redis is never used. Without a key an offline
+model answers.
 """
 
 import asyncio
+import os
 import sys
 import webbrowser
 from contextlib import AsyncExitStack
 from functools import partial
+from threading import Thread
 
 from pydantic import SecretStr
 
@@ -17,7 +20,7 @@ from bot.playground.bot_api import BotApiServer
 from bot.playground.loopback import LoopbackServer
 from bot.playground.model_api import ModelApiServer
 from bot.playground.page import BenchPage
-from bot.playground.scene import Scene
+from bot.playground.scene import ADMIN_ID, Scene
 from bot.playground.stand_in import StandIn
 from bot.process import until_told
 from bot.web import PortUnavailable
@@ -41,8 +44,14 @@ def play(settings: Settings) -> None:
         embedded.stop()
 
 
-# The playground has a server of its own, on any free port; the page has the port.
-_ON_THE_BENCH = {"webhook_url": None, "redis_url": None, "port": 0}
+# The bot's health pages take any free port, because the playground's page has the operator's.
+_ON_THE_BENCH = {
+    "webhook_url": None,
+    "redis_url": None,
+    "port": 0,
+    "admin_user_ids": frozenset({ADMIN_ID}),
+    "allowed_user_ids": frozenset[int](),
+}
 
 
 async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
@@ -53,7 +62,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
             model = await stack.enter_async_context(ModelApiServer(StandIn()))
             note, here = _WITHOUT_KEY, _with_stand_in(settings, model.base_url)
         here = here.model_copy(update=_ON_THE_BENCH | {"telegram_api_url": telegram.url})
-        scene = Scene(telegram)
+        scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         bench = Bench(telegram, scene)
         page = BenchPage(telegram, scene, bench, note)
         try:
@@ -62,10 +71,22 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
             raise PortUnavailable(settings.port, error) from error
         sys.stdout.write(f"\n  Ricordo's playground: {server.url}/\n\n")
         sys.stdout.flush()
-        if sys.stdout.isatty():
-            webbrowser.open(f"{server.url}/")
+        if sys.stdout.isatty() and has_screen():
+            open_browser(f"{server.url}/")
         app = App(here, telegram.token, redis, observer=bench)
         await app.run(stopping)
+
+
+def has_screen() -> bool:
+    """Return whether a graphical browser can open: a text browser would take the terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def open_browser(url: str) -> None:
+    """Open a page without waiting: some browsers run until their window is closed."""
+    Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
 def _has_model(settings: Settings) -> bool:

@@ -69,7 +69,7 @@ async def test_two_people_and_a_group_play_and_the_panel_tells_how(
         assert "Saturday" in await visitor.say(CLUB, "When does the regatta begin?", "Anna")
         assert "Saturday" not in await visitor.say(KITCHEN, "When does the regatta begin?", "Ben")
         assert visitor.complaints == []
-        await visitor.place("Anna").get_by_role("link", name="Anna").click()
+        await visitor.open("Anna")
         await take_picture(visitor, "bench")
 
 
@@ -80,7 +80,7 @@ async def test_each_message_leads_to_its_turn_and_the_turn_to_its_tools(
         await visitor.say("Anna", "How much is 3 times 7?")
         await visitor.say("Anna", "Thank you")
         await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Turn 2")
-        await visitor.place("Anna").get_by_role("link", name="what turn 1 was made of").click()
+        await visitor.place("Anna").get_by_role("link", name="How turn 1 was answered").click()
         turn = visitor.panel.locator("details.turn[open]")
         await expect(turn.locator("> summary")).to_contain_text("Turn 1")
         await expect(turn.locator("> .call")).to_have_text('calculate({"expression":"3 * 7"})')
@@ -104,6 +104,8 @@ async def test_the_keyboard_is_enough(browser: Browser, playground: str) -> None
         await expect(words).to_be_focused()
         await page.keyboard.press("Tab")
         await expect(focused).to_have_text("Send")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_attribute("type", "file")
         await page.keyboard.press("Tab")
         await expect(focused).to_have_text("Commands")
         await page.keyboard.press("Enter")
@@ -134,9 +136,8 @@ async def test_it_can_be_read_on_a_phone_and_on_a_desk(
         if scheme == "dark":
             await take_picture(visitor, "phone")
         await visitor.say("Anna", "a" * 200)
-        await visitor.page.get_by_role("link", name="Ben", exact=True).click()
+        await visitor.open("Ben")
         await expect(visitor.place("Anna")).to_be_hidden()
-        await visitor.page.get_by_role("link", name="Anna", exact=True).click()
         await visitor.say("Anna", "/clear")
         for width, height in (PHONE, WIDE):
             await visitor.page.set_viewport_size({"width": width, "height": height})
@@ -177,6 +178,52 @@ async def test_people_and_topics_join(browser: Browser, playground: str) -> None
         await expect(visitor.place(repairs).locator("article.mine h3")).to_contain_text("Chloé")
 
 
+async def test_files_and_replies_are_sent_and_an_export_opens(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        anna = visitor.place("Anna")
+        await anna.get_by_label("Attach a file").set_input_files(
+            {"name": "boat.txt", "mimeType": "text/plain", "buffer": b"The mast is of spruce."}
+        )
+        await anna.get_by_role("button", name="Send").click()
+        answer = anna.locator("article.theirs .text")
+        await expect(answer).to_contain_text("boat.txt")
+        await anna.get_by_role("link", name="Reply").last.click()
+        await expect(anna.locator(".reply")).to_contain_text("Reply to Ricordo")
+        await visitor.say("Anna", "What is the mast made of?")
+        await expect(anna.locator("article.mine blockquote")).to_contain_text("boat.txt")
+        await expect(anna.locator(".reply")).to_be_empty()
+        await visitor.say("Anna", "/export")
+        async with visitor.page.context.expect_page() as opened:
+            await anna.locator("article.theirs a.attached").click()
+        export = await opened.value
+        await expect(export.locator("body")).to_contain_text("What is the mast made of?")
+        assert visitor.complaints == []
+
+
+async def test_anna_is_the_admin_and_everybody_may_speak_another_language(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        assert "Redis memory" in await visitor.say("Anna", "/stats")
+        await visitor.open("Ben")
+        await visitor.page.get_by_text("People, topics, start over").click()
+        await visitor.page.get_by_label("speaks").select_option("fa")
+        await visitor.page.get_by_role("button", name="Switch language").click()
+        await visitor.say("Ben", "/privacy")
+        text = visitor.place("Ben").locator("article.theirs .text").last
+        assert await text.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
+
+
+async def test_the_message_box_of_a_group_is_in_view(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground) as visitor:
+        await visitor.say(CLUB, "The regatta begins on Saturday at ten", "Ben")
+        box = await visitor.place(CLUB).get_by_role("button", name="Send").bounding_box()
+        assert box
+        assert box["y"] + box["height"] <= WIDE[1]
+
+
 async def test_it_works_without_scripts(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground, PHONE, scripts=False) as visitor:
         anna = visitor.place("Anna")
@@ -186,4 +233,4 @@ async def test_it_works_without_scripts(browser: Browser, playground: str) -> No
             await expect(watcher.place("Anna").locator("article.theirs")).to_be_visible()
         await visitor.page.reload()
         await expect(anna.locator("article.theirs")).to_contain_text("Aurora")
-        await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Words")
+        await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Your message")

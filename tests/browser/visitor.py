@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, Locator, Page, Request
 
 Scheme = Literal["dark", "light"]
-WIDE, PHONE = (1280, 860), (360, 740)
+WIDE, PHONE = (1280, 800), (360, 740)
 
 _CONTROLS = {"button", "checkbox", "combobox", "DisclosureTriangle", "link", "textbox"}
 _CONTRAST = """
@@ -29,12 +29,13 @@ _CONTRAST = """
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
   };
   const ratio = (element) => {
-    const one = luminance(numbers(getComputedStyle(element).color));
+    const part = element.matches("textarea:placeholder-shown") ? "::placeholder" : null;
+    const one = luminance(numbers(getComputedStyle(element, part).color));
     const other = luminance(behind(element));
     return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
   };
   const isWords = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
-  const speaks = (element) => [...element.childNodes].some(isWords);
+  const speaks = (element) => [...element.childNodes].some(isWords) || element.placeholder;
   return [...document.body.querySelectorAll("*")]
     .filter((element) => element.checkVisibility() && speaks(element) && ratio(element) < 4.5)
     .map((element) => `${element.tagName}.${element.className}: ${ratio(element).toFixed(2)}`);
@@ -63,12 +64,25 @@ class Visitor:
         return self.page.get_by_role("complementary", name="What happened")
 
     def place(self, title: str) -> Locator:
-        """Return one chat."""
+        """Return one chat, which is shown once it has been opened."""
         return self.page.get_by_role("region", name=title, exact=True)
+
+    async def open(self, title: str) -> Locator:
+        """Open a chat, unless it is open, and return it."""
+        place = self.place(title)
+        if not await place.count():
+            chats = self.page.get_by_role("navigation", name="Chats")
+            await (
+                chats.get_by_role("link")
+                .filter(has=self.page.get_by_text(title, exact=True))
+                .click()
+            )
+        await place.wait_for()
+        return place
 
     async def say(self, title: str, text: str, speaker: str = "") -> str:
         """Type a message, send it with Enter and return the bot's answer."""
-        place = self.place(title)
+        place = await self.open(title)
         if speaker:
             await place.get_by_label("Speak as").select_option(speaker)
         answers = place.locator("article.theirs .text")

@@ -2,19 +2,23 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
 
 import httpx2
 import pytest
 
 from bot.model.values import PromptMessage
 from bot.playground.bench import Bench
-from bot.playground.bot_api import BotApiServer
+from bot.playground.bot_api import BotApiServer, Upload
 from bot.playground.page import BenchPage
+from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import Scene
 from bot.turn.prompt import Prompt, PromptTokens
 from bot.turn.trace import TurnTrace
 from memory.history import ChatHistory
 from memory.keys import Conversation
+from memory.log import arguments_of
 from memory.messages import Message
 from memory.recollection import Recollection
 from memory.redis_client import RedisClient
@@ -48,7 +52,9 @@ async def site() -> AsyncIterator[Site]:
         bench = Bench(telegram, scene)
         app = BenchPage(telegram, scene, bench, "A note").app()
         transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://bench") as client:
+        headers = {"origin": "http://bench"}
+        client = httpx2.AsyncClient(transport=transport, base_url="http://bench", headers=headers)
+        async with client:
             yield Site(telegram, scene, bench, client)
 
 
@@ -150,9 +156,107 @@ async def test_ids_are_the_same_at_every_start(site: Site) -> None:
         assert [place.conversation for place in Scene(telegram)] == first
 
 
-async def test_another_sites_page_is_refused_and_ours_loads_nothing_foreign(site: Site) -> None:
-    foreign = {"origin": "https://elsewhere.example"}
-    refused = await site.client.post("/start-over", headers=foreign)
-    assert refused.status_code == 403
+async def test_people_topics_and_languages_are_there_again_after_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    async with BotApiServer() as telegram:
+        scene = Scene(telegram, file)
+        scene.add_person("Chloé", "de")
+        scene.add_topic("Repairs")
+        scene.switch_language(scene.people[1], "fa")
+    async with BotApiServer() as telegram:
+        again = Scene(telegram, file)
+        assert [place.title for place in again] == [place.title for place in scene]
+        assert [p.user.language_code for p in again.people] == ["en", "fa", "de"]
+        assert list(again.place("").chat.members) == [1, telegram.bot.id]
+
+
+async def test_a_scene_file_that_cannot_be_read_gives_the_first_scene(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    file.write_text('{"people": 3}')
+    async with BotApiServer() as telegram:
+        assert [p.user.first_name for p in Scene(telegram, file).people] == ["Anna", "Ben"]
+
+
+async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
+    role, text, sent_at, sender, name, ids, tokens = arguments_of(said)
+    log = memory.keys.conversation(Conversation(ANNA)).log
+    fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
+    await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
+    site.bench.serving(await bare_memory(store))
+    page = await site.text()
+    assert "My boat is called Aurora" in page
+    assert "remembers the messages above from before this start" in page
+    assert (await site.text()).count("My boat is called Aurora</div>") == 1
+
+
+async def test_a_long_text_is_sent_as_several_messages(site: Site) -> None:
+    await site.post("/say", at=ANNA, text="a" * 5000)
+    assert [len(m.text) for m in site.scene.place(ANNA).messages] == [4096, 904]
+
+
+async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Site) -> None:
+    place = site.scene.place(ANNA)
+    page = Upload(b"<script>alert(1)</script>", "export.json", "application/json")
+    sent = await place.speaker.send(place.chat, "document", file=page)
+    assert sent.media
+    answer = await site.client.get(f"/files/{sent.media.file.id}")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (await site.client.get("/files/unknown")).status_code == 404
+
+
+async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> None:
+    answer = await site.client.post("/say", content=b"a" * (22 * 2**20))
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", None])
+async def test_forms_that_are_not_the_pages_own_are_refused(site: Site, origin: str | None) -> None:
+    site.client.headers = httpx2.Headers({"origin": origin} if origin else {})
+    assert (await site.client.post("/start-over")).status_code == 403
+
+
+async def test_the_page_loads_nothing_from_outside(site: Site) -> None:
     policy = (await site.client.get("/")).headers["content-security-policy"]
     assert policy.startswith("default-src 'self';")
+
+
+async def test_a_web_page_cannot_call_the_local_telegram() -> None:
+    async with BotApiServer() as telegram, httpx2.AsyncClient() as client:
+        address = f"{telegram.url}/bot{telegram.token}/getMe"
+        assert (await client.get(address)).status_code == 200
+        foreign = {"origin": "https://elsewhere.example"}
+        assert (await client.get(address, headers=foreign)).status_code == 403
+
+
+async def test_every_local_telegram_has_a_token_of_its_own() -> None:
+    assert BotApiServer().token != BotApiServer().token
+
+
+def test_a_browser_that_runs_until_it_is_closed_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened, closed = Event(), Event()
+
+    def text_browser(_: str) -> None:
+        opened.set()
+        closed.wait(10)
+
+    monkeypatch.setattr("webbrowser.open", text_browser)
+    open_browser("http://127.0.0.1/")
+    assert opened.wait(10)
+    closed.set()
+
+
+@pytest.mark.parametrize("display", ["", ":0"])
+def test_a_browser_is_opened_only_where_there_is_a_screen(
+    monkeypatch: pytest.MonkeyPatch, display: str
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    assert has_screen() == bool(display)

@@ -83,6 +83,8 @@ class HttpApi:
         return Response(file.content, media_type="application/octet-stream")
 
     def _check(self, request: Request) -> None:
+        if "origin" in request.headers:  # a web page sent this; bots send no Origin
+            raise ApiError(403, "Forbidden: web pages may not call this server")
         token = request.path_params["token"]
         if ":" not in token:
             raise ApiError(401, "Unauthorized: invalid token specified")

@@ -49,6 +49,14 @@ class Person:
         """The id of the account."""
         return self.user.id
 
+    def switch_language(self, language_code: str) -> None:
+        """Let this person's Telegram speak another language, in every chat."""
+        self.user = replace(self.user, language_code=language_code)
+        self._world.users[self.id] = self.user
+        for chat in self._world.chats.values():
+            if self.id in chat.members:
+                chat.members[self.id] = replace(chat.members[self.id], user=self.user)
+
     async def say(
         self,
         chat: Chat,

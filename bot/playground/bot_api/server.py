@@ -13,6 +13,7 @@ server lives in the event loop it is started in and loads nothing from outside.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from secrets import token_urlsafe
 from typing import Self, TypeVar
 
 from bot.playground.bot_api.account import Account
@@ -24,7 +25,7 @@ from bot.playground.bot_api.faults import Faults
 from bot.playground.bot_api.http import HttpApi
 from bot.playground.bot_api.people import Person
 from bot.playground.bot_api.updates import Updates
-from bot.playground.bot_api.values import BotCommand, User
+from bot.playground.bot_api.values import BotCommand, StoredFile, User
 from bot.playground.bot_api.world import World
 from bot.playground.loopback import LoopbackServer
 
@@ -49,7 +50,7 @@ class BotApiServer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.bot = bot
-        self.token = f"{bot.id}:playground"
+        self.token = f"{bot.id}:{token_urlsafe(16)}"
         self.faults = Faults()
         self._changes = Changes()
         account = Account(bot, clock, self._changes)
@@ -153,6 +154,10 @@ class BotApiServer:
     def menu(self, person: Person, chat: Chat) -> tuple[BotCommand, ...]:
         """Return the commands that a person is offered in a chat."""
         return self._world.profile.menu(person.user, chat)
+
+    def file(self, file_id: str) -> StoredFile | None:
+        """Return a file that was sent here, or nothing when there is none of this id."""
+        return self._world.files.get(file_id)
 
     def calls_to(self, method: str) -> list[Call]:
         """Return the calls of one method so far, oldest first."""

@@ -24,9 +24,6 @@ function show(fresh) {
     const now = fresh.getElementById(old.id);
     if (now) update(old, now);
   }
-  for (const place of document.querySelectorAll(".place")) {
-    place.classList.toggle("here", fresh.getElementById(place.id)?.classList.contains("here"));
-  }
 }
 
 // Changes only what is different, so that a screen reader hears what is new, and leaves everybody where they were.
@@ -65,8 +62,8 @@ document.addEventListener("submit", async (event) => {
   if (!form.matches(".say")) return;
   event.preventDefault();
   const { submitter } = event;
-  const body = new URLSearchParams(new FormData(form, submitter));
-  if (!submitter?.name) form.elements.text.value = "";
+  const body = new FormData(form, submitter);
+  if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
   history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
   await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
   refresh();
@@ -76,10 +73,10 @@ document.addEventListener("keydown", (event) => {
   const text = event.target;
   if (!text.matches("textarea") || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
-  if (text.value.trim()) text.form.requestSubmit();
+  if (text.value.trim() || text.form.elements.file.value) text.form.requestSubmit();
 });
 
 for (const messages of document.querySelectorAll(".messages")) messages.scrollTop = messages.scrollHeight;
 if (location.hash === "#panel") document.getElementById("panel").focus();
-else if (matchMedia("(min-width: 60rem)").matches) document.querySelector(".place.here textarea").focus();
+else if (matchMedia("(min-width: 60rem)").matches) document.querySelector(".place textarea").focus();
 new EventSource("/events").onmessage = refresh;
