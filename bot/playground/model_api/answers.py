@@ -4,7 +4,7 @@ import json
 import re
 import time
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -29,12 +29,17 @@ class Usage:
     cached: int = 0
     reasoning: int = 0
 
-    def as_json(self) -> Json:
+    def as_json(self, faults: Collection[Fault] = ()) -> Json:
         """Return the `usage` object of chat completions."""
-        return {
+        counts: Json = {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.completion,
             "total_tokens": self.prompt + self.completion,
+        }
+        if Quirk.BARE_USAGE in faults:
+            return counts
+        return {
+            **counts,
             "prompt_tokens_details": {"cached_tokens": self.cached, "audio_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": self.reasoning, "audio_tokens": 0},
         }
@@ -52,7 +57,9 @@ def bill(reply: Reply, prompt_tokens: int, count: Callable[[str], int]) -> Usage
     )
 
 
-def completion(chat: ChatRequest, reply: Reply, usage: Usage) -> Json:
+def completion(
+    chat: ChatRequest, reply: Reply, usage: Usage, faults: Collection[Fault] = ()
+) -> Json:
     """Return the body of an answer that is not streamed."""
     message: Json = {
         "role": "assistant",
@@ -70,7 +77,7 @@ def completion(chat: ChatRequest, reply: Reply, usage: Usage) -> Json:
         "finish_reason": _finish_reason(reply),
     }
     envelope = _envelope(chat, "chat.completion")
-    return {**envelope, "choices": [choice], "usage": usage.as_json()}
+    return {**envelope, "choices": [choice], "usage": usage.as_json(faults)}
 
 
 def stream(
@@ -94,7 +101,7 @@ def stream(
         said.insert(0, {**envelope, "choices": [], "prompt_filter_results": []})
     ending = [chunk({}, _finish_reason(reply))]
     if chat.include_usage and Quirk.NO_USAGE not in faults:
-        ending.append({**envelope, "choices": [], "usage": usage.as_json()})
+        ending.append({**envelope, "choices": [], "usage": usage.as_json(faults)})
     done = [] if Quirk.NO_DONE in faults else [event(b"[DONE]", faults)]
     return _events(said, faults), [*_events(ending, faults), *done]
 
@@ -115,12 +122,9 @@ def embeddings(asked: EmbeddingsRequest, dimensions: int, tokens: int) -> Json:
     return {"object": "list", "data": data, "model": asked.model, "usage": usage}
 
 
-def models(names: Iterable[str]) -> Json:
-    """Return the list of models."""
-    data = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "ricordo"}
-        for name in sorted(names)
-    ]
+def models(names: Iterable[str], fields: Mapping[str, object]) -> Json:
+    """Return the list of models, each with the same `fields`."""
+    data = [{"id": name, "object": "model", "created": 0, **fields} for name in sorted(names)]
     return {"object": "list", "data": data}
 
 

@@ -6,7 +6,10 @@ ApiError    any answer that is not 200
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from starlette.responses import JSONResponse
+import orjson
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+_OPENAI: Mapping[str, tuple[int, object]] = {}
 
 
 @dataclass(eq=False)
@@ -30,9 +33,20 @@ class ApiError(Exception):
         }
         return {"error": error}
 
-    def response(self) -> JSONResponse:
-        """Return what goes over the wire."""
-        return JSONResponse(self.as_json(), self.status, headers=self.headers)
+    def response(self, told: Mapping[str, tuple[int, object]] = _OPENAI) -> Response:
+        """Return what goes over the wire.
+
+        `told` are other servers' statuses and bodies by this error's code, by its status when it
+        has no code.
+        """
+        found = told.get(self.code or str(self.status))
+        if found is None:
+            return JSONResponse(self.as_json(), self.status, headers=self.headers)
+        status, body = found
+        if isinstance(body, str):
+            return PlainTextResponse(body, status)
+        text = orjson.dumps(body).replace(b"{param}", self.param.encode())
+        return Response(text, status, media_type="application/json")
 
 
 def bad_request(message: str, param: str = "", code: str = "") -> ApiError:

@@ -44,6 +44,7 @@ class Quirk(Enum):
     REASONING = auto()  # thoughts come first, as `reasoning_content` (DeepSeek, vLLM)
     NO_DONE = auto()
     NO_USAGE = auto()
+    BARE_USAGE = auto()  # neither cached nor reasoning tokens are told
 
 
 Fault = ApiError | Break | StreamBreak | Quirk

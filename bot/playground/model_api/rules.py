@@ -4,8 +4,8 @@
 passes on every OpenAI-compatible server that we know.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from operator import ne
 
@@ -13,6 +13,7 @@ import orjson
 
 from bot.model.values import PromptMessage
 from bot.playground.model_api.errors import ApiError, bad_request, content_filtered
+from bot.playground.model_api.faults import Quirk
 from bot.playground.model_api.hashed_words import DIMENSIONS
 from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
 from bot.playground.model_api.responses_rules import check_responses
@@ -35,7 +36,13 @@ class Dialect:
     text, counted by `count_tokens`. With `strict_templates` roles must alternate after one leading
     system message. `reads_arguments`: the calls in a prompt must be valid JSON, as vLLM's
     templates want it. A prompt with one of the words in `filtered` is refused, as Azure's content
-    filter does.
+    filter does. `refuses` says what else is refused. A prompt that is too long is refused, or
+    loses its oldest messages when the server `cuts_front`.
+
+    How it looks: `lacks` are paths that it does not serve, `headers` stand on every answer,
+    `model_fields` in each entry of `/v1/models`, and `quirks` are met by every stream. `refusals`
+    are statuses and bodies by the code of an error (by its status when it has none); `{param}`
+    stands for the parameter at fault.
     """
 
     server: str = ""
@@ -51,6 +58,13 @@ class Dialect:
     count_tokens: Callable[[str], int] = quarter_of_bytes
     dimensions: int = DIMENSIONS
     honours_dimensions: bool = True
+    refuses: Callable[[ApiRequest], ApiError | None] = lambda _: None
+    cuts_front: bool = False
+    lacks: frozenset[str] = frozenset()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    model_fields: Mapping[str, object] = field(default_factory=lambda: {"owned_by": "ricordo"})
+    quirks: frozenset[Quirk] = frozenset()
+    refusals: Mapping[str, tuple[int, object]] = field(default_factory=dict)
 
 
 def check_request(request: ApiRequest, dialect: Dialect) -> int:
@@ -62,9 +76,26 @@ def check_request(request: ApiRequest, dialect: Dialect) -> int:
         if name in dialect.unsupported:
             message = f"Unsupported parameter: '{name}' is not supported with this model."
             raise bad_request(message, name, "unsupported_parameter")
+    if refusal := dialect.refuses(request):
+        raise refusal
     if isinstance(request, EmbeddingsRequest):
         return _check_texts(request.texts, dialect)
     return _check_chat(request, dialect)
+
+
+def cut_front(chat: ChatRequest, dialect: Dialect) -> ChatRequest:
+    """Return what this server's model sees of a prompt: without its oldest messages, maybe.
+
+    The system message and the last message always stay.
+    """
+    if not (dialect.cuts_front and dialect.context_tokens):
+        return chat
+    front = chat.messages[: chat.messages[0].role == "system"]
+    while len(chat.messages) > len(front) + 1:
+        if prompt_tokens(chat, dialect) <= dialect.context_tokens:
+            break
+        chat = replace(chat, messages=(*front, *chat.messages[len(front) + 1 :]))
+    return chat
 
 
 def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
@@ -95,8 +126,8 @@ def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
         _check_arguments(chat.messages)
     if any(word in message.content for word in dialect.filtered for message in chat.messages):
         raise content_filtered()
-    tokens = _prompt_tokens(chat, dialect.count_tokens)
-    if dialect.context_tokens and tokens > dialect.context_tokens:
+    tokens = prompt_tokens(chat, dialect)
+    if dialect.context_tokens and tokens > dialect.context_tokens and not dialect.cuts_front:
         raise bad_request(
             f"This model's maximum context length is {dialect.context_tokens} tokens. However, "
             f"your messages resulted in {tokens} tokens. Please reduce the length of the messages.",
@@ -191,8 +222,9 @@ def _check_arguments(messages: Sequence[PromptMessage]) -> None:
             raise bad_request(str(error), "messages") from None
 
 
-def _prompt_tokens(chat: ChatRequest, count: Callable[[str], int]) -> int:
+def prompt_tokens(chat: ChatRequest, dialect: Dialect) -> int:
     """Count everything that the model would read, definitions of tools included."""
+    count = dialect.count_tokens
     tokens = _OVERHEAD_TOKENS * (len(chat.messages) + 1)
     for message in chat.messages:
         tokens += count(message.role) + count(message.content)

@@ -5,7 +5,8 @@ refuses what api.openai.com refuses, breaks as `faults` say, and logs every requ
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from http import HTTPStatus
 from secrets import compare_digest
 from typing import Self
 
@@ -38,7 +39,9 @@ from bot.playground.model_api.responses_answers import (
     response_stream,
 )
 from bot.playground.model_api.responses_bodies import read_responses
-from bot.playground.model_api.rules import Dialect, check_request
+from bot.playground.model_api.rules import Dialect, check_request, cut_front, prompt_tokens
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PAGE = "<!doctype html><title>Welcome</title><p>This is not the API that you are looking for."
 _NO_CHUNKS = {
@@ -66,10 +69,10 @@ class ModelApiServer:
         self.faults = Faults()
         self.log = CallLog()
         routes = [
-            Route("/v1/chat/completions", self._chat, methods=["POST"]),
-            Route("/v1/responses", self._responses, methods=["POST"]),
-            Route("/v1/embeddings", self._embeddings, methods=["POST"]),
-            Route("/v1/models", self._models, methods=["GET"]),
+            self._route("POST", "/v1/chat/completions", self._chat),
+            self._route("POST", "/v1/responses", self._responses),
+            self._route("POST", "/v1/embeddings", self._embeddings),
+            self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
         self._loopback = LoopbackServer(Starlette(routes=routes, exception_handlers=handlers), port)
@@ -105,6 +108,17 @@ class ModelApiServer:
         """Return the `count`-th logged call that fits; raise `TimeoutError`."""
         return await self.log.wait_for(fits, count=count, timeout_s=timeout_s)
 
+    def _route(self, method: str, path: str, answer: Endpoint) -> Route:
+        async def endpoint(request: Request) -> Response:
+            if path in self.dialect.lacks:
+                raise HTTPException(HTTPStatus.NOT_FOUND)
+            self._check_key(request)
+            response = await answer(request)
+            response.headers.update(self.dialect.headers)
+            return response
+
+        return Route(path, endpoint, methods=[method])
+
     async def _chat(self, request: Request) -> Response:
         return await self._complete(request, read_chat)
 
@@ -112,29 +126,23 @@ class ModelApiServer:
         return await self._complete(request, read_responses)
 
     async def _complete(self, request: Request, read: Callable[[bytes], ChatRequest]) -> Response:
-        self._check_key(request)
         asked = read(await request.body())
-        tokens, faults = await self._judge(request, asked)
+        _, faults = await self._judge(request, asked)
         if broken := await _broken(request, faults):
             return broken
-        reply = await self.responder.respond(asked)
+        seen = cut_front(asked, self.dialect)
+        reply = await self.responder.respond(seen)
         if reply.gate:
             await reply.gate.wait()
         await asyncio.sleep(reply.delay_s)
-        answered = Answered(
-            asked,
-            reply,
-            bill(reply, tokens, self.dialect.count_tokens),
-            self.dialect.server,
-            faults,
-        )
+        usage = bill(reply, prompt_tokens(seen, self.dialect), self.dialect.count_tokens)
+        answered = Answered(asked, reply, usage, self.dialect.server, faults)
         if not asked.stream:
             await asyncio.sleep(reply.thinking_s)
             return JSONResponse(_body(answered))
         return StreamingResponse(_parts(request, answered), media_type="text/event-stream")
 
     async def _embeddings(self, request: Request) -> Response:
-        self._check_key(request)
         asked = read_embeddings(await request.body())
         tokens, faults = await self._judge(request, asked)
         if broken := await _broken(request, faults):
@@ -145,9 +153,8 @@ class ModelApiServer:
         return JSONResponse(embeddings(asked, dimensions, tokens))
 
     async def _models(self, request: Request) -> Response:
-        self._check_key(request)
         await self.log.add(Call(request.url.path))
-        return JSONResponse(models(self.dialect.models or _MODELS))
+        return JSONResponse(models(self.dialect.models or _MODELS, self.dialect.model_fields))
 
     def _check_key(self, request: Request) -> None:
         key = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -157,7 +164,7 @@ class ModelApiServer:
     async def _judge(self, request: Request, asked: ApiRequest) -> tuple[int, tuple[Fault, ...]]:
         """Return the prompt's tokens and the faults to meet; raise `ApiError` for a bad request."""
         tokens = check_request(asked, self.dialect)
-        faults = self.faults.take(asked)
+        faults = (*self.dialect.quirks, *self.faults.take(asked))
         await self.log.add(Call(request.url.path, asked, prompt_tokens=tokens, faults=faults))
         return tokens, faults
 
@@ -171,7 +178,9 @@ class ModelApiServer:
             case _:
                 raise error
         await self.log.add(Call(request.url.path, refusal=refusal))
-        return refusal.response()
+        response = refusal.response(self.dialect.refusals)
+        response.headers.update(self.dialect.headers)
+        return response
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
@@ -198,7 +207,7 @@ async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:
 def _body(answered: Answered) -> dict[str, object]:
     if answered.asked.api == "responses":
         return response(answered)
-    return completion(answered.asked, answered.reply, answered.usage)
+    return completion(answered.asked, answered.reply, answered.usage, answered.faults)
 
 
 async def _parts(request: Request, answered: Answered) -> AsyncIterator[bytes]:

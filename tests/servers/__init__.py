@@ -1,0 +1,1 @@
+"""Other people's model servers: the product's local server, told to behave as each of them."""
