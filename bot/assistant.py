@@ -8,7 +8,7 @@ from functools import partial
 from pydantic import SecretStr
 
 from bot.agent.agent import FunctionsBasedAgent
-from bot.agent.run import run_agent
+from bot.agent.refused import run_despite_refusals
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
@@ -162,8 +162,8 @@ class Assistant:
         self._agent = FunctionsBasedAgent(model, self._messages, definitions, settings.max_steps)
 
     async def run(self, context: AgentContext) -> FinishAction:
-        """Answer what the context holds; raise `ModelError`."""
-        return await run_agent(self._agent, self._toolbox, context)
+        """Answer what the context holds; raise `ModelError` or `WordsRefused`."""
+        return await run_despite_refusals(self._agent, self._toolbox, context)
 
     def prompt(self, context: AgentContext) -> Prompt:
         """Return what the model is sent for the context as it stands."""

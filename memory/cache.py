@@ -27,7 +27,7 @@ class Warm:
 
     `log_length` and `vectors_length` are what is stored; -1 before anything was read. What has been
     read is indexed only when it is searched; row n of the index is message n. `born` tells it from
-    an earlier life of the conversation, which expired.
+    an earlier life of the conversation, which expired. `refused` are sequences of refused words.
     """
 
     version: tuple[str, str]
@@ -37,6 +37,7 @@ class Warm:
     log_length: int = -1
     vectors_length: int = -1
     sitting: int = 0
+    refused: list[int] = field(default_factory=list)
     _index: HybridIndex = field(default_factory=HybridIndex)
     _sittings: int = 0
     vectors: PackedRows = field(default_factory=PackedRows)
@@ -50,7 +51,7 @@ class Warm:
     @property
     def is_embedded(self) -> bool:
         """Whether all but the freshest messages, or a tenth, have vectors to be compared with."""
-        missing = len(self.messages) - self.vectors.count
+        missing = len(self.messages) - len(self.refused) - self.vectors.count
         return missing <= max(_FRESH, len(self.messages) // 10)
 
     @property
@@ -73,6 +74,7 @@ class Warm:
         newest = self.known.seq
         newer = [message for message in messages if message.seq > newest]
         self.messages.extend(newer)
+        self.refused.extend(message.seq for message in newer if message.is_refused)
         self._text_bytes += sum(sys.getsizeof(m.text) + _MESSAGE_OVERHEAD_BYTES for m in newer)
 
     def indexed(self) -> HybridIndex:

@@ -81,6 +81,7 @@ def _message(message: Message) -> dict[str, object]:
         "sent_at": _moment(message.sent_at),
         "text": message.text,
         "own_words": message.is_own,
+        "refused": message.is_refused,
     }
 
 

@@ -109,10 +109,14 @@ class ChatHistory:
         return self._warm.log_length != 0
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
-        """Return what the selector takes of the current sitting, of which it sees the tail."""
+        """Return what the selector takes of the current sitting, of which it sees the tail.
+
+        Refused words are left out.
+        """
         messages = self._warm.messages
         first = bisect_right(messages, self._warm.sitting, key=lambda message: message.seq)
-        return selector.select(messages[max(first, len(messages) - self._parts.tail) :])
+        tail = messages[max(first, len(messages) - self._parts.tail) :]
+        return selector.select([message for message in tail if not message.is_refused])
 
     async def search(
         self, text: str, k: int, *, exclude: Collection[int] = (), among: Among = EVERYTHING
@@ -162,7 +166,7 @@ class ChatHistory:
     def _allowed(self, exclude: Collection[int], among: Among) -> Flags:
         """Return which messages may be hit, `(len(messages),)`."""
         allowed = among.mask(self._warm.messages)
-        for seq in (*exclude, *self._hidden):
+        for seq in (*exclude, *self._hidden, *self._warm.refused):
             at = self._warm.position(seq)
             if at is not None:
                 allowed[at] = False

@@ -16,11 +16,14 @@ ARGUMENTS_A_MESSAGE = 7
 _FOREIGN = "foreign"
 """How the role of a person is written whose message holds others' words."""
 
+_REFUSED = "refused"
+"""The same for words that the model's server did not take; others' words are told behind it."""
+
 
 def arguments_of(message: Message) -> list[str | int]:
     """Return the seven script arguments of a message; the script gives it sequence and exchange."""
     return [
-        message.role if message.is_own else _FOREIGN,
+        _role_of(message),
         message.text,
         _sent_at(message),
         message.sender_id,
@@ -52,8 +55,16 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         sender_name=fields[b"n"].decode(),
         message_ids=tuple(int(part) for part in fields[b"m"].split(b",") if part),
         tokens=int(fields[b"k"]),
-        is_own=fields[b"r"] != _FOREIGN.encode(),
+        is_own=not fields[b"r"].endswith(_FOREIGN.encode()),
+        is_refused=fields[b"r"].startswith(_REFUSED.encode()),
     )
+
+
+def _role_of(message: Message) -> str:
+    role = message.role if message.is_own else _FOREIGN
+    if not message.is_refused:
+        return role
+    return _REFUSED if message.is_own else f"{_REFUSED} {_FOREIGN}"
 
 
 def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:

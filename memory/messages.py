@@ -17,7 +17,8 @@ class Message:
     that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
     seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
     the text was joined from (or sent as). `tokens` counts `text` alone. `is_own` is false where any
-    of it is not the sender's own: forwarded, quoted or read from a document.
+    of it is not the sender's own: forwarded, quoted or read from a document. `is_refused` says that
+    the model's server did not take these words: they are stored, and never put before a model.
     """
 
     seq: int
@@ -30,6 +31,7 @@ class Message:
     message_ids: tuple[int, ...] = ()
     tokens: int = 0
     is_own: bool = True
+    is_refused: bool = False
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)

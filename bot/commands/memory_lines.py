@@ -1,6 +1,6 @@
-"""What is remembered as lines of a list: state, facts, synopses, documents."""
+"""What is remembered as lines of a list: state, facts, synopses, documents, refused words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -8,6 +8,7 @@ import orjson
 from bot.commands.sentences import Sentences
 from bot.utf16 import utf16_slice
 from memory.documents.library import documents
+from memory.messages import Message
 from memory.notebook.notebook import Notebook
 
 _LINE_UNITS = 220
@@ -31,13 +32,17 @@ class MemoryLines:
         self._sentences = sentences
         self._language = language
 
-    def list(self, here: Notebook, facts: Notebook) -> list[Line]:
-        """Return the running state, current facts, synopses, documents; the newest first each."""
+    def list(self, here: Notebook, facts: Notebook, refused: Sequence[Message]) -> list[Line]:
+        """Return the running state, current facts, synopses, documents and refused words.
+
+        The newest come first each.
+        """
         return [
             *self._state(here),
             *self._facts(facts),
             *self._synopses(here),
             *self._documents(here),
+            *self._refused(refused),
         ]
 
     def _state(self, here: Notebook) -> Iterator[Line]:
@@ -67,6 +72,12 @@ class MemoryLines:
         for document in known:
             values = {"name": document.title, "date": self._day(document.added_at)}
             yield Line(f"d{document.key}", "memory.document", values)
+
+    def _refused(self, messages: Sequence[Message]) -> Iterator[Line]:
+        for message in reversed(messages):
+            text = _shortened(message.text, _LINE_UNITS)
+            values = {"text": text, "date": self._day(message.sent_at)}
+            yield Line(f"r{message.seq}", "memory.refused", values)
 
     def _labelled(self, value: object) -> Iterator[str]:
         """Give each field of a state that is known, with its label."""

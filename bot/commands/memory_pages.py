@@ -7,6 +7,7 @@ its administrators delete, and everybody what rests on their own words alone.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from secrets import token_hex
 
 import structlog
 
@@ -18,6 +19,7 @@ from bot.reply.render import render
 from bot.telegram.inbound import Inbound, Pressed
 from memory.census import count_conversation
 from memory.documents.library import Library
+from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.notebook.records import Fact
@@ -98,24 +100,34 @@ class MemoryPages:
         correcting, key = self._memory.correcting, code[1:]
         note, below = "memory.deleted", list[Row]()
         match code[0]:
-            case "x":
-                await correcting.delete_state(conversation)
-                note = "memory.state_deleted"
             case "f":
                 seqs = await correcting.delete_fact(conversation, int(key))
                 if seqs:
                     note, below = "memory.fact_deleted", [self._keep_row(place, seqs)]
-            case "s":
-                await correcting.delete_synopsis(conversation, int(key))
-            case "d":
-                await self._library.remove(conversation, key)
             case "k":
                 await correcting.recall_again(conversation, list(map(int, key.split(","))))
                 note = "memory.message_kept"
-            case _:
-                raise NotConfirmed("unknown")
+            case kind:
+                note = await self._delete(conversation, kind, key)
         log.info("memory corrected", kind=code[0])
         return (await self._page(place, note, below),)
+
+    async def _delete(self, conversation: Conversation, kind: str, key: str) -> str:
+        """Delete a memory that is no fact; return what is said of it; raise `NotConfirmed`."""
+        match kind:
+            case "x":
+                await self._memory.correcting.delete_state(conversation)
+                return "memory.state_deleted"
+            case "s":
+                await self._memory.correcting.delete_synopsis(conversation, int(key))
+            case "d":
+                await self._library.remove(conversation, key)
+            case "r":
+                forgetting = self._memory.forgetting
+                await forgetting.erase_messages(conversation, {int(key)}, token_hex(8))
+            case _:
+                raise NotConfirmed("unknown")
+        return "memory.deleted"
 
     async def _page(self, place: _Place, note: str = "", below: Sequence[Row] = ()) -> Part:
         """Return one page: what happened, what is stored, the memories, their buttons."""
@@ -152,7 +164,9 @@ class MemoryPages:
     async def _lines(self, place: _Place) -> list[Line]:
         here = await self._memory.notebooks.read(place.conversation)
         facts = await self._memory.notebooks.read(facts_scope(place.conversation))
-        return MemoryLines(self._sentences, place.language).list(here, facts)
+        history = await ChatHistory.read(self._memory.histories, place.conversation)
+        refused = [message for message in history.messages if message.is_refused]
+        return MemoryLines(self._sentences, place.language).list(here, facts, refused)
 
     def _fact_ids(self, place: _Place, shown: Sequence[tuple[int, Line]]) -> list[str]:
         """Return what the number behind a fact is for, with one that is on the page."""
@@ -228,7 +242,7 @@ def _read(behind: str) -> tuple[str, int, int]:
         code, page, topic_id = behind.split(".")
         kind, id_ = code.removeprefix("a")[:1], code.removeprefix("a")[1:]
         ids = id_.split(",") if kind == "k" else [id_]
-        if not kind or (kind in "fsk" and not all(0 < int(id_) <= _MOST_ID for id_ in ids)):
+        if not kind or (kind in "fskr" and not all(0 < int(id_) <= _MOST_ID for id_ in ids)):
             raise NotConfirmed("unknown")
         return code, max(0, int(page)), int(topic_id)
     except ValueError:

@@ -10,9 +10,11 @@ from secrets import token_hex
 
 import structlog
 
+from bot.agent.refused import WordsRefused
 from bot.commands.consent import named, questions
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
+from bot.model.advice import reason_of
 from bot.model.errors import ModelError
 from bot.reply.render import render
 from bot.telegram.errors import TelegramError
@@ -85,6 +87,9 @@ class TurnAnswerer:
                 return await self._reply(last, words, history)
         except (LeaseLost, StoreError):
             raise
+        except WordsRefused as error:
+            log.warning("words refused", **reason_of(error))
+            return replace(self._notice(last, "error.refused"), refused=True)
         except (ModelError, TelegramError, TimeoutError) as error:
             return self._failed(last, log.warning, error)
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
@@ -164,7 +169,7 @@ class TurnAnswerer:
 
     def _failed(self, last: Inbound, report: Callable[..., object], error: Exception) -> Outbox:
         reference = token_hex(4)
-        report("no answer", reference=reference, reason=type(error).__name__)
+        report("no answer", reference=reference, **reason_of(error))
         return self._notice(last, "error.turn", reference=reference)
 
     def _notice(self, last: Inbound, key: str, **values: object) -> Outbox:

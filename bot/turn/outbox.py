@@ -16,7 +16,8 @@ class Outbox:
 
     `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
     0 outside groups. `digest` tells what the tools did and `writes` what they want written. An
-    `unread` one is a notice instead of an answer: what was said does not enter the history.
+    `unread` one is a notice instead of an answer: what was said does not enter the history. With a
+    `refused` one it enters as words that the model's server did not take.
     """
 
     chat_id: int
@@ -28,12 +29,15 @@ class Outbox:
     digest: str = ""
     writes: str = ""
     unread: bool = False
+    refused: bool = False
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         place = (self.chat_id, self.topic_id, self.reply_to)
         rest = (self.said, self.ends_sitting, self.digest, self.writes, self.unread)
-        return orjson.dumps([*place, to_json(self.parts), *rest])
+        # Only where it says something, so that an older process can still read all other outboxes.
+        last = (self.refused,) if self.refused else ()
+        return orjson.dumps([*place, to_json(self.parts), *rest, *last])
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":

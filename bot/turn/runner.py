@@ -121,6 +121,8 @@ class TurnRunner:
         """Return what enters the history: the words, and the reply only if it was delivered."""
         if not words.text or outbox.unread:
             return []
+        if outbox.refused:
+            return [replace(words, is_refused=True)]
         if not outbox.said or delivery.outcome == "undeliverable":
             return [words]
         said = Message(

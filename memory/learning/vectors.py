@@ -66,7 +66,7 @@ class VectorLearner:
             "off_at",
             lambda keys: keys.log,
             lambda keys: keys.vectors,
-            lambda entry, fields: indexed_text(message_of(entry, fields)),
+            _message_text,
         )
         return await self._learn(conversation, shelf)
 
@@ -124,6 +124,11 @@ class VectorLearner:
             if batch or not entries:
                 return batch
             last = seq_of(entries[-1][0])
+
+
+def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
+    message = message_of(entry, fields)
+    return "" if message.is_refused else indexed_text(message)
 
 
 def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:

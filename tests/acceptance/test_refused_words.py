@@ -1,0 +1,105 @@
+"""A message that the model's server refuses is left out from then on, and blocks nothing."""
+
+import orjson
+import pytest
+
+from bot.language.catalogue import Catalogue
+from bot.playground.bot_api import Chat, Person
+from bot.playground.model_api import ApiError, ApiRequest, Dialect
+from tests.acceptance.buttons import ask_first, press
+from tests.acceptance.rig import KEY, Rig
+from tests.acceptance.sentences import sentence, sentence_in
+
+CATALOGUE = Catalogue()
+FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))
+
+
+def prompts(rig: Rig) -> str:
+    """Return all that the model was asked."""
+    return "\n".join(m.content for request in rig.requests for m in request.messages)
+
+
+async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]]:
+    """Return the messages that a person's export tells."""
+    reply = await rig.ask(person, chat, "/export")
+    assert reply.media is not None, reply.text
+    messages: list[dict[str, object]] = orjson.loads(reply.media.file.content)["messages"]
+    return messages
+
+
+async def test_words_that_a_filter_refuses_block_nothing_and_are_shown_as_such(rig: Rig) -> None:
+    rig.model.dialect = FILTER
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Our boat is called Aurora")
+    reply = await rig.ask(anna, chat, "badword please")
+    assert reply.text == sentence("error.refused")
+    reported = await rig.bot.wait_for_log("words refused")
+    assert (reported["status"], reported["code"]) == (400, "content_filter")
+    await rig.bot.stop()
+    await rig.bot.start()
+    for text in ("Hello again", "What is our badge worth?"):
+        assert (await rig.ask(anna, chat, text)).text == "All right."
+    assert "Aurora" in rig.requests[-1].messages[1].content
+    assert "badword" not in prompts(rig)
+    await rig.wait_until_learned(4)
+    # Asked for as a question, before it was refused, and not stored.
+    assert [text for text in rig.model.log.embedded if "badword" in text] == ["badword please"]
+    shown = (await rig.ask(anna, chat, "/memory")).text
+    assert "left out – “badword please”" in shown
+
+
+async def test_refused_words_are_told_in_an_export_and_erased_by_their_button(rig: Rig) -> None:
+    rig.model.dialect = FILTER
+    await rig.start()
+    ben, chat = rig.ben("de")
+    reply = await rig.ask(ben, chat, "badword please")
+    assert reply.text == sentence_in("de", "error.refused")
+    exported = await export(rig, ben, chat)
+    assert [(m["text"], m["refused"]) for m in exported] == [("badword please", True)]
+    page = await ask_first(rig, ben, chat, "/memory")
+    await press(rig, ben, page, "✕ 1")
+    delete = CATALOGUE.text("de", "buttons.delete")
+    await rig.telegram.wait_for(lambda: delete in str(chat.replies[-1].keyboard))
+    await press(rig, ben, chat.replies[-1], delete)
+    await rig.telegram.wait_for(lambda: "badword" not in chat.replies[-1].text)
+    assert await export(rig, ben, chat) == []
+
+
+@pytest.mark.parametrize(
+    "refusal", [ApiError(400, "Invalid 'messages[1]': cannot be read."), ApiError(413, "Too large")]
+)
+async def test_a_message_that_is_refused_for_another_reason_blocks_nothing_either(
+    rig: Rig, refusal: ApiError
+) -> None:
+    def holds_it(request: ApiRequest) -> bool:
+        return b"unreadable" in orjson.dumps(request.raw)
+
+    await rig.start()
+    rig.model.faults.add(refusal, times=None, when=holds_it)
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "unreadable")).text == sentence("error.refused")
+    assert (await rig.ask(anna, chat, "Hello again")).text == "All right."
+
+
+async def test_an_operators_error_marks_nobodys_words(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    for status in (400, 401, 404):
+        seen = len(rig.bot.log)
+        rig.model.faults.add(ApiError(status, "Unsupported parameter: tools"), times=None)
+        reply = await rig.ask(anna, chat, f"Our boat is called Aurora {status}")
+        reported = await rig.bot.wait_for_log("no answer", after=seen)
+        assert reply.text == sentence("error.turn", reference=reported["reference"])
+        rig.model.faults.clear()
+    await rig.ask(anna, chat, "What is it called?")
+    assert rig.requests[-1].asked.startswith("Our boat is called Aurora 400")
+
+
+async def test_what_was_said_before_and_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "badword please")
+    rig.model.dialect = FILTER
+    assert (await rig.ask(anna, chat, "How are you?")).text == "All right."
+    assert [m.content for m in rig.requests[-1].messages[1:]] == ["How are you?"]
