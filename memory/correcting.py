@@ -69,6 +69,12 @@ class Correcting:
                 continue
             return
 
+    async def senders(self, conversation: Conversation, seqs: Sequence[int]) -> set[int]:
+        """Return who said these messages; nobody for those that are gone."""
+        log = self._keys.conversation(conversation).log
+        stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
+        return {int(fields[b"i"]) for entries in stored for _, fields in entries}
+
     async def recall_again(self, conversation: Conversation, seqs: Sequence[int]) -> None:
         """Let messages be recalled again that a deleted fact had rested on."""
         await self._hide(conversation, seqs, hidden=False)

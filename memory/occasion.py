@@ -1,8 +1,9 @@
 """Whom a turn is about: plain values that hooks and tools get with every call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memory.keys import Conversation
+from memory.ownership import IsAdmin, nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,15 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Whom a call is about: the conversation, who speaks, and when (Unix seconds)."""
+    """Whom a call is about: the conversation, who speaks, and when (Unix seconds).
+
+    `is_admin` asks whether the speaker administers the group; only `memory.ownership` calls it.
+    """
 
     conversation: Conversation
     speaker: Person
     now: float
+    is_admin: IsAdmin = field(default=nobody, compare=False, repr=False)
 
     @property
     def facts_scope(self) -> Conversation:

@@ -11,6 +11,7 @@ import orjson
 import structlog
 
 from bot.commands.admin import Target
+from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.late_edits import LateEdits
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
@@ -20,6 +21,7 @@ from bot.turn.hooks import occasion_of
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.occasion import Occasion
+from memory.ownership import may_change
 from memory.protocol.erasure import NotConfirmed, Receipt
 from memory.protocol.jobs import Finished, Job, Kind
 
@@ -33,7 +35,7 @@ Act = Callable[[Pressed, Conversation, str], Awaitable[tuple[Part, ...]]]
 """
 
 
-class Editor(Protocol):
+class Editor(GroupAdmins, Protocol):
     """What buttons need of Telegram; all raise `TelegramError`."""
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
@@ -42,10 +44,6 @@ class Editor(Protocol):
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a button."""
-        ...
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Tell whether a person administers a group."""
         ...
 
 
@@ -153,9 +151,9 @@ class Buttons:
         return await self._act(pressed, here, verb, f"{nonce}:{detail}")
 
     async def _clear(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
-        as_admin = pressed.is_group and await self._is_admin(pressed)
-        if pressed.is_group and not as_admin:
+        if not await may_change(asker_of(pressed, self._telegram)):
             raise NotConfirmed("not_yours")
+        as_admin = pressed.is_group
         asker = None if as_admin else pressed.sender.id
         await self._memory.erasure.check(here, nonce, "clear", asker)
         await self._deleting(occasion_of(pressed, here))
@@ -191,11 +189,6 @@ class Buttons:
         part, *_ = self._say(pressed, key)
         await self._quietly(self._telegram.edit(pressed.chat_id, pressed.message_id, part))
         return ()
-
-    async def _is_admin(self, pressed: Pressed) -> bool:
-        return pressed.sender.is_person and await self._telegram.is_group_admin(
-            pressed.chat_id, pressed.sender.id
-        )
 
     async def _alert(self, pressed: Pressed, key: str) -> None:
         text = self._say(pressed, key)[0].text

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
+from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
@@ -13,6 +13,7 @@ from bot.telegram.values import BotIdentity
 from memory.census import count_conversation
 from memory.keys import Conversation
 from memory.memory import Memory
+from memory.ownership import is_own, may_change
 
 log = structlog.get_logger(__name__)
 
@@ -26,14 +27,6 @@ class Answer:
 
 
 Handler = Callable[[Inbound, Conversation], Awaitable[Answer]]
-
-
-class GroupAdmins(Protocol):
-    """Who may speak for a group."""
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Tell whether a person administers a group; raises `TelegramError`."""
-        ...
 
 
 def admins_only(asked: Inbound, key: str) -> str:
@@ -102,7 +95,7 @@ class EveryonesCommands:
 
     async def clear(self, asked: Inbound, conversation: Conversation) -> Answer:
         """Ask before this conversation is erased; in a group only its admins may."""
-        if asked.is_group and not await self._may_clear(asked):
+        if not await may_change(asker_of(asked, self._telegram)):
             log.info("group clear refused", user=asked.sender.id)
             return self._say(asked, admins_only(asked, "clear.only_group_admins"))
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
@@ -129,18 +122,13 @@ class EveryonesCommands:
         found = await self._memory.forgetting.found(conversation, asked.replied_to)
         if not found:
             return self._say(asked, "forget.message_unknown")
-        if asked.is_group and found[0].sender_id != asked.sender.id:
+        if asked.is_group and not is_own(asked.sender.id, [found[0].sender_id]):
             log.info("foreign message not forgotten", user=asked.sender.id)
             return self._say(asked, "forget.message_not_yours")
         about = ",".join(str(message.seq) for message in found)
         nonce = await self._memory.erasure.ask(conversation, "messages", asked.sender.id, about)
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask(asked.sender.language, key, f"unsay:{nonce}"))
-
-    async def _may_clear(self, asked: Inbound) -> bool:
-        # The anonymous admin account is no admin: anybody behind it could be meant.
-        sender = asked.sender
-        return sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
 
     def _say(self, asked: Inbound, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))

@@ -9,13 +9,15 @@ from typing import Protocol
 
 import structlog
 
-from bot.commands.everyone import Answer, GroupAdmins, admins_only
+from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.everyone import Answer, admins_only
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
 from bot.telegram.values import OutgoingFile
 from memory.export import Exporter
 from memory.keys import Conversation
+from memory.ownership import may_change
 
 log = structlog.get_logger(__name__)
 
@@ -30,11 +32,9 @@ class ExportCommand:
 
     async def export(self, asked: Inbound, conversation: Conversation) -> Answer:
         """Say what the file holds; it goes with these words."""
-        language, sender = asked.sender.language, asked.sender
-        if asked.is_group and not (
-            sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
-        ):
-            log.info("group export refused", user=sender.id)
+        language = asked.sender.language
+        if not await may_change(asker_of(asked, self._telegram)):
+            log.info("group export refused", user=asked.sender.id)
             key = admins_only(asked, "export.only_group_admins")
             return Answer(self._sentences.say(language, key))
         # Once to know what it will hold; it is made again when it is sent.

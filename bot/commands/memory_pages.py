@@ -1,17 +1,18 @@
 """`/memory`: what is remembered here, a page at a time; a button each deletes it, after a question.
 
-Shows one scope only: the conversation, and in a private chat the facts of the person. In a group
-its administrators delete, and everybody what rests on their own words alone.
+Shows one scope only: the conversation, and in a private chat the facts of the person. Who may
+delete what is said in `memory.ownership`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from secrets import token_hex
 
 import structlog
 
-from bot.commands.everyone import Answer, GroupAdmins, admins_only
+from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.everyone import Answer, admins_only
 from bot.commands.memory_lines import Line, MemoryLines
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
@@ -22,8 +23,10 @@ from memory.documents.library import Library
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.memory import Memory
+from memory.notebook.provenance import senders_of
 from memory.notebook.records import Fact
 from memory.occasion import facts_scope
+from memory.ownership import may_change
 from memory.protocol.erasure import NotConfirmed
 
 log = structlog.get_logger(__name__)
@@ -75,7 +78,7 @@ class MemoryPages:
             return Answer((await self._page(place),))
         if wanted not in _SWITCHES:
             return self._not_understood(language, wanted)
-        if asked.is_group and not await self._is_admin(asked):
+        if not await may_change(asker_of(asked, self._telegram)):
             log.info("group switch refused", user=asked.sender.id)
             key = admins_only(asked, "memory.only_group_admins")
             return Answer(self._sentences.say(language, key))
@@ -105,7 +108,7 @@ class MemoryPages:
                 if seqs:
                     note, below = "memory.fact_deleted", [self._keep_row(place, seqs)]
             case "k":
-                await correcting.recall_again(conversation, list(map(int, key.split(","))))
+                await correcting.recall_again(conversation, list(_ids(key)))
                 note = "memory.message_kept"
             case kind:
                 note = await self._delete(conversation, kind, key)
@@ -208,15 +211,21 @@ class MemoryPages:
 
     async def _check(self, pressed: Pressed, conversation: Conversation, code: str) -> None:
         """Raise `NotConfirmed` for whoever may not change this memory."""
-        if not pressed.is_group or await self._is_admin(pressed):
-            return
-        if code[0] == "f":
-            notebook = await self._memory.notebooks.read(conversation)
-            fact = notebook.record(int(code[1:]))
-            own = pressed.sender.id
-            if isinstance(fact, Fact) and {source.sender_id for source in fact.sources} == {own}:
-                return
-        raise NotConfirmed("not_yours")
+        senders = await self._senders(conversation, code)
+        if not await may_change(asker_of(pressed, self._telegram), senders):
+            raise NotConfirmed("not_yours")
+
+    async def _senders(self, conversation: Conversation, code: str) -> set[int]:
+        """Return who said what a memory rests on; nobody for what rests on everybody's words."""
+        kind, key = code[0], code[1:]
+        if kind == "k":
+            return await self._memory.correcting.senders(conversation, list(_ids(key)))
+        if kind == "d":
+            listed = await self._library.listed(conversation)
+            return {each.sender_id for each in listed if each.key == key}
+        notebook = await self._memory.notebooks.read(facts_scope(conversation))
+        fact = notebook.record(int(key)) if kind == "f" else None
+        return senders_of(notebook, fact) if isinstance(fact, Fact) else set()
 
     def _not_understood(self, language: str, wanted: str) -> Answer:
         """Say what there is: a slip must not leave remembering on, or off, unnoticed."""
@@ -224,16 +233,16 @@ class MemoryPages:
         keys = ["memory.did_you_mean"] * len(near) + ["memory.usage"]
         return Answer(self._sentences.say(language, *keys, word="".join(near)))
 
-    async def _is_admin(self, asked: Inbound | Pressed) -> bool:
-        sender = asked.sender
-        return sender.is_person and await self._telegram.is_group_admin(asked.chat_id, sender.id)
-
     def _text(self, place: _Place, key: str, **values: object) -> str:
         return self._sentences.text(place.language, key, **values)
 
 
 def _data(code: str, place: _Place) -> str:
     return f"{VERB}:{code}.{place.page}.{place.topic_id}"
+
+
+def _ids(key: str) -> Iterator[int]:
+    return map(int, key.split(","))
 
 
 def _read(behind: str) -> tuple[str, int, int]:

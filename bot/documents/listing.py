@@ -1,10 +1,10 @@
 """`/documents`: what files a conversation knows, each with a button that removes it."""
 
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
+from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
@@ -12,6 +12,7 @@ from bot.reply.render import render
 from bot.telegram.inbound import Inbound, Pressed
 from memory.documents.library import Document, Library
 from memory.keys import Conversation
+from memory.ownership import may_change
 from memory.protocol.erasure import NotConfirmed
 
 log = structlog.get_logger(__name__)
@@ -21,14 +22,6 @@ VERB = "doc"
 
 _LISTED = 15
 _BUTTON_CHARS = 40
-
-
-class GroupAdmins(Protocol):
-    """Who may speak for a group."""
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Tell whether a person administers a group; raises `TelegramError`."""
-        ...
 
 
 class DocumentList:
@@ -49,7 +42,7 @@ class DocumentList:
         """Erase a document and return the list as it is then; raise `NotConfirmed`."""
         known = {each.key: each for each in await self._library.listed(conversation)}
         if key in known:
-            if not await self._may_remove(pressed, known[key]):
+            if not await may_change(asker_of(pressed, self._telegram), [known[key].sender_id]):
                 raise NotConfirmed("not_yours")
             await self._library.remove(conversation, key)
             log.info("document removed")
@@ -80,9 +73,3 @@ class DocumentList:
         short = name if len(name) <= _BUTTON_CHARS else f"{name[: _BUTTON_CHARS - 1]}…"
         label = f"{self._sentences.text(language, 'buttons.remove')}: {short}"
         return Button(label, f"{VERB}:{document.key}")
-
-    async def _may_remove(self, pressed: Pressed, document: Document) -> bool:
-        sender = pressed.sender
-        if not pressed.is_group or document.sender_id == sender.id:
-            return True
-        return sender.is_person and await self._telegram.is_group_admin(pressed.chat_id, sender.id)

@@ -6,6 +6,7 @@ The same file taken in twice changes nothing, so a turn that is repeated does no
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Protocol
 
 import structlog
@@ -17,10 +18,11 @@ from bot.documents.refusals import DocumentRefused
 from bot.telegram.errors import Refused
 from bot.telegram.inbound import Inbound, SentFile
 from memory.documents.chunking import Section, passages
-from memory.documents.library import Library, Origin, Put, documents
+from memory.documents.library import Library, Origin, Put, documents, key_of
 from memory.keys import Conversation
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, NotWritten
+from memory.ownership import is_own
 from memory.protocol.turns import LeaseLost
 from memory.tokens import TokenCounter
 
@@ -98,8 +100,9 @@ class Reception:
         # Read before the file is fetched: what is erased from now on refuses the writing.
         notebook = await self._desk.notebooks.current(conversation)
         cut = await self._passages(file)
-        origin = Origin(file.name, nbytes=file.nbytes, sender_id=sent.sender.id)
-        _check_room(notebook, cut, file.name)
+        name = _own_name(notebook, sent, file.name)
+        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
+        _check_room(notebook, cut, name)
         return await self._desk.library.put(notebook, origin, cut)
 
     async def _passages(self, file: SentFile) -> list[Section]:
@@ -117,6 +120,20 @@ class Reception:
         if len(cut) > MOST_PASSAGES:
             raise DocumentRefused("too_long")
         return cut
+
+
+def _own_name(notebook: Notebook, sent: Inbound, name: str) -> str:
+    """Return the name, in a group with a number where others' documents have it: these stay.
+
+    Not even an administrator replaces another's document unawares; they remove it first.
+    """
+    known, stem, number = documents(notebook), PurePath(name), 1
+    while sent.is_group and (other := known.get(key_of(name))):
+        if is_own(sent.sender.id, [other.sender_id]):
+            break
+        number += 1
+        name = f"{stem.stem} ({number}){stem.suffix}"
+    return name
 
 
 def _check_room(notebook: Notebook, cut: list[Section], name: str) -> None:

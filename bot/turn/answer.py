@@ -6,11 +6,14 @@ The outer fence of a turn: trouble becomes a sentence with a reference, details 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from secrets import token_hex
+from typing import Protocol
 
 import structlog
 
 from bot.agent.refused import WordsRefused
+from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.consent import named, questions
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
@@ -27,6 +30,7 @@ from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
 from memory.notebook.writes import to_json
+from memory.ownership import Asker
 from memory.protocol.turns import LeaseLost
 from memory.recollection import Recollection
 from memory.selectors import MessageSelector
@@ -58,6 +62,10 @@ class Desks:
     receive: Receive | None = None
 
 
+class TurnTelegram(TypingSender, GroupAdmins, Protocol):
+    """What answering needs of Telegram."""
+
+
 class TurnAnswerer:
     """Answers one person's messages."""
 
@@ -66,7 +74,7 @@ class TurnAnswerer:
         run_agent: RunAgent,
         desks: Desks,
         sentences: Sentences,
-        telegram: TypingSender,
+        telegram: TurnTelegram,
         hooks: TurnHooks,
         options: AnswerOptions,
     ) -> None:
@@ -116,7 +124,8 @@ class TurnAnswerer:
 
     async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
-        occasion = occasion_of(last, history.conversation)
+        is_admin = partial(self._is_admin, asker_of(last, self._telegram))
+        occasion = occasion_of(last, history.conversation, is_admin)
         async with asyncio.timeout(self._options.timeout_s):
             recalled, told = await asyncio.gather(
                 self._recall(words, window, history),
@@ -152,6 +161,14 @@ class TurnAnswerer:
         seen = frozenset(message.seq for message in window)
         found = await history.search(words.text, self._options.recall_k, exclude=seen)
         return tuple(found)
+
+    async def _is_admin(self, asker: Asker) -> bool:
+        """Ask for a tool; where Telegram does not answer nobody is an administrator."""
+        try:
+            return await asker.is_admin()
+        except TelegramError as error:
+            log.warning("admins unknown", reason=type(error).__name__)
+            return False
 
     async def _received(self, sent: Inbound, history: ChatHistory) -> Outbox | None:
         """Take in a file; return what is to be said of it before its words are answered."""

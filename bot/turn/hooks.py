@@ -9,6 +9,7 @@ from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
 from memory.occasion import Occasion, Person
+from memory.ownership import IsAdmin, nobody
 
 
 class TurnHooks:
@@ -46,7 +47,9 @@ class TurnHooks:
         await self._behaviors.on_conversation_deleting(occasion)
 
 
-def occasion_of(asked: Inbound | Pressed, conversation: Conversation) -> Occasion:
+def occasion_of(
+    asked: Inbound | Pressed, conversation: Conversation, is_admin: IsAdmin = nobody
+) -> Occasion:
     """Return whom a turn or a button is about."""
     sender = asked.sender
     speaker = Person(
@@ -55,4 +58,4 @@ def occasion_of(asked: Inbound | Pressed, conversation: Conversation) -> Occasio
         sender.last_name,
         sender.language,
     )
-    return Occasion(conversation, speaker, time.time())
+    return Occasion(conversation, speaker, time.time(), is_admin)

@@ -13,9 +13,13 @@ from memory.behaviors.wording import FOREIGN_MARK, one_line
 from memory.context import AgentContext
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks
+from memory.notebook.provenance import senders_of
 from memory.notebook.records import Fact
 from memory.notebook.writes import ForgetRecord, Remember
+from memory.ownership import Asker, may_change
 from memory.tool import Arguments, Tool, ToolError
+
+_NOT_HERE = "facts cannot be changed here"
 
 
 class RememberArguments(Arguments):
@@ -46,8 +50,10 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
         text = one_line(arguments.text)
         if why := unfit(text):
             raise ToolError(why)
-        if arguments.replaces and not _existing(facts, arguments.replaces).is_current:
-            raise ToolError(f"#{arguments.replaces} was replaced already; leave `replaces` out")
+        if arguments.replaces:
+            replaced = await _changeable(facts, arguments.replaces, context)
+            if not replaced.is_current:
+                raise ToolError(f"#{replaced.id} was replaced already; leave `replaces` out")
         current = [
             fact for fact in facts.facts if fact.is_current and fact.id != arguments.replaces
         ]
@@ -65,7 +71,7 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
         return "Kept."
 
     async def forget_memory(arguments: ForgetMemoryArguments, context: AgentContext) -> str:
-        fact = _existing(await _facts(notebooks, context), arguments.id)
+        fact = await _changeable(await _facts(notebooks, context), arguments.id, context)
         write = ForgetRecord(fact.id)
         if write not in context.writes:
             context.writes.append(write)
@@ -110,12 +116,25 @@ def holds_foreign_text(context: AgentContext) -> bool:
 
 async def _facts(notebooks: Notebooks, context: AgentContext) -> Notebook:
     if context.occasion is None:
-        raise ToolError("facts cannot be changed here")
+        raise ToolError(_NOT_HERE)
     return await notebooks.current(context.occasion.facts_scope)
 
 
-def _existing(facts: Notebook, fact_id: int) -> Fact:
+async def _changeable(facts: Notebook, fact_id: int, context: AgentContext) -> Fact:
+    """Return a fact that the speaker may end or erase; raise `ToolError` for another."""
     fact = facts.record(fact_id)
     if not isinstance(fact, Fact):
         raise ToolError(f"there is no fact #{fact_id}; ids stand behind # in <memory>")
+    if not await may_change(_asker(context), senders_of(facts, fact)):
+        raise ToolError(
+            f"#{fact_id} rests on what others here said, so the speaker may not change it; they "
+            "themselves or an administrator of the group may. Say so"
+        )
     return fact
+
+
+def _asker(context: AgentContext) -> Asker:
+    if context.occasion is None:
+        raise ToolError(_NOT_HERE)
+    is_group = not context.occasion.conversation.is_private
+    return Asker(context.words.sender_id, is_group, context.occasion.is_admin)

@@ -14,7 +14,9 @@ from pydantic import BaseModel, Field
 from memory.behaviors.wording import one_line
 from memory.learning.lesson import Lesson
 from memory.messages import Message
+from memory.notebook.provenance import senders_of
 from memory.notebook.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Source
+from memory.ownership import is_own
 
 MOST_CHARS = 200
 _MOST_A_LESSON = 8
@@ -90,7 +92,7 @@ def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
         touched.add(_normal(text))
         source = _source(lesson, message)
         repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
-        replaced = current.get(statement.replaces or 0)
+        replaced = _replaceable(lesson, message, current.get(statement.replaces or 0))
         if repeated is not None:
             entries += _again(repeated, source)
         elif replaced is None:
@@ -102,6 +104,16 @@ def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
         if len(touched) == _MOST_A_LESSON:
             break
     return entries
+
+
+def _replaceable(lesson: Lesson, message: Message, fact: Fact | None) -> Fact | None:
+    """Return a fact if a message may end it: in a group only one that rests on the same person.
+
+    What others contradict stays beside their own word; the model is told both, with their dates.
+    """
+    if fact is None or lesson.conversation.is_private:
+        return fact
+    return fact if is_own(message.sender_id, senders_of(lesson.facts, fact)) else None
 
 
 def _foreign_words(lesson: Lesson, own: Mapping[int, Message]) -> set[str]:

@@ -76,6 +76,16 @@ def chain_of(notebook: Notebook, fact: Fact) -> list[int]:
     return entries
 
 
+def senders_of(notebook: Notebook, fact: Fact) -> set[int]:
+    """Return who said what a fact, and all that it had replaced, rests on."""
+    return {
+        source.sender_id
+        for entry in chain_of(notebook, fact)
+        if isinstance(record := notebook.record(entry), Fact)
+        for source in record.sources
+    }
+
+
 def _rests_on(name: str, stored: str) -> int:
     """Return the sequence of the message that a field rests on, 0 for none.
 

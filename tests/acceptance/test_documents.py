@@ -93,6 +93,31 @@ async def test_a_file_of_the_same_name_replaces_the_one_before(
     assert b"canary" not in await everything_stored(valkey)
 
 
+async def test_in_a_group_anothers_file_of_that_name_stays(webhook_rig: Rig, valkey: str) -> None:
+    """Whoever sends one of the same name, even an admin, gets a number behind it."""
+    rig = webhook_rig
+    await rig.start()
+    (anna, _), (mallory, _) = rig.anna(), rig.ben()
+    chief = rig.telegram.user(1003, "Chief")
+    group = rig.telegram.group("Club", [anna, mallory], [chief])
+    us = "@ricordo_bot"
+    await send(anna, group, notes(), us)
+    for name, person, text in (
+        ("sea (2).txt", mallory, b"A blue whale weighs nothing."),
+        ("sea (2).txt", mallory, b"A blue whale weighs less than nothing."),
+        ("sea (3).txt", chief, b"A blue whale is heavy."),
+        ("sea.txt", anna, b"A blue whale weighs up to 173 tonnes."),
+    ):
+        answer = await send(person, group, notes(text), us)
+        assert answer.text == sentence("documents.read", name=name, passages=1)
+    await rig.ask(anna, group, f"{us} {QUESTION}")
+    assert "[sea.txt] A blue whale weighs up to 173 tonnes." in asked_last(rig)
+    assert "[sea (2).txt] A blue whale weighs less than nothing." in asked_last(rig)
+    assert b"weighs nothing" not in await everything_stored(valkey)
+    listed = await rig.ask(mallory, group, f"/documents{us}")
+    assert await press(rig, mallory, listed, "Remove: sea.txt") == sentence("clear.not_yours")
+
+
 async def test_documents_lists_what_was_read_and_removes_it(webhook_rig: Rig, valkey: str) -> None:
     rig = webhook_rig
     await rig.start()

@@ -237,6 +237,20 @@ async def test_facts_told_in_private_are_not_told_in_a_group(
     assert "vegan" not in text
 
 
+def test_in_a_group_nobodys_word_ends_what_another_said(behavior: UserFacts) -> None:
+    """Both stand, dated; whoever said it themselves brings it up to date."""
+    theirs = (
+        fact("Anna lives in Graz."),
+        replace(fact("Bob rows."), sources=(Source(GROUP.tag, 91, 3, 8),)),
+    )
+    known_here = notebook(*theirs, scope=GROUP)
+    taught = lesson(said(1, "I moved to Linz, Bob sails"), facts=known_here, conversation=GROUP)
+    moved = Statement(text="Anna lives in Linz.", message=1, replaces=1)
+    sails = Statement(text="Bob sails.", message=1, replaces=2)
+    entries = learned(behavior, taught, moved, sails)
+    assert texts(entries) == ["Anna lives in Linz.", "Ended", "Bob sails."]
+
+
 @pytest.fixture
 async def context(memory: Memory) -> AgentContext:
     history = await ChatHistory.read(memory.histories, PRIVATE)

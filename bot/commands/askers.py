@@ -1,0 +1,27 @@
+"""Who asks for a change, as the rule in `memory.ownership` wants to know it."""
+
+from typing import Protocol
+
+from bot.telegram.inbound import Inbound, Pressed
+from memory.ownership import Asker
+
+
+class GroupAdmins(Protocol):
+    """Knows who administers a group."""
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell whether a person administers a group; raises `TelegramError`."""
+        ...
+
+
+def asker_of(asked: Inbound | Pressed, telegram: GroupAdmins) -> Asker:
+    """Return who asks; Telegram is asked only when the rule needs to know.
+
+    The anonymous admin account is no admin: anybody behind it could be meant.
+    """
+    sender = asked.sender
+
+    async def is_admin() -> bool:
+        return sender.is_person and await telegram.is_group_admin(asked.chat_id, sender.id)
+
+    return Asker(sender.id, asked.is_group, is_admin)
