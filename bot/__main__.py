@@ -21,7 +21,7 @@ from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
 from bot.process import raise_file_limit, redis_address, until_told
-from bot.telegram.errors import BadToken
+from bot.telegram.errors import BadToken, WebhookTaken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
@@ -40,6 +40,7 @@ _REASONS = (
     StoreError,
     UnusableBehavior,
     UnusableSystemPrompt,
+    WebhookTaken,
 )
 
 

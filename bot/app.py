@@ -36,7 +36,14 @@ from bot.telegram.health import TelegramHealth
 from bot.telegram.paced import PacedTelegramClient
 from bot.telegram.pacing import OutboundBudget
 from bot.telegram.polling import Poller
-from bot.telegram.setup import SetupPlan, Webhook, connect, set_up, watch_webhook
+from bot.telegram.setup import (
+    SetupPlan,
+    Webhook,
+    connect,
+    prepare_polling,
+    set_up,
+    watch_webhook,
+)
 from bot.telegram.updates import UpdateReader
 from bot.telegram.values import BotIdentity
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
@@ -114,8 +121,8 @@ class App:
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish or hand over what runs.
 
-        Raise what makes a start impossible: `StoreError`, `BadToken`, `PortUnavailable`,
-        `UnusableSystemPrompt`, `UnusableBehavior`.
+        Raise what makes a start impossible: `StoreError`, `BadToken`, `WebhookTaken`,
+        `PortUnavailable`, `UnusableSystemPrompt`, `UnusableBehavior`.
         """
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, self._settings))
@@ -130,7 +137,7 @@ class App:
             telegram = PacedTelegramClient(self._token, address, budget)
             stack.push_async_callback(telegram.close)
             await stack.enter_async_context(self._web(memory))
-            started = asyncio.create_task(connect(telegram, self._health))
+            started = asyncio.create_task(self._introduce(telegram))
             if not await _first(started, stopping):
                 return
             hooks = TurnHooks(behaviors)
@@ -138,6 +145,12 @@ class App:
             async with self._serving(parts):
                 await stopping.wait()
                 log.info("stopping")
+
+    async def _introduce(self, telegram: TelegramClient) -> BotIdentity:
+        me = await connect(telegram, self._health)
+        if self._polls:
+            await prepare_polling(telegram, self._health, take_over=self._takes_over)
+        return me
 
     async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
         """Take an update in; before we know who we are, Telegram has to keep it."""
@@ -217,13 +230,15 @@ class App:
 
     def _taking_in(self, memory: Memory, telegram: TelegramClient) -> "list[asyncio.Task[None]]":
         """Start what brings updates here."""
-        tasks = [asyncio.create_task(set_up(telegram, self._plan(), self._health))]
-        if self._polls:
+        plan = self._plan()
+        tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
+        if plan.webhook is None:
             lease = PollingLease(memory, self._settings.lease_s)
-            poller = Poller(telegram, self.accept, lease, self._health)
+            poller = Poller(telegram, self.accept, lease, self._health, take_over=self._takes_over)
             tasks.append(asyncio.create_task(poller.run()))
         else:
-            tasks.append(asyncio.create_task(watch_webhook(telegram, self._health)))
+            watching = watch_webhook(telegram, plan.webhook, self._health)
+            tasks.append(asyncio.create_task(watching))
         return tasks
 
     @asynccontextmanager
@@ -260,6 +275,10 @@ class App:
     @property
     def _polls(self) -> bool:
         return self._duty.takes_in and self._settings.webhook_url is None
+
+    @property
+    def _takes_over(self) -> bool:
+        return self._settings.take_over_webhook == "yes"
 
     @property
     def _has_webhook(self) -> bool:

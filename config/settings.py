@@ -98,6 +98,10 @@ class Settings(BaseSettings):
     webhook_url: values.PublicAddress | None = Field(
         default=None, description="Public base address of this bot; without one it polls"
     )
+    take_over_webhook: Annotated[Literal["no", "yes"], values.AnyCase] = Field(
+        default="no",
+        description="Whether a bot that polls may delete a webhook that is set; `no`: do not start",
+    )
     webhook_secret: values.WebhookSecret | None = Field(
         default_factory=_derived_webhook_secret,
         description="Proves that a webhook call is Telegram's; not set: derived from the token",

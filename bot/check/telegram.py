@@ -3,7 +3,7 @@
 import time
 from urllib.parse import urlsplit
 
-from bot.check.rows import Row, Rows
+from bot.check.rows import Row, Rows, Verdict
 from bot.telegram.client import TelegramClient
 from bot.telegram.errors import BadToken, Conflict, FloodWait, TelegramError, Unreachable
 from bot.telegram.values import BotIdentity, WebhookState
@@ -36,7 +36,8 @@ async def check_telegram(settings: Settings, token: str) -> Rows:
         yield known(me)
         yield privacy(me)
         state = await client.webhook_info()
-        yield webhook(state, settings.webhook_url, time.time())
+        take_over = settings.take_over_webhook == "yes"
+        yield webhook(state, settings.webhook_url, time.time(), take_over=take_over)
         if not state.url and settings.webhook_url is None:
             yield await _pollers(client)
     except BadToken:
@@ -65,7 +66,9 @@ def privacy(me: BotIdentity) -> Row:
     )
 
 
-def webhook(state: WebhookState, public_address: str | None, now: float) -> Row:
+def webhook(
+    state: WebhookState, public_address: str | None, now: float, *, take_over: bool = False
+) -> Row:
     """Judge where updates go; of another's webhook only the host is shown, for paths may be secret.
 
     `now` is in Unix seconds.
@@ -75,8 +78,11 @@ def webhook(state: WebhookState, public_address: str | None, now: float) -> Row:
     if public_address is None and not state.url:
         return Row(what, "ok", f"none, as polling wants it; {waiting}")
     if public_address is None:
-        advice = f"the next start removes it; if another bot serves {host}, it needs its own token"
-        return Row(what, "warn", f"set to {host}, but WEBHOOK_URL is not; {waiting}", advice)
+        seen = f"set to {host}, but WEBHOOK_URL is not; {waiting}"
+        refusal = "the bot does not start: set WEBHOOK_URL, or to poll TAKE_OVER_WEBHOOK=yes"
+        removal = f"the next start removes it, and the bot at {host} gets no messages any more"
+        verdict: Verdict = "warn" if take_over else "fail"
+        return Row(what, verdict, seen, removal if take_over else refusal)
     if not state.url:
         return Row(what, "ok", f"none yet, the next start sets it; {waiting}")
     if state.url != public_address.rstrip("/") + WEBHOOK_PATH:

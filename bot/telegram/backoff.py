@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from bot.telegram.errors import FloodWait, Refused
+from bot.telegram.errors import DeliveryError, FloodWait, Refused, TelegramError
 from bot.telegram.health import TelegramHealth
 
 Pause = Callable[[float], Awaitable[object]]
@@ -31,7 +31,9 @@ class Backoff:
         """Wait before the next try; a flood's own wait is kept in full."""
         self._health.last_error = kind = type(error).__name__
         if kind != self._logged:
-            description = error.description if isinstance(error, Refused) else ""
+            # Texts of ours carry no secret; others' may.
+            ours = str(error) if isinstance(error, TelegramError | DeliveryError) else ""
+            description = error.description if isinstance(error, Refused) else ours
             log.warning("telegram trouble", work=self._work, error=kind, description=description)
             self._logged = kind
         longest_s = min(_LONGEST_S, _FIRST_S * 2 ** min(self._failures, 10))

@@ -8,13 +8,15 @@
     ├── Refused                   400: this request will never pass as it is; `reason` says why
     ├── ChatMoved                 the group became a supergroup: use `new_chat_id`
     ├── Conflict                  409: somebody else polls, or a webhook is set
+    ├── WebhookTaken              a webhook has the updates, and we may not take it away
     └── BadToken                  401 or 404: Telegram does not know this token
     DeliveryError                 an update could not be handed on
     ├── UnreadableUpdate          it is not what the Bot API describes: counted and left behind
     └── NotTaken                  it could not be stored: Telegram keeps it and delivers it again
         └── IntakeClosed          messages have to wait: commands and buttons behind it need not
 
-Texts carry only fixed words: never a token, an address or what somebody wrote.
+Texts carry only fixed words: never a token, an address or what somebody wrote. `WebhookTaken` names
+the host of a webhook: its path may be a secret.
 """
 
 from typing import Literal
@@ -83,6 +85,18 @@ class ChatMoved(TelegramError):  # noqa: N818
 
 class Conflict(TelegramError):  # noqa: N818
     """Raised when another process polls with this token, or a webhook is set."""
+
+
+class WebhookTaken(TelegramError):  # noqa: N818
+    """Raised instead of polling while a webhook is set; `host` is where it leads."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"a webhook delivers this bot's messages to {host}. If this is that bot, set "
+            "WEBHOOK_URL; to poll instead, set TAKE_OVER_WEBHOOK=yes, and the process there gets "
+            "no messages any more; else use another token"
+        )
+        self.host = host
 
 
 class BadToken(TelegramError):  # noqa: N818

@@ -5,20 +5,33 @@ one that was not taken: whatever happens here, nothing is lost, only delivered a
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Protocol, cast
+from urllib.parse import urlsplit
 
 import structlog
 
 from bot.telegram.backoff import Backoff, Pause
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import Accept, RawUpdate, deliver
-from bot.telegram.errors import IntakeClosed, NotTaken, TelegramError
+from bot.telegram.errors import (
+    BadToken,
+    Conflict,
+    IntakeClosed,
+    NotTaken,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    WebhookTaken,
+)
 from bot.telegram.health import TelegramHealth
 
 POLL_S = 20
 _STANDBY_S = 1.0
 _RELEASE_S = 2.0
+_AT_ONCE_S = 1.0
+_EMPTY_PAUSE_S = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +48,27 @@ class PollLease(Protocol):
         ...
 
 
+async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
+    """Delete a webhook if we may, since nothing can be polled beside it.
+
+    Raise `WebhookTaken` for one that we may not delete: it may be another process's, which would
+    get no messages any more without knowing why.
+    """
+    try:
+        state = await client.webhook_info()
+    except (BadToken, OutcomeUnknown, Refused) as error:
+        # A server may not have this method. Polling is safe: beside a webhook it is a `Conflict`.
+        log.info("webhook state unknown", reason=type(error).__name__)
+        return
+    if not state.url:
+        return
+    host = urlsplit(state.url).hostname or ""
+    if not take_over:
+        raise WebhookTaken(host)
+    await client.delete_webhook()
+    log.warning("webhook taken over: the process there gets no messages any more", host=host)
+
+
 class Poller:
     """Long-polls until cancelled and hands each update on, in Telegram's order.
 
@@ -48,17 +82,19 @@ class Poller:
         lease: PollLease,
         health: TelegramHealth,
         *,
+        take_over: bool = False,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._client = client
         self._accept = accept
         self._lease = lease
         self._health = health
+        self._take_over = take_over
         self._pause = pause
         self._backoff = Backoff("poll", health, pause)
         self._offset: int | None = None
         self._overtook: set[int] = set()
-        self._webhook_deleted = False
+        self._has_way = False
 
     async def run(self) -> None:
         """Poll for ever; cancelling breaks off the poll under way and gives the lease back."""
@@ -84,12 +120,18 @@ class Poller:
             await self._backoff.wait_out(error)
 
     async def _poll(self) -> None:
-        if not self._webhook_deleted:
-            # One set by an earlier deployment would make every poll a conflict.
-            await self._client.delete_webhook()
-            self._webhook_deleted = True
-        updates = await self._client.get_updates(self._offset, POLL_S)
+        if not self._has_way:
+            await make_way_for_polling(self._client, take_over=self._take_over)
+            self._has_way = True
+        began = time.monotonic()
+        try:
+            updates = await self._client.get_updates(self._offset, POLL_S)
+        except Conflict:
+            self._has_way = False  # perhaps somebody has set a webhook
+            raise
         self._health.polled()
+        if not updates and time.monotonic() - began < _AT_ONCE_S:
+            await self._pause(_EMPTY_PAUSE_S)  # this server does not hold a poll
         if not updates:
             # All before the offset is forgotten now. Without one, the next update is found even if
             # Telegram begins its numbers anew, as it does after a week of silence.

@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import structlog
 
 from bot.telegram.backoff import Backoff, Pause
 from bot.telegram.client import TelegramClient
-from bot.telegram.errors import DECLINED, BadToken, TelegramError
+from bot.telegram.errors import DECLINED, BadToken, TelegramError, WebhookTaken
 from bot.telegram.health import TelegramHealth
+from bot.telegram.polling import make_way_for_polling
 from bot.telegram.values import BotIdentity, CommandMenu, Description
 
 _Answer = TypeVar("_Answer")
@@ -40,7 +42,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
-    """What Telegram is told at start; without a webhook, the poller sees to it that none is set."""
+    """What Telegram is told at start; without a webhook, the bot polls."""
 
     webhook: Webhook | None
     menus: tuple[CommandMenu, ...] = ()
@@ -65,6 +67,19 @@ async def connect(
         reads_all_group_messages=me.can_read_all_group_messages,
     )
     return me
+
+
+async def prepare_polling(
+    client: TelegramClient,
+    health: TelegramHealth,
+    *,
+    take_over: bool,
+    pause: Pause = asyncio.sleep,
+) -> None:
+    """Wait until Telegram says whether a webhook is set; raise `WebhookTaken` for another's."""
+    backoff = Backoff("read_webhook", health, pause)
+    make_way = partial(make_way_for_polling, client, take_over=take_over)
+    await _insist(make_way, backoff, (BadToken, WebhookTaken))
 
 
 async def set_up(
@@ -95,9 +110,16 @@ async def set_up(
 
 
 async def watch_webhook(
-    client: TelegramClient, health: TelegramHealth, *, pause: Pause = asyncio.sleep
+    client: TelegramClient,
+    webhook: Webhook,
+    health: TelegramHealth,
+    *,
+    pause: Pause = asyncio.sleep,
 ) -> None:
-    """Keep what Telegram says of its deliveries here, until cancelled."""
+    """Keep what Telegram says of its deliveries here, until cancelled.
+
+    Set a webhook again that somebody took away: without it no update arrives.
+    """
     while True:
         await pause(_WATCH_S)
         try:
@@ -107,6 +129,21 @@ async def watch_webhook(
             continue
         health.webhook_error = state.last_error
         health.webhook_error_at = state.last_error_at or None
+        if health.webhook_set and state.url != webhook.url:
+            await _restore(client, webhook, health, state.url, pause)
+
+
+async def _restore(
+    client: TelegramClient, webhook: Webhook, health: TelegramHealth, url: str, pause: Pause
+) -> None:
+    """Set the webhook again; until then the bot is not ready."""
+    health.webhook_set = False
+    host = urlsplit(url).hostname or "nowhere"  # a path may be a secret
+    log.warning("webhook taken away: another process uses this token", leads_to=host)
+    set_webhook = partial(client.set_webhook, webhook.url, webhook.secret)
+    await _insist(set_webhook, Backoff("set_webhook", health, pause), ())
+    health.webhook_set = True
+    log.info("webhook set again")
 
 
 async def _offer(

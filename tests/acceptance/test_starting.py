@@ -45,6 +45,31 @@ async def test_what_makes_a_start_impossible_is_said(
     assert await bot.exit_status() == 1
 
 
+async def test_a_bot_that_would_poll_leaves_anothers_webhook_alone(webhook_rig: Rig) -> None:
+    """The running bot keeps its messages; a worker, which does not poll, starts all the same."""
+    rig = webhook_rig
+    await rig.start()
+    second = rig.another_bot(webhook_url="")
+    await second.start(until="cannot start")
+    refused = await second.wait_for_log("cannot start")
+    assert refused["reason"] == "WebhookTaken"
+    assert "TAKE_OVER_WEBHOOK=yes" in refused["detail"]
+    assert await second.exit_status() == 1
+    await rig.another_bot(command="worker", webhook_url="").start()
+    assert rig.telegram.calls_to("deleteWebhook") == []
+    await rig.ask(*rig.anna(), "Are you there?")
+
+
+async def test_a_bot_takes_a_webhook_over_where_it_may(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    await rig.bot.stop()
+    second = rig.another_bot(webhook_url="", take_over_webhook="yes")
+    await second.start()
+    await second.wait_for_log("webhook taken over: the process there gets no messages any more")
+    await rig.ask(*rig.anna(), "Are you there?")
+
+
 async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes_on(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:

@@ -99,7 +99,7 @@ async def test_checking_takes_no_update(telegram: BotApiServer, settings: Settin
         ("", None, "ok", "none, as polling wants it; 2 waiting"),
         ("", PUBLIC, "ok", "none yet, the next start sets it; 2 waiting"),
         (OURS, PUBLIC, "ok", "set; 2 waiting"),
-        (OURS, None, "warn", "set to bot.example, but WEBHOOK_URL is not; 2 waiting"),
+        (OURS, None, "fail", "set to bot.example, but WEBHOOK_URL is not; 2 waiting"),
         (
             "https://x.example/1:s",
             PUBLIC,
@@ -113,6 +113,11 @@ def test_the_webhook_is_compared_with_the_settings(
 ) -> None:
     row = check.webhook(WebhookState(url, 2, 0, ""), public, NOW)
     assert (row.verdict, row.seen) == (verdict, seen)
+
+
+def test_a_webhook_that_the_next_start_takes_over_is_told() -> None:
+    row = check.webhook(WebhookState(OURS, 2, 0, ""), None, NOW, take_over=True)
+    assert (row.verdict, "bot.example gets no messages" in row.advice) == ("warn", True)
 
 
 def test_a_delivery_that_failed_lately_is_told() -> None:

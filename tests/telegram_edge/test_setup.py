@@ -5,13 +5,20 @@ import asyncio
 import pytest
 
 from bot.telegram.client import TelegramClient
-from bot.telegram.errors import BadToken
+from bot.telegram.errors import BadToken, WebhookTaken
 from bot.telegram.health import TelegramHealth
-from bot.telegram.setup import SetupPlan, Webhook, connect, set_up
+from bot.telegram.setup import (
+    SetupPlan,
+    Webhook,
+    connect,
+    prepare_polling,
+    set_up,
+    watch_webhook,
+)
 from bot.telegram.values import CommandMenu, Description
 from tests.telegram_edge.doubles import Pauses
 from tests.telegram_edge.raw import US
-from tests.telegram_edge.scripted_api import DONE, ScriptedApi, ok, refusal
+from tests.telegram_edge.scripted_api import DONE, Reply, ScriptedApi, ok, refusal
 
 HOOK = Webhook("https://bot.example/telegram", "s3cret")
 MENUS = (
@@ -50,6 +57,53 @@ async def test_the_webhook_is_set_however_often_it_takes(
     hooks = api.named("setWebhook")
     assert len(hooks) == 3
     assert hooks[-1].parameters["drop_pending_updates"] == "false"
+
+
+def delivering_to(url: str) -> Reply:
+    return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
+
+
+async def test_polling_is_refused_where_a_webhook_is_set(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(
+        refusal(429, "Too Many Requests", retry_after=1),
+        delivering_to("https://prod.example.org/secret-path"),
+    )
+    with pytest.raises(WebhookTaken, match=r"to prod\.example\.org\. .*TAKE_OVER_WEBHOOK=yes") as e:
+        await prepare_polling(client, health, take_over=False, pause=Pauses())
+    assert "secret-path" not in str(e.value)
+    assert api.named("deleteWebhook") == []
+
+
+async def test_polling_takes_a_webhook_over_where_the_operator_says_so(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(delivering_to("https://prod.example.org/secret-path"))
+    await prepare_polling(client, health, take_over=True)
+    assert [call.method for call in api.calls] == ["getWebhookInfo", "deleteWebhook"]
+
+
+@pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
+async def test_a_webhook_that_was_taken_away_is_set_again_and_until_then_we_are_not_ready(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth, url: str
+) -> None:
+    health.webhook_set = True
+    api.script(delivering_to(HOOK.url), delivering_to(url), refusal(502, "Bad Gateway"), DONE)
+    seen: list[tuple[bool, str]] = []
+    ended = asyncio.Event()
+
+    async def look(_: float) -> None:
+        seen.append((health.webhook_set, health.last_error))
+        if len(seen) == 4:
+            ended.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(watch_webhook(client, HOOK, health, pause=look))
+    await ended.wait()
+    task.cancel()
+    assert seen == [(True, ""), (True, ""), (False, "OutcomeUnknown"), (True, "")]
+    assert [call.parameters["url"] for call in api.named("setWebhook")] == [HOOK.url] * 2
 
 
 async def test_without_a_webhook_none_is_set(
