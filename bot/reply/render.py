@@ -1,7 +1,8 @@
 """The model's Markdown as Telegram shows it: text with entities, in parts it accepts.
 
-Pure functions. The parser is telegramify-markdown; what it leaves to do is done around it: `source`
-and `tables` close to it, `entities` and `split` after it.
+Pure functions. The parser is telegramify-markdown; what it leaves to do is done around it:
+`bounds`, `formulas` and `source` before it, `tables`, `links`, `entities` and `split` after it.
+Time and output grow with the length of the source and no faster; `replies` bounds that length.
 """
 
 import re
@@ -9,10 +10,13 @@ import re
 from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
-from bot.reply.entities import is_link, legal
+from bot.reply.bounds import bounded
+from bot.reply.entities import legal
+from bot.reply.links import honest
 from bot.reply.parts import Entity, Part
-from bot.reply.source import clean, protect, restore
+from bot.reply.source import protect
 from bot.reply.split import MAX_UTF16, split
+from bot.reply.stand_ins import clean, restore
 from bot.reply.tables import narrowed
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
@@ -22,7 +26,7 @@ def render(markdown: str) -> tuple[Part, ...]:
     """Return the parts that show `markdown`; none when there is nothing to see in it."""
     source = clean(markdown)
     text, entities = _parsed(source)
-    if len(text) > 2 * len(source) + MAX_UTF16:  # lists a thousand deep: indentation squared
+    if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than words
         return split(source)
     return split(text, entities) or split(source)
 
@@ -34,11 +38,12 @@ def plain(text: str) -> tuple[Part, ...]:
 
 def _parsed(source: str) -> tuple[str, tuple[Entity, ...]]:
     shown, found, segments = convert_with_segments(
-        protect(source), latex_escape=False, config=_CONFIG
+        protect(bounded(source)), latex_escape=False, config=_CONFIG
     )
     fences = {segment.utf16_start for segment in segments}
     text, entities = narrowed(restore(shown), map(_entity, found), fences)
-    return text, legal(one for one in entities if one.type != "text_link" or is_link(one.url))
+    text, entities = honest(text, entities)
+    return text, legal(entities)
 
 
 def _entity(found: MessageEntity) -> Entity:

@@ -19,7 +19,7 @@ MAX_ENTITIES = 100
 # Best first; these must fill at least half of a part, a space may come earlier.
 _BREAKS = (("\n\n",), ("\n",), (". ", "! ", "? ", "… ", "؟ ", "。", "！", "？"))
 _SPACES = (" ", "\t", "\n")
-_BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
+_BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)+")
 _VIRAMA = 9  # the combining class of the signs that join Indic consonants
 _LONGEST_CLUSTER = 64  # code points; beyond it somebody plays with combining marks
 
@@ -45,31 +45,44 @@ class _Splitter:
     entities: Sequence[Entity]
 
     def parts(self) -> Iterator[Part]:
-        start = 0
+        start, begun = 0, 0
+        still_open: list[Entity] = []
         while start < len(self.text):
             blank = _BLANK_LINES.match(self.text, start)
             start = blank.end() if blank else start
-            cut = self._cut(start)
+            # What can touch this part: what the last one left open, what begins in its room.
+            later = self._begun_before(self.units[start] + MAX_UTF16 + 1)
+            here = [
+                one
+                for one in (*still_open, *self.entities[begun:later])
+                if one.end > self.units[start]
+            ]
+            cut = self._cut(start, here)
             text = self.text[start:cut].rstrip()
             if any(map(_is_visible, text)):
-                yield Part(text, tuple(self._clipped(start, start + len(text))))
+                yield Part(text, tuple(self._clipped(here, start, start + len(text))))
+            begun = self._begun_before(self.units[cut])
+            still_open = [one for one in here if one.offset < self.units[cut] < one.end]
             start = cut
 
-    def _cut(self, start: int) -> int:
+    def _begun_before(self, unit: int) -> int:
+        """Return how many entities begin before `unit`."""
+        return bisect_left(self.entities, unit, key=lambda one: one.offset)
+
+    def _cut(self, start: int, here: Sequence[Entity]) -> int:
         """Return where the part that begins at `start` ends, always further on."""
-        limit = self._limit(start)
+        limit = self._limit(start, here)
         if limit == len(self.text):
             return limit
         cut = _cluster_start(self.text, self._break(start, limit), start)
-        for pre in self._kept_whole(start):
+        for pre in self._kept_whole(start, here):
             block = self._position(pre.offset)
             if block < cut < self._position(pre.end):
                 return block
         return cut
 
-    def _limit(self, start: int) -> int:
+    def _limit(self, start: int, here: Sequence[Entity]) -> int:
         end = self.units[start] + MAX_UTF16
-        here = [entity for entity in self.entities if entity.end > self.units[start]]
         if len(here) > MAX_ENTITIES:
             end = min(end, here[MAX_ENTITIES].offset)
         return bisect_right(self.units, end) - 1
@@ -86,16 +99,16 @@ class _Splitter:
         found = [(self.text.rfind(mark, start, limit), len(mark)) for mark in marks]
         return max(at + length if at >= 0 else 0 for at, length in found)
 
-    def _kept_whole(self, start: int) -> Iterator[Entity]:
+    def _kept_whole(self, start: int, here: Sequence[Entity]) -> Iterator[Entity]:
         """Yield the code blocks after `start` that fit into one part."""
-        for entity in self.entities:
+        for entity in here:
             is_block = entity.type == "pre" and entity.length <= MAX_UTF16
             if is_block and entity.offset > self.units[start]:
                 yield entity
 
-    def _clipped(self, start: int, end: int) -> Iterator[Entity]:
+    def _clipped(self, here: Sequence[Entity], start: int, end: int) -> Iterator[Entity]:
         first, last = self.units[start], self.units[end]
-        for entity in self.entities:
+        for entity in here:
             offset, stop = max(entity.offset, first), min(entity.end, last)
             if offset < stop and self._covers_words(offset, stop):
                 yield replace(entity, offset=offset - first, length=stop - offset)
@@ -118,13 +131,13 @@ def _cluster_start(text: str, cut: int, start: int) -> int:
     Indic conjuncts, emoji joined by ZWJ, skin tones, tags, flags.
     """
     for at in range(cut, max(start, cut - _LONGEST_CLUSTER), -1):
-        if not _joins(text, at):
+        if not _joins(text, at, start):
             return at
     return cut
 
 
-def _joins(text: str, at: int) -> bool:
-    """Say whether `text[at]` is shown as one with what stands before it."""
+def _joins(text: str, at: int, start: int) -> bool:
+    """Say whether `text[at]` is shown as one with what stands before it, from `start` on."""
     if at >= len(text):
         return False
     char, before = text[at], text[at - 1]
@@ -133,7 +146,7 @@ def _joins(text: str, at: int) -> bool:
     if before == "\u200d" or unicodedata.combining(before) == _VIRAMA or char in "\u200c\u200d":
         return True
     if _is_flag_letter(char):
-        return sum(1 for _ in takewhile(_is_flag_letter, reversed(text[:at]))) % 2 == 1
+        return sum(1 for _ in takewhile(_is_flag_letter, reversed(text[start:at]))) % 2 == 1
     is_tone_or_tag = "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f"
     return is_tone_or_tag or unicodedata.category(char) in ("Mn", "Mc", "Me")
 

@@ -5,11 +5,13 @@ A table wider than a screen loses the padding, which a phone would wrap into bla
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
+from bot.reply.edits import Edit, edited, text_of
 from bot.reply.parts import Entity
 
 _WIDEST = 64  # characters of the longest line; a phone shows some forty
+_DASHES = re.compile("-+")
+_SPACES = re.compile(" +")
 
 
 def narrowed(
@@ -20,25 +22,15 @@ def narrowed(
     A table is a `pre` that begins at none of `fences`, which are UTF-16 offsets.
     """
     units, shown = text.encode("utf-16-le"), list(entities)
-    tables = [one for one in shown if one.type == "pre" and one.offset not in fences]
-    for table in reversed(tables):  # the offsets of those before it stay true
-        before, after = units[: 2 * table.offset], units[2 * table.end :]
-        rows = units[2 * table.offset : 2 * table.end].decode("utf-16-le").split("\n")
-        if max(map(len, rows)) > _WIDEST:
-            units = before + "\n".join(map(_unpadded, rows)).encode("utf-16-le") + after
-            saved = table.end - (len(units) - len(after)) // 2
-            shown = [_moved(one, table, saved) for one in shown]
-    return units.decode("utf-16-le"), shown
+    edits = []
+    for table in shown:
+        if table.type == "pre" and table.offset not in fences:
+            rows = text_of(units, table.offset, table.end).split("\n")
+            if max(map(len, rows)) > _WIDEST:
+                edits.append(Edit(table.offset, table.end, "\n".join(map(_unpadded, rows))))
+    return edited(text, shown, edits)
 
 
 def _unpadded(row: str) -> str:
     rule = not row.strip("-+")
-    return re.sub("-+", "---", row) if rule else re.sub(" +", " ", row).rstrip()
-
-
-def _moved(entity: Entity, table: Entity, saved: int) -> Entity:
-    if entity.offset >= table.end:
-        return replace(entity, offset=entity.offset - saved)
-    if entity.end >= table.end:
-        return replace(entity, length=entity.length - saved)
-    return entity
+    return _DASHES.sub("---", row) if rule else _SPACES.sub(" ", row).rstrip()

@@ -19,7 +19,7 @@ from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.advice import reason_of
 from bot.model.errors import ModelError
-from bot.reply.render import render
+from bot.reply.replies import MAX_CHARS, reply_parts
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound
 from bot.turn.hooks import TurnHooks, occasion_of
@@ -144,13 +144,16 @@ class TurnAnswerer:
                 occasion=occasion,
             )
             finish = await self._run_agent(context)
-        parts = render(finish.text)
+        parts, is_whole = await reply_parts(finish.text)
         if not parts:
             log.warning("empty answer")
             return self._notice(last, "error.empty_answer")
+        if not is_whole:
+            log.warning("answer cut", chars=len(finish.text))
+            parts += self._sentences.say(last.sender.language, "error.too_long_answer")
         writes = named(context.writes)
         asked = questions(self._sentences, last.sender.language, writes)
-        outbox = self._outbox(last, Answer(parts + asked), said=finish.text)
+        outbox = self._outbox(last, Answer(parts + asked), said=finish.text[:MAX_CHARS])
         # What is perhaps declined must not come back by way of what the tools did.
         steps = () if asked else context.completed_steps
         return replace(outbox, digest=digest(steps), writes=to_json(writes).decode())

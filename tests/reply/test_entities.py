@@ -1,8 +1,7 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.entities import is_link, legal
+from bot.reply.entities import legal
 from bot.reply.parts import Entity, Part
 from tests.reply.telegram_rules import faults
 
@@ -57,20 +56,3 @@ def test_crossing_styles_are_cut_to_nest() -> None:
 
 def test_what_markdown_has_no_sign_for_is_left_out() -> None:
     assert legal([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["https://a.example/x?y#z", "HTTP://a.example", "tg://user?id=1", "mailto:a@b.example"],
-)
-def test_links_that_open_are_kept(url: str) -> None:
-    assert is_link(url)
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["", "/path", "#part", "javascript:alert(1)", "data:text/html,x", "ftp://a.example", "http://",
-     "https:///x", "http://[bad", "tg:", "mailto:", "a.example"],
-)  # fmt: skip
-def test_links_that_open_nowhere_are_not(url: str) -> None:
-    assert not is_link(url)

@@ -142,8 +142,37 @@ def test_what_was_exchanged_comes_back_in_links_and_languages() -> None:
 def test_formulas_are_written_in_unicode() -> None:
     part = only(r"So \(\frac{a}{b}\), $x^2$ and \[ \sum_{i=1}^n x_i < \infty \]")
 
-    assert part.text == "So a/b, x^2 and ∑ᵢ₌₁ⁿ xᵢ < ∞"
+    assert part.text == "So a/b, x² and ∑ᵢ₌₁ⁿ xᵢ < ∞"
     assert [one.type for one in part.entities] == ["code", "code", "pre"]
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        (r"\sqrt{b^2-4ac}", "√(b²-4ac)"),
+        (r"\sqrt{x}", "√x"),
+        (r"\sqrt[3]{a+b}", "∛(a+b)"),
+        (r"\frac{-b \pm \sqrt{b^2-4ac}}{2a}", "(-b ± √(b²-4ac))/2a"),
+        (r"\sqrt{\sqrt{x+1}}", "√(√(x+1))"),
+        (r"\overline{ab}", "a\u0305b\u0305"),
+        (r"\overline{\overline{\underline{a}}}", "a\u0305\u0332"),
+        (r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}", "(a  b\nc  d)"),
+        (r"x_1 = \_y\_", "x₁ = _y_"),
+    ],
+)
+def test_a_formula_reads_as_on_paper(latex: str, shown: str) -> None:
+    assert only(f"${latex}$").text == only(f"$${latex}$$").text == shown
+
+
+@pytest.mark.parametrize(
+    "latex", ["\\sqrt{" * 9 + "x" + "}" * 9, "\\hat" * 9 + "x", "a" * 280 + "{" * 9 + "}" * 9]
+)
+def test_a_formula_that_is_too_deep_is_shown_as_written(latex: str) -> None:
+    assert only(f"So ${latex}$ *there*").text == f"So ${latex}$ there"
+
+
+def test_a_single_tilde_means_about() -> None:
+    assert only("~5 or ~6, ~~not 7~~") == Part("~5 or ~6, not 7", (Entity("strikethrough", 10, 5),))
 
 
 def test_spoilers_are_hidden() -> None:

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.source import clean, protect, restore
+from bot.reply.source import protect
+from bot.reply.stand_ins import clean, restore
 
 MARKUP = st.lists(
     st.sampled_from(
@@ -26,7 +27,7 @@ def test_clean_text_stays_as_it_is(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
-@given(MARKUP.filter(lambda text: "\\(" not in text and "\\[" not in text))
+@given(MARKUP.filter(lambda text: "\\(" not in text and "\\[" not in text and text.count("$") < 2))
 def test_what_was_exchanged_comes_back(text: str) -> None:
     assert restore(protect(text)) == text
 
@@ -37,9 +38,7 @@ def test_what_was_exchanged_comes_back(text: str) -> None:
         "<https://a.example/x>",
         "<mailto:a@b.example>",
         "||a secret||",
-        "$x^2$",
         "$n$",
-        "$$\na = b\n$$",
         "[text](https://a.example)",
         "| a | b |\n|---|---|",
         r"\<b\> \$5 \[x\]",
@@ -52,14 +51,16 @@ def test_what_the_parser_reads_well_is_left_to_it(kept: str) -> None:
 @pytest.mark.parametrize(
     ("latex", "formula"),
     [
-        (r"\(x^2\)", "$x^2$"),
-        (r"\[ \alpha + 1 \]", r"$$\alpha + 1$$"),
+        (r"\(x^2\)", "$x²$"),
+        (r"$x^2$", "$x²$"),
+        (r"\[ \alpha + 1 \]", r"$$α + 1$$"),
         ("\\[\na = b\n\\]", "$$a = b$$"),
-        (r"- \(a_1\)", "- $a_1$"),
+        ("$$\na = b\n$$", "$$a = b$$"),
+        (r"- \(a_1\)", "- $a₁$"),
     ],
 )
-def test_bracketed_latex_becomes_a_formula(latex: str, formula: str) -> None:
-    assert protect(latex) == formula
+def test_latex_becomes_a_formula_in_unicode(latex: str, formula: str) -> None:
+    assert restore(protect(latex)) == formula
 
 
 @pytest.mark.parametrize(

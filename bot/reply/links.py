@@ -1,0 +1,63 @@
+"""Links that open what they say: only of the web and of mail, none under another host's name."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from bot.reply.edits import Edit, edited, text_of
+from bot.reply.parts import Entity
+
+_MAX_CHARS = 2048
+_HOST = re.compile(r"[\w.-]++|[0-9a-f:.]++")
+_NAMED = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
+_SIDEWAYS_DOTS = str.maketrans("。｡", "..")
+
+
+def honest(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
+    """Return text and entities with links only; one under another host's name shows its own."""
+    units = text.encode("utf-16-le")
+    kept, edits = [], {}
+    for entity in entities:
+        if entity.type != "text_link":
+            kept.append(entity)
+        elif host := host_of(entity.url):
+            kept.append(entity)
+            if _names_another(text_of(units, entity.offset, entity.end), entity.url, host):
+                edits[entity.end] = Edit(entity.end, entity.end, f" ({host})")
+    return edited(text, kept, [edits[end] for end in sorted(edits)])
+
+
+def host_of(url: str) -> str:
+    """Return the host that `url` opens; "" when it is no link that Telegram may be given.
+
+    A login before the host is refused, for people would take it for the host.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    if len(url) > _MAX_CHARS:
+        return ""
+    if parts.scheme == "mailto":
+        return parts.path.rpartition("@")[2].casefold()
+    is_web = parts.scheme in ("http", "https") and "@" not in parts.netloc
+    return host if is_web and _HOST.fullmatch(host) else ""
+
+
+def _names_another(text: str, url: str, host: str) -> bool:
+    """Say whether the first host that a link's text names is not the one it opens."""
+    if text == url:
+        return False
+    seen = unicodedata.normalize("NFKC", text).translate(_SIDEWAYS_DOTS).casefold()
+    seen = "".join(char for char in seen if unicodedata.category(char) != "Cf")
+    named = (name for name in _NAMED.findall(seen) if _is_host(name))
+    first = next(named, host)
+    return first.removeprefix("www.") != host.removeprefix("www.")
+
+
+def _is_host(name: str) -> bool:
+    """Say whether a name with dots may be a host: no number such as 1.2 is one."""
+    last = name.rpartition(".")[2]
+    return last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1

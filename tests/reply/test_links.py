@@ -1,0 +1,71 @@
+import pytest
+
+from bot.reply.links import host_of
+from bot.reply.parts import Entity, Part
+from bot.reply.render import render
+
+
+def only(markdown: str) -> Part:
+    (part,) = render(markdown)
+    return part
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://a.example/x?y#z", "a.example"),
+        ("HTTP://A.example:8080", "a.example"),
+        ("mailto:a@b.example", "b.example"),
+        ("https://[2001:db8::1]/", "2001:db8::1"),
+        ("https://пример.example", "пример.example"),
+    ],
+)
+def test_links_that_open_are_kept(url: str, host: str) -> None:
+    assert host_of(url) == host
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "/path", "#part", "javascript:alert(1)", "data:text/html,x", "ftp://a.example", "http://",
+     "https:///x", "http://[bad", "tg:", "mailto:", "a.example", "tg://user?id=1",
+     "https://mybank.com@evil.example/", "https://user:pass@evil.example",
+     "https://evil.example\\@mybank.com", "https://evil.example\\.mybank.com",
+     "https://a.example/" + "x" * 2048],
+)  # fmt: skip
+def test_what_opens_nowhere_or_pretends_to_is_no_link(url: str) -> None:
+    assert host_of(url) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://mybank.com/login", "mybank.com", "Log in at www.mybank.com", "MYBANK.COM",
+     "mybank\u200b.com", "mybank\uff0ecom", "mybank。com", "me@mybank.com", "10.1.2.30"],
+)  # fmt: skip
+def test_a_link_under_another_hosts_name_shows_its_own(text: str) -> None:
+    part = only(f"So: [{text}](https://evil.example/x) **now**")
+
+    shown = f"{text} (evil.example)"
+    assert part.text == f"So: {shown} now"
+    assert part.entities == (
+        Entity("text_link", 4, len(shown), url="https://evil.example/x"),
+        Entity("bold", 5 + len(shown), 3),
+    )
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    ["[a text](https://good.example/x)", "[good.example](https://www.good.example/x)",
+     "[https://good.example/a](https://good.example/b)", "[Version 1.2](https://good.example)",
+     "<https://good.example/?to=other.example>", "[mail@good.example](mailto:mail@good.example)",
+     "[😀 **good.example**](https://good.example)"],
+)  # fmt: skip
+def test_an_honest_link_stays_as_it_is(markdown: str) -> None:
+    part = only(markdown)
+
+    assert "(" not in part.text
+    assert "text_link" in [one.type for one in part.entities]
+
+
+def test_a_link_that_would_mention_somebody_is_text() -> None:
+    assert only("[Admin](tg://user?id=777)") == Part("Admin")
+    assert only("<tg://user?id=777>") == Part("<tg://user?id=777>")
