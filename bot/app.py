@@ -50,6 +50,7 @@ from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
 from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
+from bot.turn.permits import Permits, PersonLimits, freeing_uploads
 from bot.turn.rationed import Allowance, RationedAnswerer, counted
 from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
@@ -179,8 +180,11 @@ class App:
         ration = Ration(settings.user_turns_per_minute, settings.user_tokens_per_day)
         allowance = Allowance(memory.rations, ration, admins)
         run_agent = counted(self._run_agent(parts.assistant), allowance)
+        limits = PersonLimits(settings.max_turns_per_person, settings.max_uploads_per_person)
+        permits = Permits(limits, memory.mailbox.ring)
+        receive = freeing_uploads(files.receive, permits) if files.receive else None
         answerer = TurnAnswerer(
-            run_agent, Desks(commands, files.receive), sentences, telegram, parts.hooks, options
+            run_agent, Desks(commands, receive), sentences, telegram, parts.hooks, options
         )
         sender = MeteredSender(ExportingSender(telegram, memory.exporter), self._metrics)
         deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), telegram.budget.waits)
@@ -196,6 +200,7 @@ class App:
         worker = TurnWorker(
             memory,
             MeteredRunner(runner, self._metrics),
+            permits,
             most=settings.max_concurrent_turns,
             lease_s=settings.lease_s,
         )

@@ -28,7 +28,7 @@ from memory.protocol.turns import TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 
-LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_mb=2_048)
+LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_cpu_s=300, pdf_mb=2_048)
 """The operator's own files; larger than what strangers may send."""
 
 _SECONDS_A_DAY = 86_400

@@ -255,6 +255,15 @@ class Settings(BaseSettings):
     max_concurrent_turns: int = Field(
         default=32, ge=1, le=1000, description="Conversations worked on at once by one process"
     )
+    max_turns_per_person: int = Field(
+        default=4,
+        ge=1,
+        le=1000,
+        description="Of these for one person, over all chats; what else they ask waits",
+    )
+    max_uploads_per_person: int = Field(
+        default=1, ge=1, le=1000, description="Files of one person read at once by one process"
+    )
     max_waiting_bells: int = Field(
         default=10_000,
         ge=0,

@@ -42,31 +42,29 @@ _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]
 _UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
 _HEADING_CHARS = 80
 _PDF_READER = Path(__file__).with_name("pdf_text.py")
-_READERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a file is read, and what reading a PDF may take."""
+    """How much of a file is read, and what reading a PDF may take: time, processor, memory."""
 
     pages: int = 300
     chars: int = 500_000
     pdf_s: float = 20
-    pdf_mb: int = 512
+    pdf_cpu_s: int = 8
+    pdf_mb: int = 320
 
 
 class Formats:
-    """Reads files; at most two PDFs at once, since each may take much memory."""
+    """Reads files; how many at once is the caller's business (`bot.turn.permits`)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._places = asyncio.Semaphore(_READERS)
 
     async def sections(self, content: bytes, format_: Format) -> list[Section]:
         """Return the sections of a file in their order; raise `DocumentRefused`."""
         if format_ == "pdf":
-            async with self._places:
-                found = await _pdf(content, self._limits)
+            found = await _pdf(content, self._limits)
         else:
             found = await asyncio.to_thread(_text, content, format_, self._limits)
         if not any(section.text.strip() for section in found):
@@ -120,7 +118,7 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
     """Have a PDF read by `pdf_text` in a process of its own; raise `DocumentRefused`."""
     if b"%PDF-" not in content[:1024]:
         raise DocumentRefused("damaged")
-    most = (limits.pages, limits.chars, limits.pdf_mb, round(limits.pdf_s) + 1)
+    most = (limits.pages, limits.chars, limits.pdf_mb, limits.pdf_cpu_s)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", str(_PDF_READER), *map(str, most)),
         env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # and none of our secrets

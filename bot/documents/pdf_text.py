@@ -6,21 +6,37 @@ long; in front of that stand pypdf's own limits. Reads the file from standard in
 object, `{"pages": [...]}` or `{"refused": "..."}`. Imports nothing of the bot.
 """
 
+import codecs
 import io
 import json
 import logging
+import os
 import resource
 import sys
 from contextlib import suppress
 
+import pypdf.filters  # noqa: F401 - else loaded late, when nothing can be opened any more
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
+
+_NICENESS = 5
+"""The bot goes first on a machine that both share."""
+_ENCODINGS = (
+    *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
+    *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
+)
+"""What pypdf asks for by name."""
 
 
 def main(most_pages: int, most_chars: int, memory_mb: int, cpu_s: int) -> None:
     """Answer on standard output; whatever goes wrong, the file is called damaged."""
+    os.nice(_NICENESS)
     _limit(resource.RLIMIT_AS, memory_mb * 2**20)
     _limit(resource.RLIMIT_CPU, cpu_s)
+    _load_encodings()
+    # Nothing more is opened from here on: neither what other processes show of themselves, whose
+    # user is ours, nor a connection.
+    _limit(resource.RLIMIT_NOFILE, 3)
     logging.disable()  # what it complains of is told by the answer
     answer: dict[str, object]
     try:
@@ -50,6 +66,12 @@ def _read(content: bytes, most_pages: int, most_chars: int) -> dict[str, object]
             return {"refused": "too_long"}
         pages.append(text)
     return {"pages": pages}
+
+
+def _load_encodings() -> None:
+    """Load what a PDF may name, while files can still be opened."""
+    for name in _ENCODINGS:
+        codecs.lookup(name)
 
 
 def _limit(what: int, most: int) -> None:

@@ -177,7 +177,10 @@ class TurnAnswerer:
         """Take in a file; return what is to be said of it before its words are answered."""
         if self._desks.receive is None:
             return None if sent.text else self._notice(sent, "unsupported.document")
-        async with typing(self._telegram, sent.chat_id, sent.topic_id):
+        async with (
+            typing(self._telegram, sent.chat_id, sent.topic_id),
+            asyncio.timeout(self._options.timeout_s),
+        ):
             answer = await self._desks.receive(sent, history.conversation)
         return self._outbox(sent, answer) if answer else None
 

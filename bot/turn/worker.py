@@ -13,6 +13,7 @@ from typing import Any, NoReturn, Protocol
 import structlog
 
 from bot.turn.deliver import Parked
+from bot.turn.permits import Permits
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.protocol.doorbell import Bell, Doorbell
@@ -23,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 _LONGEST_BLOCK_S = 1.0
 _PAUSE_S = 0.5
+_DEFERRED_MS = 15_000
+"""After this a deferred turn is tried again, though it mostly is when another one ends."""
 _RENEWALS = 3
 """How often a lease and its bell are renewed within the time of one lease."""
 
@@ -47,9 +50,12 @@ class Runner(Protocol):
 class TurnWorker:
     """Serves bells until it is stopped."""
 
-    def __init__(self, memory: Memory, runner: Runner, *, most: int, lease_s: float) -> None:
+    def __init__(
+        self, memory: Memory, runner: Runner, permits: Permits, *, most: int, lease_s: float
+    ) -> None:
         self._memory = memory
         self._runner = runner
+        self._permits = permits
         self._most = most
         self._lease_s = lease_s
         self._block_ms = int(min(_LONGEST_BLOCK_S, lease_s / _RENEWALS) * 1000)
@@ -156,7 +162,7 @@ class TurnWorker:
                 await asyncio.sleep(min(result.wait_ms / 1000, self._lease_s / 2))
                 return await self._acquire(conversation, bell, token)
             with structlog.contextvars.bound_contextvars(turn=result.id):
-                return await self._run(result)
+                return await self._run_or_defer(result)
         except LeaseLost:
             log.info("lease lost")
             self._memory.cache.drop(conversation)
@@ -171,6 +177,17 @@ class TurnWorker:
             await self._memory.mailbox.ring(conversation)
             await self._doorbell.acknowledge(bell)
             raise
+
+    async def _run_or_defer(self, turn: OpenTurn) -> Next:
+        """Run a turn; where its person has enough under way, let it wait without a slot."""
+        if not self._permits.take(turn):
+            log.info("turn deferred", user=turn.entries[0].sender_id)
+            await self._memory.turns.defer(turn.lease, _DEFERRED_MS)
+            return Nothing("deferred")
+        try:
+            return await self._run(turn)
+        finally:
+            await self._permits.end(turn.lease.conversation)
 
     async def _run(self, turn: OpenTurn) -> Next:
         """Run a turn; one that fails is begun again, and in the end set aside by its runner."""

@@ -147,7 +147,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No turn now: `held`, `empty`, `parked`, `moved`, or `lost` (the token counts no more).
+    """No turn now: `held`, `empty`, `parked`, `deferred`, `moved`, `lost` (the token is void).
 
     With `held`, `bell` is the delivery with which the holder came.
     """
@@ -286,6 +286,14 @@ class TurnStore:
     async def hand_over(self, conversation: Conversation, token: str) -> None:
         """Give the lease back unfinished; the attempt does not count. A lost lease is no error."""
         await self._scripts["hand_over"](self._keys.conversation(conversation).all, (token,))
+
+    async def defer(self, lease: Lease, pause_ms: int) -> None:
+        """Give the lease back unfinished, and ring again after `pause_ms` if nobody does before.
+
+        Unlike a parked turn it may be begun at once. A lost lease is no error.
+        """
+        await self._ring_in(lease.conversation, pause_ms)
+        await self.hand_over(lease.conversation, lease.token)
 
     async def commit(
         self,

@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from bot.turn.permits import Permits, PersonLimits
 from bot.turn.worker import TurnWorker
 from memory.keys import Conversation
 from memory.memory import Memory
@@ -88,7 +89,8 @@ async def accept(memory: Memory, day: Day, update_id: int, conversation: Convers
 
 async def work(memory: Memory, day: Day, stopping: asyncio.Event, *, lease_s: float) -> None:
     """Answer until told to stop, and look for what a lost bell would leave behind."""
-    worker = TurnWorker(memory, EchoRunner(memory, day), most=16, lease_s=lease_s)
+    permits = Permits(PersonLimits(), memory.mailbox.ring)
+    worker = TurnWorker(memory, EchoRunner(memory, day), permits, most=16, lease_s=lease_s)
     tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_sweep(memory))]
     await stopping.wait()
     for task in tasks:

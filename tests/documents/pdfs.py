@@ -18,6 +18,14 @@ def bomb(nbytes: int) -> bytes:
     return _written([layers], "/Filter [/FlateDecode /FlateDecode]")
 
 
+def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
+    """Return a PDF of some 44 kB whose pages share one stream that shows nothing, at length."""
+    shown = zlib.compress(b"BT /F1 12 Tf " + b"() Tj " * operators + b"ET", 9)
+    one = _written([shown], "/Filter /FlateDecode")
+    kids = b" ".join([b"4 0 R"] * pages)
+    return one.replace(b"/Kids [4 0 R] /Count 1", b"/Kids [" + kids + b"] /Count %d" % pages)
+
+
 def encrypted(content: bytes, password: str) -> bytes:
     """Return a PDF that opens with a password; "" only forbids things."""
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(content)))

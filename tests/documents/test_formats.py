@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 from time import monotonic
@@ -14,7 +15,7 @@ from bot.language.catalogue import Catalogue
 from memory.documents.chunking import Section
 from tests.documents.pdfs import bomb, encrypted, pdf
 
-LIMITS = Limits(pages=3, chars=1_000, pdf_s=20, pdf_mb=512)
+LIMITS = Limits(pages=3, chars=1_000)
 
 
 async def read(content: bytes, format_: Format, limits: Limits = LIMITS) -> list[Section]:
@@ -133,6 +134,21 @@ async def test_a_pdf_that_takes_too_long_is_given_up_and_its_process_ended() -> 
     limits = Limits(pages=3, chars=1_000, pdf_s=0.01, pdf_mb=512)
 
     assert await reason(pdf("slow"), "pdf", limits) == "damaged"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_parser_that_was_taken_over_can_open_nothing() -> None:
+    """Its user is the bot's, so it could read the bot's secrets in /proc otherwise."""
+    attack = (
+        "import runpy, sys; sys.argv = ['']; own = runpy.run_path('bot/documents/pdf_text.py');"
+        "own['main'].__globals__['_read'] = lambda *_: {'pages': [open(sys.orig_argv[-1]).read()]};"
+        "own['main'](1, 1, 320, 8)"
+    )
+    environ = f"/proc/{os.getpid()}/environ"
+    answer = subprocess.run(
+        [sys.executable, "-c", attack, environ], input=b"", capture_output=True, check=True
+    )
+    assert answer.stdout == b'{"refused": "damaged"}'
 
 
 def children() -> set[str]:

@@ -288,3 +288,28 @@ async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> Non
 
 async def _expire(memory: Memory) -> None:
     await memory.client.call("DEL", memory.keys.conversation(HERE).lease)
+
+
+async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    deferred = await take(memory)
+    await memory.turns.defer(deferred.lease, 60_000)
+    keys = memory.keys.conversation(HERE)
+    assert await memory.client.call("EXISTS", keys.lease) == 0
+    assert await memory.client.call("EXISTS", keys.turn) == 0
+    assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) is not None
+    await put(memory, 2)
+    turn = await take(memory)
+    assert ([entry.update_id for entry in turn.entries], turn.attempts) == ([1, 2], 1)
+
+
+async def test_a_turn_that_failed_before_is_still_known_to_have_when_it_is_deferred(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await memory.turns.note_failure(await take(memory), "ValueError")
+    await memory.turns.defer((await take(memory)).lease, 60_000)
+    turn = await take(memory)
+    assert (turn.failures, turn.attempts) == (1, 2)

@@ -17,6 +17,7 @@ from bot.telegram.inbound import Update
 from bot.telegram.values import BotIdentity
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
 from bot.turn.hooks import TurnHooks
+from bot.turn.permits import Permits, PersonLimits
 from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
 from bot.upkeep import Learner, Upkeep
@@ -134,7 +135,9 @@ class SimulatedBot:
             self._learner.learn,
         )
         named = NamingRunner(runner, ends.auditor.ledger, chance)
-        self._worker = TurnWorker(memory, named, most=4, lease_s=LEASE_S)
+        # So few that turns are deferred in most schedules.
+        permits = Permits(PersonLimits(max_turns=1), memory.mailbox.ring)
+        self._worker = TurnWorker(memory, named, permits, most=4, lease_s=LEASE_S)
         self._upkeep = Upkeep(memory, self._learner, self._told, hooks.deleting)
         crowd = Pressure(memory.client, memory.keys, 50, ends.loop.time)
         self.intake = Intake(PlainReader(), memory.mailbox, buttons, memory.plan.reserve, crowd)

@@ -15,6 +15,7 @@ from bot.telegram.packing import to_bytes
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.hooks import TurnHooks
 from bot.turn.outbox import Outbox
+from bot.turn.permits import Permits, PersonLimits
 from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
@@ -186,7 +187,8 @@ class Rig:
     def __init__(self, memory: WatchedMemory) -> None:
         self.memory = memory
         self.runner = ScriptedRunner(memory)
-        self.worker = TurnWorker(memory, self.runner, most=2, lease_s=LEASE_S)
+        permits = Permits(PersonLimits(), memory.mailbox.ring)
+        self.worker = TurnWorker(memory, self.runner, permits, most=2, lease_s=LEASE_S)
         assert memory.watched
         self.doorbell = memory.watched
 

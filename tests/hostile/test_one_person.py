@@ -1,0 +1,94 @@
+"""One person who wants to take what belongs to all: every slot of the worker, every reader."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Person, Topic, Upload
+from bot.playground.model_api import Reply
+from tests.acceptance.rig import Rig, open_rig
+from tests.documents.pdfs import slow_pdf
+
+US = "@ricordo_bot"
+SLOW = Upload(slow_pdf(pages=3), "slow.pdf", "application/pdf")
+
+
+@pytest.fixture
+async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        yield opened
+
+
+def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:
+    forum = rig.telegram.group("Mallory's", [person], forum=True)
+    return forum, [forum.topic(f"Topic {number}") for number in range(topics)]
+
+
+async def until_taken(rig: Rig, updates: int) -> None:
+    """Wait until so many messages are in their mailboxes."""
+
+    def taken() -> int:
+        return sum(line["event"] == "update" for line in rig.bot.log)
+
+    await rig.bot.wait_until(lambda: taken() >= updates)
+
+
+async def test_slow_answers_to_one_person_leave_slots_to_others(rig: Rig) -> None:
+    """Before, as many topics as there are slots kept everybody waiting."""
+    await rig.start(max_concurrent_turns=4, max_turns_per_person=2)
+    mallory, _ = rig.person(1666, "Mallory")
+    forum, topics = forum_of(rig, mallory, 8)
+    (ben, bens), gate = rig.ben(), asyncio.Event()
+    rig.script.on("slowly", *[Reply(f"Slow {n}.", gate=gate) for n in range(8)])
+    for topic in topics:
+        await mallory.say(forum, f"{US} slowly", topic=topic)
+    await rig.wait_until_asked("slowly", times=2)
+    await rig.ask(ben, bens, "are you there?")
+    assert sum("slowly" in request.asked for request in rig.requests) == 2
+    gate.set()
+    for topic in topics:
+        await forum.wait_for_reply(topic=topic, timeout_s=20)
+    assert sum("slowly" in request.asked for request in rig.requests) == 8
+
+
+async def test_a_command_needs_no_slot_of_ones_own(rig: Rig) -> None:
+    await rig.start(max_turns_per_person=1)
+    anna, annas = rig.anna()
+    forum, (topic,) = forum_of(rig, anna, 1)
+    gate = asyncio.Event()
+    rig.script.on("slowly", Reply("Slow.", gate=gate))
+    await anna.say(forum, f"{US} slowly", topic=topic)
+    await rig.wait_until_asked("slowly")
+    await rig.ask(anna, annas, "/privacy")
+    gate.set()
+    await forum.wait_for_reply(topic=topic)
+
+
+async def test_files_that_are_slow_to_read_leave_slots_to_others(rig: Rig) -> None:
+    """Before, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
+    await rig.start(max_concurrent_turns=2)
+    mallory, _ = rig.person(1666, "Mallory")
+    ben, bens = rig.ben()
+    forum, topics = forum_of(rig, mallory, 5)
+    for topic in topics:
+        await mallory.send(forum, "document", file=SLOW, caption=f"{US}", topic=topic)
+    await until_taken(rig, 5)
+    await rig.ask(ben, bens, "are you there?")
+    assert len(forum.replies) <= 2
+    for topic in topics:
+        await forum.wait_for_reply(topic=topic, timeout_s=60)
+
+
+async def test_files_of_many_people_leave_slots_to_others(rig: Rig) -> None:
+    await rig.start(max_concurrent_turns=3)
+    people = [rig.person(2000 + number, f"Person {number}") for number in range(5)]
+    ben, bens = rig.ben()
+    for person, chat in people:
+        await person.send(chat, "document", file=SLOW)
+    await until_taken(rig, 5)
+    await rig.ask(ben, bens, "are you there?")
+    assert sum(len(chat.replies) for _, chat in people) <= 2
+    for _, chat in people:
+        await chat.wait_for_reply(timeout_s=60)
