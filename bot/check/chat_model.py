@@ -6,16 +6,18 @@ not answer at all is not asked for more.
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import orjson
 from pydantic import BaseModel
 
 from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
+from bot.check.recognition import KnownServer, recognize
 from bot.check.rows import Row, Rows
 from bot.model.chat import OpenAIChatModel
 from bot.model.client import open_client
-from bot.model.errors import ModelError
+from bot.model.errors import ModelError, ModelRefused
 from bot.model.structured import StructuredModel
 from bot.model.values import ChatModel, PromptMessage
 from config.settings import Settings
@@ -58,55 +60,61 @@ async def check_chat(settings: Settings) -> Rows:
     key = settings.openai_api_key
     timeout_s = min(_PATIENCE_S, settings.model_timeout_s)
     secret = key.get_secret_value() if key else None
+    known = await recognize(settings.openai_base_url, secret)
     async with open_client(settings.openai_base_url, secret, timeout_s) as client:
         model = OpenAIChatModel(client, settings.openai_model, timeout_s)
-        answered = await stream(model, settings.openai_model)
+        answered = await stream(model, settings.openai_model, known)
         yield answered
         if answered.verdict == "fail":
             return
-        yield await tool_call(model)
+        yield Row("Model server", "ok", known.name or "none that docs/models.md knows")
+        yield await tool_call(model, known)
         structured = StructuredModel(client, settings.openai_memory_model, timeout_s)
-        yield await structured_answer(structured, settings.openai_memory_model)
+        yield await structured_answer(structured, settings.openai_memory_model, known)
         tokens = await TokenCounter.load()
-        yield await whole_prompt(model, tokens, settings.prompt_tokens - settings.reply_tokens)
+        size = settings.prompt_tokens - settings.reply_tokens
+        yield await whole_prompt(model, tokens, size, known)
 
 
-async def stream(model: ChatModel, name: str) -> Row:
+async def stream(model: ChatModel, name: str, known: KnownServer) -> Row:
     """Ask for one word: every call of the bot is streamed."""
     what, began = "Model stream", time.perf_counter()
     try:
         reply = await model.complete(_asked("Reply with the word: ready"), ())
     except ModelError as error:
-        return trouble(what, error)
+        return trouble(what, error, known=known)
     seconds = time.perf_counter() - began
     if not reply.text.strip():
         return Row(what, "warn", f"{name} answered nothing", "try another OPENAI_MODEL")
     return Row(what, "ok", f"{name} answered in {seconds:.1f} s")
 
 
-async def tool_call(model: ChatModel) -> Row:
+async def tool_call(model: ChatModel, known: KnownServer) -> Row:
     """Ask for a call of the one tool on offer."""
     what = "Model tool call"
     question = "Note the color blue: call the tool note_color."
+    tools = known.tools or "a model of another kind, or an option of the server, may call them"
     try:
         reply = await model.complete(_asked(question), (_NOTE_COLOR,))
     except ModelError as error:
-        return trouble(what, error)
+        row = trouble(what, error, known=known)
+        is_refused = isinstance(error, ModelRefused) and error.may_concern_parameters
+        return replace(row, advice=f"{row.advice}; {tools}") if is_refused else row
     if any(_notes_blue(call) for call in reply.tool_calls):
         return Row(what, "ok", "called as asked")
-    advice = "without tools it cannot search its memory: try another OPENAI_MODEL or server option"
+    advice = f"without tools it cannot search its memory: try another OPENAI_MODEL; {tools}"
     seen = "called with other arguments" if reply.tool_calls else "not called"
     return Row(what, "warn", seen, advice)
 
 
-async def structured_answer(model: StructuredModel, name: str) -> Row:
+async def structured_answer(model: StructuredModel, name: str, known: KnownServer) -> Row:
     """Ask for JSON of one shape, as learning does, and say which way of asking the server takes."""
     what = "Model JSON"
     try:
         parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)
         part = _FAVORITE.validate("favorite", parts["favorite"])
     except ModelError as error:
-        return trouble(what, error, "OPENAI_MEMORY_MODEL")
+        return trouble(what, error, "OPENAI_MEMORY_MODEL", known)
     except PartInvalid:
         seen, advice = f"{name} answers in another shape", "try another OPENAI_MEMORY_MODEL"
         return Row(what, "fail", seen, advice)

@@ -1,5 +1,7 @@
 """The embedding model: does it answer, and are its vectors as long as was asked for."""
 
+from dataclasses import replace
+
 from bot.check.model_trouble import trouble
 from bot.check.rows import Row, Rows
 from bot.model.client import open_client
@@ -59,4 +61,5 @@ def _too_short(name: str, asked: int, native: int) -> Row:
 def _failed(error: EmbeddingsUnavailable) -> Row:
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
-    return trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL")
+    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL")
+    return replace(row, advice=f"{row.advice}, or go without: OPENAI_EMBEDDING_MODEL=off")

@@ -6,6 +6,7 @@ Two words are planted, one in the system message and one in the oldest message, 
 from collections.abc import Iterator
 
 from bot.check.model_trouble import trouble
+from bot.check.recognition import OTHER, KnownServer
 from bot.check.rows import Row
 from bot.model.errors import ContextTooLong, ModelError
 from bot.model.values import ChatModel, ModelReply, PromptMessage
@@ -13,7 +14,6 @@ from bot.turn.fitting import messages_tokens
 from memory.tokens import TokenCounter
 
 _WHAT = "Model prompt"
-_CONTEXT = "the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)"
 _SYSTEM_WORD, _FIRST_WORD = "marzipan", "gyroscope"
 _SYSTEM = f"You are being tested. The first test word is {_SYSTEM_WORD}."
 _OPENING = f"The second test word is {_FIRST_WORD}."
@@ -24,7 +24,9 @@ _COUNTED_SHARE = 0.75
 """A server that counted less of a prompt has not read all of it: vocabularies differ by less."""
 
 
-async def whole_prompt(model: ChatModel, tokens: TokenCounter, size: int) -> Row:
+async def whole_prompt(
+    model: ChatModel, tokens: TokenCounter, size: int, known: KnownServer = OTHER
+) -> Row:
     """Ask for both words at the end of a prompt of up to `size` tokens."""
     messages = _long_prompt(tokens, size)
     sent = messages_tokens(tokens, messages)
@@ -32,13 +34,13 @@ async def whole_prompt(model: ChatModel, tokens: TokenCounter, size: int) -> Row
         reply = await model.complete(messages, ())
     except ContextTooLong:
         seen = f"the model does not take {sent} tokens"
-        return Row(_WHAT, "fail", seen, f"lower PROMPT_TOKENS, or raise {_CONTEXT}")
+        return Row(_WHAT, "fail", seen, _advice(known))
     except ModelError as error:
-        return trouble(_WHAT, error)
-    return front_was_read(reply, sent)
+        return trouble(_WHAT, error, known=known)
+    return front_was_read(reply, sent, known)
 
 
-def front_was_read(reply: ModelReply, sent: int) -> Row:
+def front_was_read(reply: ModelReply, sent: int, known: KnownServer = OTHER) -> Row:
     """Judge the answer to a prompt of `sent` tokens by what came back and what was counted."""
     said, counted = reply.text.casefold(), reply.usage.prompt_tokens
     planted = {_SYSTEM_WORD: "the system message", _FIRST_WORD: "the first message"}
@@ -46,12 +48,16 @@ def front_was_read(reply: ModelReply, sent: int) -> Row:
     if not lost:
         return Row(_WHAT, "ok", f"{sent} tokens were read from front to end")
     seen = f"of {sent} tokens, the word in {' and the one in '.join(lost)} did not come back"
-    advice = f"lower PROMPT_TOKENS, or raise {_CONTEXT}"
+    advice = _advice(known)
     if counted:
         seen += f"; the server counted {counted}"
     if counted >= _COUNTED_SHARE * sent:
         advice += ", or try another OPENAI_MODEL"
     return Row(_WHAT, "fail", seen, advice)
+
+
+def _advice(known: KnownServer) -> str:
+    return f"lower PROMPT_TOKENS, or raise {known.context or 'the context of the server'}"
 
 
 def _long_prompt(tokens: TokenCounter, size: int) -> list[PromptMessage]:

@@ -72,7 +72,7 @@ def server(state: ServerState) -> Row:
         return Row("Redis", "unknown", f"answers, its version is not told ({needed} is needed)")
     seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms a round trip"
     if _numbers(state.version) < least:
-        return Row("Redis", "fail", seen, f"{needed} is needed")
+        return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
     return Row("Redis", "ok", seen)
 
 
@@ -105,7 +105,8 @@ def eviction(state: ServerState) -> Row:
         return Row("Redis eviction", "unknown", "maxmemory-policy is not told", advice)
     if state.policy != "noeviction":
         seen = f"maxmemory-policy is {state.policy}: a full server drops memories and mail"
-        return Row("Redis eviction", "fail", seen, "set maxmemory-policy to noeviction")
+        advice = "set maxmemory-policy to noeviction, or choose another REDIS_URL"
+        return Row("Redis eviction", "fail", seen, advice)
     return Row("Redis eviction", "ok", "noeviction")
 
 
@@ -117,10 +118,11 @@ def memory(state: ServerState) -> Row:
     if limit == 0:
         return Row(what, "ok", f"{_mb(used)} used, no limit set")
     seen = f"{_mb(used)} of {_mb(limit)} used, {used / limit:.0%}"
+    advice = "choose a larger plan, or lower MEMORY_TTL_DAYS"
     if used >= limit:
-        return Row(what, "fail", f"{seen}: it is full", "choose a larger plan")
+        return Row(what, "fail", f"{seen}: it is full", advice)
     if used >= _NEARLY_FULL * limit:
-        return Row(what, "warn", seen, "choose a larger plan, or lower MEMORY_TTL_DAYS")
+        return Row(what, "warn", seen, advice)
     return Row(what, "ok", seen)
 
 

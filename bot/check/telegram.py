@@ -112,7 +112,7 @@ async def _pollers(client: TelegramClient) -> Row:
 
 
 def _refused_token() -> Row:
-    advice = "copy it again from @BotFather: /mybots, API Token"
+    advice = "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"
     return Row("Telegram", "fail", "the token is not accepted", advice)
 
 

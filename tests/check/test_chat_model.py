@@ -15,6 +15,7 @@ from bot.playground.model_api import (
     ModelApiServer,
     StreamBreak,
     rate_limited,
+    server_error,
 )
 from bot.playground.model_api.faults import Fault
 from config.settings import Settings
@@ -106,7 +107,10 @@ async def test_a_model_that_calls_no_tools_is_warned_of(
 async def test_a_server_without_tools_fails(settings: Settings, model_api: ModelApiServer) -> None:
     model_api.dialect = Dialect(unsupported=frozenset({"tools"}))
     row = (await rows_of(check_chat(settings)))["Model tool call"]
-    assert (row.verdict, row.seen) == ("fail", "the server declines such a request (400)")
+    assert (row.verdict, row.seen) == (
+        "fail",
+        "the server declines such a request (400, unsupported_parameter)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,9 +170,10 @@ async def test_json_of_another_shape_does_not_pass(
     [
         (ApiError(401, "Incorrect key: sk-any"), "the key is not accepted"),
         (ApiError(404, "No such model"), "there is no such model, or no such page"),
-        (ApiError(418, "I am a teapot"), "the server declines such a request (418)"),
-        (rate_limited(0), "no answer in time, too many calls, or trouble at the server"),
-        (Break.DROP, "no answer in time, too many calls, or trouble at the server"),
+        (ApiError(418, "I am a teapot", kind=""), "the server declines such a request (418)"),
+        (rate_limited(0), "too many calls"),
+        (server_error(), "trouble at the server (500)"),
+        (Break.DROP, "the connection fails"),
         (Break.HTML, "what answers there is no OpenAI-compatible server"),
         (StreamBreak.CUT, "the answer broke off, twice"),
     ],

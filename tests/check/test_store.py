@@ -48,7 +48,7 @@ async def test_an_evicting_server_fails(own_server: ValkeyServer, settings_of: S
         "Redis eviction",
         "fail",
         "maxmemory-policy is allkeys-lru: a full server drops memories and mail",
-        "set maxmemory-policy to noeviction",
+        "set maxmemory-policy to noeviction, or choose another REDIS_URL",
     )
 
 
@@ -84,7 +84,7 @@ async def test_a_full_server_fails(own_server: ValkeyServer, settings_of: Settin
     own_server.ask("CONFIG SET maxmemory 1")
     row = (await rows_of(check_store(own_server.url, settings_of())))["Redis memory"]
     own_server.ask("CONFIG SET maxmemory 0")
-    assert (row.verdict, row.advice) == ("fail", "choose a larger plan")
+    assert (row.verdict, row.advice) == ("fail", "choose a larger plan, or lower MEMORY_TTL_DAYS")
 
 
 async def test_more_connections_than_the_plan_has_fail(
