@@ -132,7 +132,7 @@ class App:
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
             behaviors = behaviors_of(self._settings, memory, models.internal)
             memory.teach(teaching_of(behaviors, models.internal))
-            assistant = Assistant(self._settings, tokens, models.chat, behaviors)
+            assistant = Assistant(self._settings, tokens, models.chat, behaviors, self._bot_id)
             address = self._settings.telegram_api_url
             budget = OutboundBudget(self._settings.sends_per_second, memory.paces)
             telegram = PacedTelegramClient(self._token, address, budget)

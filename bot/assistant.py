@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 
 from pydantic import SecretStr
 
@@ -15,14 +16,15 @@ from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
 from bot.metering.metrics import Metrics, Which
-from bot.model.chat import OpenAIChatModel
-from bot.model.client import RETRIES, ModelClient, another_client, open_client
+from bot.model.chat import OpenAIChatModel, Wishes
+from bot.model.client import RETRIES, ModelClient, open_client
+from bot.model.dialects import Effort
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
 from bot.model.internal import InternalCalls
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from bot.model.values import ChatModel, PromptMessage
+from bot.model.values import CallLabels, ChatModel, PromptMessage
 from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.turn.system_prompt import load_system_prompt
 from config.settings import Settings
@@ -63,16 +65,23 @@ async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Mod
         _secret(settings.openai_api_key),
         silence_s,
         retries=0 if has_fallback else RETRIES,
+        api=settings.openai_api,
     )
-    build = _Builder(metrics, settings.model_timeout_s / (2 if has_fallback else 1))
+    build = _Builder(
+        metrics,
+        settings.model_timeout_s / (2 if has_fallback else 1),
+        wishes_of(settings),
+        settings.openai_memory_reasoning,
+    )
     async with client, AsyncExitStack() as stack:
         chat = build.chat(client, settings.openai_model)
         internal = build.internal(client, settings.openai_memory_model)
         rest = Rest()
         if settings.fallback_model is not None:
             key = _secret(settings.fallback_api_key)
-            other = another_client(client, settings.fallback_base_url, key, silence_s)
-            build = _Builder(metrics, settings.model_timeout_s, "second")
+            other = client.to(settings.fallback_base_url, key, silence_s)
+            wishes = Wishes(reply_tokens=settings.reply_tokens)
+            build = _Builder(metrics, settings.model_timeout_s, wishes, None, "second")
             pair = ModelPair(
                 chat, build.chat(other, settings.fallback_model), rest, settings.model_timeout_s
             )
@@ -94,17 +103,19 @@ class _Builder:
 
     metrics: Metrics
     timeout_s: float
+    wishes: Wishes
+    memory_reasoning: Effort | None
     which: Which = "first"
 
     def chat(self, client: ModelClient, model: str) -> ChatModel:
         """Return the model that answers."""
-        answering = OpenAIChatModel(client, model, self.timeout_s)
+        answering = OpenAIChatModel(client, model, self.timeout_s, self.wishes)
         return MeteredChatModel(answering, self.metrics, self.which)
 
     def internal(self, client: ModelClient, model: str) -> InternalModel:
         """Return the model of internal calls."""
         on_usage = partial(self.metrics.used, "internal", model=self.which)
-        structured = StructuredModel(client, model, self.timeout_s, on_usage)
+        structured = StructuredModel(client, model, self.timeout_s, on_usage, self.memory_reasoning)
         return MeteredInternalModel(InternalCalls(structured), self.metrics, self.which)
 
 
@@ -112,8 +123,7 @@ def _embedder(settings: Settings, client: ModelClient, metrics: Metrics) -> Embe
     if settings.openai_embedding_model is None:
         return None
     embedder = OpenAIEmbedder(
-        another_client(
-            client,
+        client.to(
             settings.openai_embedding_base_url,
             _secret(settings.openai_embedding_api_key),
             _EMBEDDING_TIMEOUT_S,
@@ -125,6 +135,16 @@ def _embedder(settings: Settings, client: ModelClient, metrics: Metrics) -> Embe
     return MeteredEmbedder(embedder, metrics)
 
 
+def wishes_of(settings: Settings) -> Wishes:
+    """Return what is wanted of the model that answers."""
+    return Wishes(
+        settings.reply_tokens,
+        settings.openai_reasoning,
+        settings.openai_verbosity,
+        settings.openai_service_tier,
+    )
+
+
 def _secret(value: SecretStr | None) -> str | None:
     return value.get_secret_value() if value else None
 
@@ -132,6 +152,7 @@ def _secret(value: SecretStr | None) -> str | None:
 class Assistant:
     """What answers: model, prompt, tools and behaviors in one loop.
 
+    `bot_id` salts the hashes by which a model's server knows conversations and people.
     Raise `UnusableSystemPrompt`; `ToolNameClash` when a behavior's function has a tool's name.
     """
 
@@ -141,6 +162,7 @@ class Assistant:
         tokens: TokenCounter,
         model: ChatModel,
         behaviors: AIContextBehaviorManager,
+        bot_id: int = 0,
     ) -> None:
         zone = settings.timezone
         limits = ToolLimits(
@@ -159,7 +181,11 @@ class Assistant:
             zone,
         )
         definitions = self._toolbox.definitions
-        self._agent = FunctionsBasedAgent(model, self._messages, definitions, settings.max_steps)
+        self._bot_id = bot_id
+        self._names_people = settings.openai_safety_identifier == "on"
+        self._agent = FunctionsBasedAgent(
+            model, self._messages, definitions, settings.max_steps, self._labels
+        )
 
     async def run(self, context: AgentContext) -> FinishAction:
         """Answer what the context holds; raise `ModelError` or `WordsRefused`."""
@@ -168,6 +194,17 @@ class Assistant:
     def prompt(self, context: AgentContext) -> Prompt:
         """Return what the model is sent for the context as it stands."""
         return self._assembler.assemble(_parts(context))
+
+    def _labels(self, context: AgentContext) -> CallLabels:
+        """Name conversation and person by hashes, which differ from bot to bot."""
+        person = context.words.sender_id if self._names_people else 0
+        return CallLabels(
+            conversation=self._hash(context.conversation.tag),
+            person=self._hash(f"person {person}") if person else "",
+        )
+
+    def _hash(self, name: str) -> str:
+        return sha256(f"{self._bot_id} {name}".encode()).hexdigest()[:32]
 
     def _messages(self, context: AgentContext) -> tuple[PromptMessage, ...]:
         return self.prompt(context).messages

@@ -121,10 +121,29 @@ class Settings(BaseSettings):
     openai_base_url: values.WebAddress = Field(
         default="https://api.openai.com/v1", description="Any server with OpenAI's chat completions"
     )
-    openai_model: values.Text = Field(default="gpt-4.1-mini", description="Model that answers")
+    openai_api: Annotated[Literal["auto", "chat", "responses"], values.AnyCase] = Field(
+        default="auto",
+        description="Chat completions or the Responses API; `auto`: what the server takes",
+    )
+    openai_model: values.Text = Field(default="gpt-5.4-mini", description="Model that answers")
     openai_memory_model: values.Text = Field(
         default_factory=_memory_model,
         description="Model of internal calls (learning, narrative); not set: `OPENAI_MODEL`",
+    )
+    openai_reasoning: values.Reasoning | None = Field(
+        default=None, description="How much the model thinks; not set: as it does by itself"
+    )
+    openai_memory_reasoning: values.Reasoning | None = Field(
+        default=None, description="How much it thinks in internal calls; not set: as by itself"
+    )
+    openai_verbosity: values.Verbosity | None = Field(
+        default=None, description="How much the model says; sent only when set"
+    )
+    openai_service_tier: values.Text | None = Field(
+        default=None, description="Price and speed of answers (`flex`, ...); sent only when set"
+    )
+    openai_safety_identifier: Annotated[Literal["on", "off"], values.AnyCase] = Field(
+        default="off", description="Send a hash of the person, so that OpenAI can tell them apart"
     )
     fallback_model: values.Text | None = Field(
         default=None,

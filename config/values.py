@@ -84,6 +84,14 @@ def _zone(name: str) -> ZoneInfo:
 AnyCase = _on_text(str.lower)
 
 Text: TypeAlias = Annotated[str, Allowed("text")]
+Reasoning: TypeAlias = Annotated[
+    Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+    AnyCase,
+    Allowed("`none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`"),
+]
+Verbosity: TypeAlias = Annotated[
+    Literal["low", "medium", "high"], AnyCase, Allowed("`low`, `medium`, `high`")
+]
 Secret: TypeAlias = Annotated[SecretStr, Allowed("text")]
 BotToken: TypeAlias = Annotated[
     SecretStr,

@@ -4,7 +4,8 @@ Steps live in one run's `completed_steps` and never enter the history.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 _CALL_CHARS = 200
 _RESULT_CHARS = 300
@@ -38,10 +39,14 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The model wants tools run, several at once if it asks so; `text` is said beside them."""
+    """The model wants tools run, several at once if it asks so; `text` is said beside them.
+
+    `reasoning` belongs to the model's next request of the same run; nobody here reads or stores it.
+    """
 
     calls: tuple[ToolCall, ...]
     text: str = ""
+    reasoning: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

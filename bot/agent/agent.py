@@ -3,10 +3,10 @@
 It decides only; running tools and ending the loop are `run`'s business.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bot.model.values import ChatModel, PromptMessage
+from bot.model.values import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from memory.context import AgentContext
 from memory.steps import Action, FinishAction
 from memory.tool import ToolDefinition
@@ -33,11 +33,13 @@ class FunctionsBasedAgent:
         assemble: Assembler,
         tools: Sequence[ToolDefinition],
         max_steps: int,
+        labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS,
     ) -> None:
         self._model = model
         self._assemble = assemble
         self._tools = tools
         self._max_steps = max_steps
+        self._labels = labels
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the tools that the model wants run, or its answer; raise `ModelError`.
@@ -46,11 +48,14 @@ class FunctionsBasedAgent:
         """
         must_answer = len(context.completed_steps) >= self._max_steps
         reply = await self._model.complete(
-            self._assemble(context), self._tools, tool_choice="none" if must_answer else "auto"
+            self._assemble(context),
+            self._tools,
+            tool_choice="none" if must_answer else "auto",
+            labels=self._labels(context),
         )
         context.tokens_used += reply.usage.prompt_tokens + reply.usage.completion_tokens
         if reply.tool_calls and not must_answer:
-            return Action(reply.tool_calls, reply.text)
+            return Action(reply.tool_calls, reply.text, reply.reasoning)
         # Some servers ignore "none"; then the text beside the calls is all there is.
         cut_off = CUT_OFF if reply.text and reply.finish_reason == "length" else ""
         return FinishAction(reply.text + cut_off)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from bot.metering.metrics import Metrics, Which
-from bot.model.values import ChatModel, ModelReply, PromptMessage
+from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound
@@ -35,10 +35,13 @@ class MeteredChatModel:
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
         with self._metrics.model_call("answer", self._which):
-            reply = await self._model.complete(messages, tools, tool_choice=tool_choice)
+            reply = await self._model.complete(
+                messages, tools, tool_choice=tool_choice, labels=labels
+            )
         self._metrics.used("answer", reply.usage, self._which)
         return reply
 

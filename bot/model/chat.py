@@ -1,51 +1,100 @@
-"""Chat completions with tools and streaming, the dialect of every OpenAI-compatible server.
+"""The model that answers people, streamed and with tools, over the API that its server takes.
 
 Optional parameters are sent only when they are wanted, and no more once a server has refused them.
 """
 
 import asyncio
 import json
-import re
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import httpx2
 import structlog
-from openai import AsyncOpenAI
 
+from bot.model.client import ModelClient
+from bot.model.dialects import (
+    PROMPT,
+    Accumulator,
+    Dialect,
+    Effort,
+    Options,
+    Verbosity,
+    less,
+    merged,
+)
 from bot.model.errors import (
+    CUT_SHORT,
     FOREIGN,
     AnswerIncomplete,
-    ModelRefused,
+    ModelError,
     ModelUnavailable,
     NotAModel,
-    translate,
 )
 from bot.model.events import EventReader
-from bot.model.stream import ReplyAccumulator
-from bot.model.values import ModelReply, PromptMessage
+from bot.model.served import Taken
+from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
-_OPTIONAL = {"stream_options": {"include_usage": True}}
 _PAUSE_S = 0.1
 """A server that has just broken off gets a moment before it is asked again."""
 _REST_S = 0.1
-"""A connection can be used again when its answer is read to the end; this is waited for it."""
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-_LONGEST_NAME = 64
+_REST_BYTES = 64 * 1024
+"""A connection can be used again when its answer is read to the end; so much is waited for it."""
+_MAX_BYTES = 16 * 2**20
+_BYTES_A_TOKEN = 2_000
+"""A token comes in an event of its own, of 300 bytes on most servers."""
+_READ_TOKENS = 4
+"""A model that ignores its bound is read so many times beyond it."""
+_CHARS_A_TOKEN = 4
+_THINKING = 4
+"""Thoughts count against the bound of an answer; a model told to think gets so much more room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the operator wants of a model's answers; what is None is not sent."""
+
+    reply_tokens: int | None = None
+    reasoning: Effort | None = None
+    verbosity: Verbosity | None = None
+    service_tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One call; `effort` and `room` may differ from what is wanted at first."""
+
+    messages: Sequence[PromptMessage]
+    tools: Sequence[ToolDefinition]
+    tool_choice: str
+    labels: CallLabels
+    effort: Effort | None
+    room: int = 1
 
 
 class OpenAIChatModel:
     """One model of one server."""
 
-    def __init__(self, client: AsyncOpenAI, model: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        model: str,
+        timeout_s: float,
+        wishes: Wishes = Wishes(),
+    ) -> None:
         self._client = client
-        self._model = model
+        self._served = client.model(model)
         self._timeout_s = timeout_s
-        self._optional: dict[str, Any] = dict(_OPTIONAL)
+        self._wishes = wishes
+
+    @property
+    def api(self) -> str:
+        """The API by which the model is asked by now: Responses or chat."""
+        return self._served.taken.dialect.name
 
     async def complete(
         self,
@@ -53,118 +102,132 @@ class OpenAIChatModel:
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; one that breaks off is asked for again, once.
 
-        The time limit covers all of it. Raise `ModelError`.
+        So is one whose room went to the model's thoughts, with less of them and more room. The time
+        limit covers all of it. Raise `ModelError`.
         """
-        request: dict[str, Any] = {"messages": [_wire_message(message) for message in messages]}
-        if tools:
-            request["tools"] = [_wire_tool(tool) for tool in tools]
-            if tool_choice != "auto":
-                request["tool_choice"] = tool_choice
+        asked = _Asked(messages, tools, tool_choice, labels, self._wishes.reasoning)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._insist(request)
+                reply = await self._insist(asked)
+                return await self._think_less(asked, reply) if _is_lost(reply) else reply
         except TimeoutError as error:
             raise ModelUnavailable("no answer in time", code="timeout") from error
 
-    async def _insist(self, request: dict[str, Any]) -> ModelReply:
+    async def _think_less(self, asked: _Asked, first: ModelReply) -> ModelReply:
+        log.warning("thoughts took the answer's room", model=self._served.name)
+        effort = less(asked.effort)
         try:
-            return await self._ask(request)
+            second = await self._insist(replace(asked, effort=effort, room=_THINKING))
+        except ModelError as error:
+            error.usage += first.usage
+            raise
+        self._served.make_room()
+        reply = second if second.text or second.tool_calls or not first.text else first
+        reply = replace(reply, usage=first.usage + second.usage)
+        if not (reply.text.strip() or reply.tool_calls):
+            nothing = AnswerIncomplete("nothing but thoughts", code=CUT_SHORT)
+            nothing.usage = reply.usage
+            raise nothing
+        return reply
+
+    async def _insist(self, asked: _Asked) -> ModelReply:
+        try:
+            return await self._ask(asked)
         except AnswerIncomplete as error:
             log.warning("answer broke off", reason=str(error))
             await asyncio.sleep(_PAUSE_S)
-            return await self._ask(request)
+            return await self._ask(asked)
 
-    async def _ask(self, request: dict[str, Any]) -> ModelReply:
-        """Return one answer, asked without what this server has turned down."""
-        while True:
-            optional = dict(self._optional)
-            try:
-                return await self._stream(request | optional)
-            except ModelRefused as error:
-                refused = [name for name in optional if error.objects_to(name)]
-                if not refused:
-                    raise
-                for name in refused:
-                    log.info("parameter dropped", parameter=name)
-                    self._optional.pop(name, None)
+    async def _ask(self, asked: _Asked) -> ModelReply:
+        return await self._served.ask(lambda taken: self._groups(asked, taken), self._stream)
 
-    async def _stream(self, request: dict[str, Any]) -> ModelReply:
+    def _groups(self, asked: _Asked, taken: Taken) -> Sequence[Options]:
+        """Return the parts of a request, what is missed least first."""
+        dialect, wishes, labels = taken.dialect, self._wishes, asked.labels
+        prompt = {"model": self._served.name, **dialect.prompt(asked.messages), "stream": True}
+        if asked.tools:
+            prompt |= dialect.tools(asked.tools, asked.tool_choice)
+        groups: list[Options] = [{PROMPT: {**dialect.fixed, **prompt}}]
+        for name, value in (
+            ("prompt_cache_key", labels.conversation),
+            ("safety_identifier", labels.person),
+            ("service_tier", wishes.service_tier),
+        ):
+            groups += [{name: {name: value}}] if value else []
+        if wishes.verbosity:
+            groups.append({"verbosity": dialect.verbosity(wishes.verbosity)})
+        groups.append(dialect.streaming(asked.messages, self._served.origin))
+        effort = asked.effort
+        if asked.tools and taken.only_without_effort and dialect.name == "chat":
+            effort = "none"
+        if wishes.reply_tokens:
+            room = max(asked.room, taken.room) * (1 if effort in (None, "none") else _THINKING)
+            groups.append(dialect.max_tokens(room * wishes.reply_tokens))
+        if effort:
+            groups.append({f"OPENAI_REASONING={effort}": dialect.effort(effort)})
+        return groups
+
+    async def _stream(self, dialect: Dialect, chosen: Options) -> ModelReply:
         """Return the answer to one request; raise `AnswerIncomplete` when it broke off."""
-        completions = self._client.chat.completions
+        bound = self._wishes.reply_tokens
+        read = None if bound is None else _READ_TOKENS * bound
+        answer = dialect.accumulator(read and read * _CHARS_A_TOKEN, self._served.origin)
+        events = EventReader(_MAX_BYTES + (read or 0) * _BYTES_A_TOKEN)
+        response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
         try:
-            # What is given as `extra_body` is sent as it is. Given as arguments, a prompt of forty
-            # messages is first compared with the SDK's types, which takes 10 ms and finds nothing.
-            stream = await completions.create(
-                model=self._model, messages=(), stream=True, extra_body=request
-            )
-        except FOREIGN as error:
-            raise translate(error) from error
-        answer = ReplyAccumulator()
-        try:
-            async with stream:
-                await _read(stream.response, answer)
-        except (*FOREIGN, httpx2.HTTPError, AnswerIncomplete) as error:
+            async with aclosing(response):
+                await _read(response, events, answer)
+        except AnswerIncomplete:
+            if not answer.is_complete:
+                raise
+        except (*FOREIGN, httpx2.HTTPError) as error:
             if not answer.is_complete:
                 raise AnswerIncomplete(type(error).__name__) from error
         if not answer.is_complete:
-            raise _why_unfinished(answer, stream.response)
+            raise _why_unfinished(answer, response)
         return answer.reply()
 
+    def _silence_s(self) -> float | None:
+        """Return how long nothing may come: a model that shall think a lot says nothing first."""
+        thinks = self._wishes.reasoning not in (None, "none", "minimal", "low")
+        return self._timeout_s if thinks else None
 
-async def _read(response: httpx2.Response, answer: ReplyAccumulator) -> None:
-    """Read a streamed answer to its end."""
-    events = EventReader()
+
+def _is_lost(reply: ModelReply) -> bool:
+    """Whether there is no answer, or only its beginning, because of the model's thoughts."""
+    if reply.tool_calls:
+        return False
+    thought, written = reply.usage.reasoning_tokens, reply.usage.completion_tokens
+    if reply.finish_reason == "length":
+        return not reply.text.strip() or 2 * thought > written
+    return not reply.text.strip() and thought > 0
+
+
+async def _read(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
+    """Read a streamed answer to its end, or as far as it is wanted."""
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
             for event in events.feed(piece):
                 # The standard library's reader: faster ones refuse half an emoji.
                 answer.add(json.loads(event))
-            if events.is_done:
+                if answer.is_over:
+                    break
+            if events.is_done or answer.is_over:
                 break
+        left = _REST_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_S):
-                async for _ in body:
-                    pass
+                while left > 0:
+                    left -= len(await anext(body, b"")) or left
 
 
-def _why_unfinished(
-    answer: ReplyAccumulator, response: httpx2.Response
-) -> AnswerIncomplete | NotAModel:
+def _why_unfinished(answer: Accumulator, response: httpx2.Response) -> AnswerIncomplete | NotAModel:
     """Tell a stream that broke off from what was no stream: a page behind a wrong base URL, say."""
     kind = response.headers.get("content-type", "").partition(";")[0]
     if answer.is_empty and kind != "text/event-stream":
         return NotAModel(f"{kind or 'nothing'} instead of a stream")
     return AnswerIncomplete("no finish reason")
-
-
-def _wire_message(message: PromptMessage) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": _wire_name(call.name), "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
-    if message.role == "tool":
-        wire["tool_call_id"] = message.tool_call_id
-    return wire
-
-
-def _wire_name(name: str) -> str:
-    """Return the name of a call as servers take it: a model may make up any."""
-    return _NOT_IN_NAMES.sub("_", name)[:_LONGEST_NAME] or "_"
-
-
-def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
-    return {"type": "function", "function": function}

@@ -4,17 +4,24 @@ Trouble becomes `EmbeddingsUnavailable`, for recall degrades and a turn goes on 
 """
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import orjson
 import structlog
-from openai import AsyncOpenAI, omit
 
-from bot.model.errors import FOREIGN, ModelError, ModelRefused, translate
+from bot.model.client import ModelClient
+from bot.model.errors import FOREIGN, AnswerIncomplete, ModelError, ModelRefused, NotAModel
+from bot.model.wire import count_of, list_of, object_of
 from memory.embeddings import EmbeddingsUnavailable, Vectors
 
 log = structlog.get_logger(__name__)
 
+_MAX_BYTES = 64 * 1024
+_MAX_BYTES_A_TEXT = 100_000
+"""Of an answer: 4,096 numbers in full length, where a server does not know base64."""
 _MOST_TEXTS = 256
 _MOST_BYTES = 250_000
 _LONGEST_TEXT_BYTES = 8_000
@@ -26,7 +33,7 @@ class OpenAIEmbedder:
     """One embedding model; `dimensions` is asked for only when given."""
 
     def __init__(
-        self, client: AsyncOpenAI, model: str, dimensions: int | None, timeout_s: float
+        self, client: ModelClient, model: str, dimensions: int | None, timeout_s: float
     ) -> None:
         self._client = client
         self._model = model
@@ -80,17 +87,29 @@ class OpenAIEmbedder:
             return await self._rows(texts, None)
 
     async def _rows(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        request: dict[str, Any] = {
+            "model": self._model,
+            "input": list(texts),
+            "encoding_format": "base64",
+        }
+        if dimensions is not None:
+            request["dimensions"] = dimensions
+        max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT
+        body = await self._client.post_whole("/embeddings", request, max_bytes)
         try:
-            answer = await self._client.embeddings.create(
-                model=self._model,
-                input=list(texts),
-                dimensions=omit if dimensions is None else dimensions,
-            )
+            found = [object_of(each) for each in list_of(object_of(orjson.loads(body))["data"])]
             # Sparse servers leave the index out; the sort keeps their order.
-            ordered = sorted(answer.data, key=lambda each: each.index or 0)
-            return np.asarray([each.embedding for each in ordered], np.float32)
-        except (*FOREIGN, ValueError) as error:
-            raise translate(error) from error
+            found.sort(key=lambda each: count_of(each.get("index")))
+            return np.stack([_row(each["embedding"]) for each in found])
+        except (*FOREIGN, KeyError, AnswerIncomplete) as error:
+            raise NotAModel(type(error).__name__) from error
+
+
+def _row(given: object) -> Vectors:
+    """Return one vector; some servers send numbers although base64 was asked for."""
+    if isinstance(given, str):
+        return np.frombuffer(b64decode(given, validate=True), np.dtype("<f4")).astype(np.float32)
+    return np.asarray(given, np.float32)
 
 
 def _unit(rows: Vectors) -> Vectors:

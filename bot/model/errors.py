@@ -12,14 +12,15 @@
 Texts and codes carry no key and nothing that a person wrote; the SDK's own error is the cause.
 """
 
-import json
 import re
 import socket
 from collections.abc import Iterator
 from http import HTTPStatus
 
+import httpx2
 import openai
-from pydantic import ValidationError
+
+from bot.model.values import Usage
 
 CONTENT_FILTER = "content_filter"
 """The server's code, finish reason and reason of an incomplete response for a filtered text."""
@@ -32,12 +33,14 @@ class ModelError(Exception):
 
     `status` is that of the HTTP answer, 0 when there was none. `code` is the server's identifier
     for the trouble (`invalid_api_key`), or ours for a failed connection; "" when there is none.
+    `usage` is what answers of no use were billed, as far as the server said.
     """
 
     def __init__(self, text: str = "", status: int = 0, code: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.code = code
+        self.usage = Usage()
 
 
 class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
@@ -48,15 +51,27 @@ class ModelRefused(ModelError):  # noqa: N818
     """Raised when the server will never take this request."""
 
     def __init__(
-        self, text: str = "", status: int = 0, code: str = "", *, objection: str = ""
+        self,
+        text: str = "",
+        status: int = 0,
+        code: str = "",
+        *,
+        objection: str = "",
+        param: str = "",
     ) -> None:
         super().__init__(text, status, code)
         self._objection = objection  # the server's words, which may quote a person's
+        self._param = param
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether the server's words match."""
+        return bool(pattern.search(self._objection))
 
     @property
     def may_concern_parameters(self) -> bool:
-        """Whether the request may be taken in a plainer form; key and account are in order."""
-        return self.status in _BAD_REQUEST
+        """Whether the request may be taken in a plainer form, though nothing of it is named."""
+        is_about_model = self.status == HTTPStatus.NOT_FOUND and self.says(_MODEL)
+        return self.status in _BAD_REQUEST and not self._param and not is_about_model
 
     @property
     def may_concern_messages(self) -> bool:
@@ -65,6 +80,8 @@ class ModelRefused(ModelError):  # noqa: N818
 
     def objects_to(self, parameter: str) -> bool:
         """Whether the server named that parameter when it declined."""
+        if parameter in _ENGLISH:
+            return self.says(re.compile(rf"['\"`.]{parameter}['\"`.\[]"))
         return parameter in self._objection
 
 
@@ -102,7 +119,12 @@ class NotAModel(ModelError):  # noqa: N818
 
 
 _BAD_REQUEST = frozenset(
-    {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY}
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
 )
 _BAD_MESSAGES = frozenset(
     {
@@ -113,14 +135,17 @@ _BAD_MESSAGES = frozenset(
 )
 FOREIGN = (
     openai.OpenAIError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
-    ValidationError,
+    ValueError,
+    RecursionError,
     AttributeError,
     IndexError,
     TypeError,
 )
 """What a call may raise: sparse servers make the SDK stumble over what it expects to be there."""
+
+_MODEL = re.compile(r"\bmodel", re.IGNORECASE)
+_ENGLISH = frozenset({"include", "reasoning", "text"})
+"""Parameters that are words of any sentence, unless they are quoted or part of a path."""
 
 _UNAVAILABLE = (
     openai.ConflictError,
@@ -147,9 +172,9 @@ _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
 def translate(error: BaseException) -> ModelError:
     """Return our error for one of `FOREIGN`."""
     name = type(error).__name__
-    if isinstance(error, openai.APIConnectionError):
+    if isinstance(error, openai.APIConnectionError) and not _is_compressed(error):
         return ModelUnavailable(name, code=_connection_code(error))
-    if not isinstance(error, openai.APIStatusError):
+    if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
         return NotAModel(name)
     status, code = error.status_code, code_of(error.body)
     text = f"{name} {status}"
@@ -160,7 +185,7 @@ def translate(error: BaseException) -> ModelError:
         return ContextTooLong(text, status, code, objection=objection)
     if status not in _NOT_FILTERED and is_filtered(code, objection):
         return ContentRefused(text, status, code)
-    return ModelRefused(text, status, code, objection=objection)
+    return ModelRefused(text, status, code, objection=objection, param=error.param or "")
 
 
 def code_of(body: object) -> str:
@@ -188,6 +213,10 @@ def _connection_code(error: BaseException) -> str:
         if isinstance(cause, ConnectionRefusedError):
             return "connection_refused"
     return "connection_failed"
+
+
+def _is_compressed(error: BaseException) -> bool:
+    return any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -24,7 +24,7 @@ from bot.model.errors import (
     NotAModel,
 )
 from bot.model.resting import Attempt, Rest
-from bot.model.values import ChatModel, ModelReply, PromptMessage
+from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from memory.learning.model import InternalModel, InternalModelUnavailable
 from memory.shape import Shape
 from memory.tool import ToolDefinition
@@ -141,10 +141,11 @@ class FallbackChatModel:
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
         return await self._pair.ask(
-            lambda model: model.complete(messages, tools, tool_choice=tool_choice)
+            lambda model: model.complete(messages, tools, tool_choice=tool_choice, labels=labels)
         )
 
 

@@ -1,25 +1,26 @@
-"""Joins the chunks of a streamed answer, tolerant of servers that leave out what they may.
+"""Joins the chunks of a chat completion, tolerant of servers that leave out what they may.
 
 Pure: chunks in, one `ModelReply` out. Written against the table of quirks that servers show: empty
 `choices`, no `index`, several calls under one index, arguments in pieces, usage last or never.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from secrets import token_hex
 
-from openai.types.completion_usage import CompletionUsage
-
-from bot.model.errors import (
-    CONTENT_FILTER,
-    AnswerIncomplete,
-    ContentRefused,
-    ModelError,
-    code_of,
-    is_filtered,
-)
+from bot.model.errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.values import ModelReply, Usage
-from bot.utf16 import well_formed
+from bot.model.wire import (
+    MAX_CALL_CHARS,
+    MAX_CALLS,
+    BoundedText,
+    count_of,
+    joined,
+    list_of,
+    new_call_id,
+    object_of,
+    reported_error,
+    text_of,
+)
 from memory.steps import ToolCall
 
 
@@ -32,15 +33,22 @@ class _PartialCall:
 
 
 class ReplyAccumulator:
-    """Takes chunks one after another."""
+    """Takes chunks one after another.
 
-    def __init__(self) -> None:
-        self._text: list[str] = []
+    Text beyond `max_chars` and calls beyond 32 are not read: the answer counts as complete then,
+    the text as cut.
+    """
+
+    def __init__(self, max_chars: int | None = None) -> None:
+        self._text = BoundedText(max_chars)
+        self._call_chars_left = MAX_CALL_CHARS
         self._calls: list[_PartialCall] = []
         self._finish_reason = ""
         self._usage = Usage()
         self.is_empty = True
         """Whether no chunk has come yet."""
+        self.is_over = False
+        """Whether nothing more is to be read."""
 
     @property
     def is_complete(self) -> bool:
@@ -53,40 +61,59 @@ class ReplyAccumulator:
         Raise `ContentRefused` when the chunk says that a filter declined the text.
         """
         self.is_empty = False
-        given = _object(chunk)
+        given = object_of(chunk)
         if given.get("error"):
-            raise _reported(given)
-        if usage := _object(given.get("usage")):
-            self._usage = usage_of(CompletionUsage.construct(None, **usage))
-        for choice in map(_object, _list(given.get("choices"))):
-            delta = _object(choice.get("delta"))
-            self._text.append(_text(delta.get("content")))
-            for call in map(_object, _list(delta.get("tool_calls"))):
+            raise reported_error(given)
+        if usage := object_of(given.get("usage")):
+            self._usage = usage_of(usage)
+        for choice in map(object_of, list_of(given.get("choices"))):
+            delta = object_of(choice.get("delta"))
+            self._text.add(text_of(delta.get("content")))
+            for call in map(object_of, list_of(delta.get("tool_calls"))):
                 self._add_call(call)
-            self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
+            if self._text.is_full:
+                self._end("length")
+            if self.is_over:
+                return
+            self._finish_reason = text_of(choice.get("finish_reason")) or self._finish_reason
             if self._finish_reason == CONTENT_FILTER:
                 raise ContentRefused
 
     def reply(self) -> ModelReply:
         """Return the answer so far; it is whole only if `is_complete`."""
         calls = tuple(
-            ToolCall(call.id or new_call_id(), call.name, _joined(call.arguments))
+            ToolCall(call.id or new_call_id(), call.name, joined(call.arguments))
             for call in self._calls
             if call.name
         )
-        return ModelReply(_joined(self._text), calls, self._finish_reason, self._usage)
+        return ModelReply(self._text.joined(), calls, self._finish_reason, self._usage)
+
+    def _end(self, finish_reason: str) -> None:
+        self.is_over = True
+        self._finish_reason = finish_reason
 
     def _add_call(self, piece: Mapping[str, object]) -> None:
-        function = _object(piece.get("function"))
-        call_id, name = _text(piece.get("id")), _text(function.get("name"))
+        if self.is_over:
+            return
+        function = object_of(piece.get("function"))
+        call_id, name = text_of(piece.get("id")), text_of(function.get("name"))
+        arguments = text_of(function.get("arguments"))
+        self._call_chars_left -= len(call_id) + len(name) + len(arguments)
+        if self._call_chars_left < 0:
+            raise AnswerIncomplete("too long calls")
         call = self._call_of(piece.get("index"), call_id, name)
+        if call is None:
+            self._end("tool_calls")
+            return
         call.id = call.id or call_id
         call.name = call.name or name
-        call.arguments.append(_text(function.get("arguments")))
+        if arguments:
+            call.arguments.append(arguments)
 
-    def _call_of(self, index: object, call_id: str, name: str) -> _PartialCall:
-        """Return the call that a piece belongs to; a new id or name is a new call at any index.
+    def _call_of(self, index: object, call_id: str, name: str) -> _PartialCall | None:
+        """Return the call that a piece belongs to; None for a new one beyond 32.
 
+        A new id or name is a new call at any index.
         Some servers make up a new id for each piece; only the first piece names the tool.
         """
         same_index = [call for call in self._calls if call.index == index]
@@ -98,57 +125,19 @@ class ReplyAccumulator:
             known = same_index or self._calls
         if known:
             return known[-1]
+        if len(self._calls) == MAX_CALLS:
+            return None
         self._calls.append(_PartialCall(index))
         return self._calls[-1]
 
 
-def _reported(chunk: Mapping[str, object]) -> ModelError:
-    """Return what an error inside of a stream means; its words may quote a person's."""
-    code = code_of(chunk)
-    if is_filtered(code, str(chunk["error"])):
-        return ContentRefused(code=code)
-    return AnswerIncomplete("the server reported an error", code=code)
-
-
-def _object(given: object) -> Mapping[str, object]:
-    """Return a JSON object, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return {}
-    if isinstance(given, dict):
-        return given
-    raise AnswerIncomplete("no chunk")
-
-
-def _list(given: object) -> Sequence[object]:
-    """Return a JSON list, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return ()
-    if isinstance(given, list):
-        return given
-    raise AnswerIncomplete("no chunk")
-
-
-def _text(piece: object) -> str:
-    """Return a piece of text, nothing for what some servers send in its place."""
-    return piece if isinstance(piece, str) else ""
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    """Join text; half an emoji at the end of a piece is whole again with the other half."""
-    return well_formed("".join(pieces))
-
-
-def usage_of(usage: CompletionUsage) -> Usage:
+def usage_of(usage: Mapping[str, object]) -> Usage:
     """Read what the server bills, as far as it says."""
-    read, written = usage.prompt_tokens_details, usage.completion_tokens_details
+    read = object_of(usage.get("prompt_tokens_details"))
+    written = object_of(usage.get("completion_tokens_details"))
     return Usage(
-        prompt_tokens=usage.prompt_tokens or 0,
-        completion_tokens=usage.completion_tokens or 0,
-        cached_tokens=(read.cached_tokens or 0) if read else 0,
-        reasoning_tokens=(written.reasoning_tokens or 0) if written else 0,
+        prompt_tokens=count_of(usage.get("prompt_tokens")),
+        completion_tokens=count_of(usage.get("completion_tokens")),
+        cached_tokens=count_of(read.get("cached_tokens")),
+        reasoning_tokens=count_of(written.get("reasoning_tokens")),
     )
-
-
-def new_call_id() -> str:
-    """Return an id for a call whose server gave none."""
-    return f"call_{token_hex(8)}"

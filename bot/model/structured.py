@@ -7,44 +7,34 @@ a server has turned down is not sent to it again. Nothing here streams or offers
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 import structlog
-from openai import AsyncOpenAI
-from openai.types.chat import ChatCompletion
 
-from bot.model.client import patience
+from bot.model.client import ModelClient
+from bot.model.dialects import PROMPT, Dialect, Effort, Options, less, merged
 from bot.model.errors import (
-    CONTENT_FILTER,
     CUT_SHORT,
     FOREIGN,
     AnswerIncomplete,
     AnswerUnreadable,
-    ContentRefused,
-    ContextTooLong,
-    ModelRefused,
     ModelUnavailable,
-    translate,
+    NotAModel,
 )
 from bot.model.json_answer import read_object
-from bot.model.stream import usage_of
-from bot.model.values import Usage
-from bot.utf16 import well_formed
+from bot.model.served import Taken
+from bot.model.values import PromptMessage, Usage
+from bot.model.wire import object_of
 from memory.shape import Shape
 
 log = structlog.get_logger(__name__)
 
-Options = Mapping[str, Mapping[str, Any]]
-"""Alternatives by name, the best first, each with what it puts into a request."""
-
-_STRICT, _JSON, _PROMPT = "json_schema", "json_object", "prompt"
+_STRICT, _JSON = "json_schema", "json_object"
 _STEADY: Options = {"temperature": {"temperature": 0}}
-_BOUNDS = ("max_completion_tokens", "max_tokens")
-"""The new name first: api.openai.com takes it for every model, the old one not for all."""
+_MAX_BYTES = 4 * 2**20
 _IN_JSON = "Answer with one JSON object and nothing else. This is its JSON schema:\n"
 _TRIES = 2
 
@@ -58,27 +48,39 @@ class _Answer:
     mode: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How one call is asked: its formats by dialect, its bound, and how much the model thinks."""
+
+    formats: Callable[[Dialect], Options]
+    effort: Effort | None
+    max_tokens: int | None = None
+
+
 class StructuredModel:
-    """One model of one server, for internal calls."""
+    """One model of one server, for internal calls; `reasoning` is how much it shall think."""
 
     def __init__(
         self,
-        client: AsyncOpenAI,
+        client: ModelClient,
         model: str,
         timeout_s: float,
         on_usage: Callable[[Usage], None] = lambda _: None,
+        reasoning: Effort | None = None,
     ) -> None:
         self._client = client
         self._on_usage = on_usage
-        self._model = model
+        self._served = client.model(model)
         self._timeout_s = timeout_s
-        self._refused: frozenset[str] = frozenset()
+        self._reasoning = reasoning
         self._always_tells = False
+        self._is_bounded = True
 
     @property
     def mode(self) -> str:
         """How JSON is asked for by now: `json_schema`, `json_object`, or by the `prompt` alone."""
-        return next(name for name in (_STRICT, _JSON, _PROMPT) if name not in self._refused)
+        refused = self._served.taken.refused
+        return next(name for name in (_STRICT, _JSON, PROMPT) if name not in refused)
 
     async def fill(self, instructions: str, material: str, shape: Shape) -> dict[str, object]:
         """Return each part of the shape as the model wrote it, None for one that it left out.
@@ -98,15 +100,17 @@ class StructuredModel:
 
     async def write(self, instructions: str, material: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
-        prompt = {_PROMPT: {"messages": _messages(instructions, material)}}
-        bounds = {name: {name: max_tokens} for name in _BOUNDS}
+        prompt = _messages(instructions, material)
+        bound = max_tokens if self._is_bounded else None
+        form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, bound)
         async with self._in_time():
             for _ in range(_TRIES):
-                answer = await self._ask(prompt, bounds, _STEADY)
+                answer = await self._ask(form)
                 if answer.text:
                     return _whole(answer)
                 if answer.is_cut:  # a reasoning model has spent it all on its thoughts
-                    self._remember(frozenset(_BOUNDS))
+                    self._is_bounded = False
+                    form = replace(form, effort=less(form.effort), max_tokens=None)
         raise AnswerUnreadable("no text")
 
     async def _fill(
@@ -116,60 +120,56 @@ class StructuredModel:
         schema = json.dumps(shape.schema, ensure_ascii=False, separators=(",", ":"))
         untold = _messages(instructions, material)
         told = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", material)
-        formats: Options = {
-            _STRICT: {
-                "messages": told if tells else untold,
-                "response_format": _strict_format(shape),
-            },
-            _JSON: {"messages": told, "response_format": {"type": _JSON}},
-            _PROMPT: {"messages": told},
-        }
-        if not shape.is_strict:
-            formats = {name: formats[name] for name in (_JSON, _PROMPT)}
-        answer = await self._ask(formats, _STEADY)
+
+        def formats(dialect: Dialect) -> Options:
+            plain = dialect.prompt(told)
+            strict = plain if tells else dialect.prompt(untold)
+            options = {
+                _STRICT: {**strict, **dialect.json(shape)},
+                _JSON: {**plain, **dialect.json(None)},
+                PROMPT: plain,
+            }
+            return options if shape.is_strict else {name: options[name] for name in (_JSON, PROMPT)}
+
+        form = _Form(formats, self._reasoning)
+        answer = await self._ask(form)
+        if answer.is_cut and not answer.text:
+            answer = await self._ask(replace(form, effort=less(form.effort)))
         found = read_object(_whole(answer), shape.parts)
         if answer.mode == _STRICT and not tells and not shape.is_met_by(found):
             raise AnswerUnreadable("the schema was not minded")
         return shape.raw_parts(found)
 
-    async def _ask(self, *groups: Options) -> _Answer:
-        """Return one answer, asked with the first option of each group that is not refused."""
-        refused = self._refused
-        while True:
-            chosen = _chosen(groups, refused)
-            try:
-                answer = await self._call(chosen)
-            except (ContentRefused, ContextTooLong):
-                raise
-            except ModelRefused as error:
-                blamed = _blamed(chosen, error)
-                if not blamed:
-                    raise
-                refused |= blamed
-            else:
-                self._remember(refused)
-                return answer
+    async def _ask(self, form: _Form) -> _Answer:
+        """Return one answer, asked in the first form that the server does not refuse."""
 
-    def _remember(self, refused: frozenset[str]) -> None:
-        for name in sorted(refused - self._refused):
-            log.info("parameter dropped", parameter=name)
-        self._refused |= refused
+        def groups(taken: Taken) -> Sequence[Options]:
+            dialect = taken.dialect
+            parts = [form.formats(dialect)]
+            if form.max_tokens:
+                parts.append(dialect.max_tokens(form.max_tokens))
+            parts.append(_STEADY)
+            if form.effort:
+                parts.append(
+                    {f"OPENAI_MEMORY_REASONING={form.effort}": dialect.effort(form.effort)}
+                )
+            return parts
 
-    async def _call(self, chosen: Options) -> _Answer:
+        return await self._served.ask(groups, self._call)
+
+    async def _call(self, dialect: Dialect, chosen: Options) -> _Answer:
         """Make one request; the first of `chosen` is what the log calls its mode."""
         mode = next(iter(chosen))
-        request = {key: value for option in chosen.values() for key, value in option.items()}
+        request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
         began = monotonic()
+        body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
         try:
-            completion = await self._client.chat.completions.create(
-                model=self._model, timeout=patience(self._timeout_s), **request
-            )
-            usage = usage_of(completion.usage) if completion.usage else Usage()
-            _log_usage(usage, mode, monotonic() - began)
-            self._on_usage(usage)
-            return _read(completion, mode)
-        except FOREIGN as error:
-            raise translate(error) from error
+            written = dialect.read(object_of(json.loads(body)))
+        except (*FOREIGN, KeyError) as error:
+            raise NotAModel(type(error).__name__) from error
+        _log_usage(written.usage, mode, monotonic() - began)
+        self._on_usage(written.usage)
+        return _Answer(written.text, written.is_cut, mode)
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
@@ -180,31 +180,8 @@ class StructuredModel:
             raise ModelUnavailable("no answer in time", code="timeout") from error
 
 
-def _messages(instructions: str, material: str) -> list[dict[str, str]]:
-    return [{"role": "system", "content": instructions}, {"role": "user", "content": material}]
-
-
-def _strict_format(shape: Shape) -> dict[str, object]:
-    named = {"name": "answer", "strict": True, "schema": shape.schema}
-    return {"type": _STRICT, _STRICT: named}
-
-
-def _chosen(groups: Sequence[Options], refused: frozenset[str]) -> Options:
-    left = ([name for name in group if name not in refused] for group in groups)
-    return {names[0]: group[names[0]] for names, group in zip(left, groups, strict=True) if names}
-
-
-def _blamed(chosen: Options, error: ModelRefused) -> frozenset[str]:
-    """Return the options that a refusal names; else the first, if it may be about any of them."""
-    optional = [name for name in chosen if name != _PROMPT]
-    named = [
-        name
-        for name in optional
-        if any(map(error.objects_to, {name, *chosen[name]} - {"messages"}))
-    ]
-    if named:
-        return frozenset(named)
-    return frozenset(optional[:1] if error.may_concern_parameters else ())
+def _messages(instructions: str, material: str) -> Sequence[PromptMessage]:
+    return (PromptMessage("system", instructions), PromptMessage("user", material))
 
 
 def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
@@ -216,15 +193,6 @@ def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
         completion_tokens=usage.completion_tokens,
         seconds=round(seconds, 3),
     )
-
-
-def _read(completion: ChatCompletion, mode: str) -> _Answer:
-    choice = completion.choices[0]
-    if choice.message.refusal or choice.finish_reason == CONTENT_FILTER:
-        raise ContentRefused("the model declined")
-    said = choice.message.content
-    text = well_formed(said).strip() if isinstance(said, str) else ""
-    return _Answer(text, choice.finish_reason == "length", mode)
 
 
 def _whole(answer: _Answer) -> str:

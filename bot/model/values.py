@@ -3,12 +3,26 @@
 Nothing here knows the wire format or an SDK.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from memory.steps import ToolCall
 from memory.tool import ToolDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningItem:
+    """A model's encrypted thoughts of one step, for the next request of the same turn only.
+
+    Never stored, never logged. `origin` names the server and the model that can read them.
+    `before_call` is the position of the tool call that follows them; `tokens` is their size.
+    """
+
+    origin: str
+    before_call: int
+    body: Mapping[str, object] = field(repr=False)
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +33,18 @@ class PromptMessage:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    reasoning: tuple[ReasoningItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallLabels:
+    """Hashes by which a server tells conversations and people apart; empty ones are not sent."""
+
+    conversation: str = ""
+    person: str = ""
+
+
+NO_LABELS = CallLabels()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +59,28 @@ class Usage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return what two requests were billed together."""
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One complete answer: a finish reason was seen, so nothing of it is missing."""
+    """One complete answer: a finish reason was seen, so nothing of it is missing.
+
+    `usage` is that of all requests that it took.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...]
     finish_reason: str
     usage: Usage = Usage()
+    reasoning: tuple[ReasoningItem, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -53,6 +92,7 @@ class ChatModel(Protocol):
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError` when there is none to be had."""
         ...

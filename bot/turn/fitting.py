@@ -18,11 +18,12 @@ _RESULT_FLOOR = 48
 
 
 def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) -> int:
-    """Count messages as sent: text, calls as their JSON, and the overhead of each message."""
+    """Count messages as sent: text, calls as their JSON, thoughts, and each one's overhead."""
     return sum(
         counter.count(message.content)
         + sum(counter.count(_call_json(call)) for call in message.tool_calls)
         + counter.count(message.tool_call_id)
+        + sum(item.tokens for item in message.reasoning)
         + MESSAGE_OVERHEAD
         for message in messages
     )
@@ -39,9 +40,12 @@ def step_messages(
     """Return the calls and results of `steps` in their order, in at most `limit` tokens.
 
     What does not fit is shortened, the oldest results first. When even short results do not fit,
-    whole steps go, the oldest first: every call keeps its result and every result its call.
+    the model's thoughts go, then whole steps, the oldest first: every call keeps its result and
+    every result its call.
     """
     rendered = [_step(counter, step, limit) for step in steps]
+    if sum(_least(counter, step) for step in rendered) > limit:
+        rendered = [tuple(replace(each, reasoning=()) for each in step) for step in rendered]
     while rendered and sum(_least(counter, step) for step in rendered) > limit:
         rendered.pop(0)
     messages = [message for step in rendered for message in step]
@@ -61,7 +65,7 @@ def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[Promp
     said = counter.shorten(harmless(step.action.text), limit // 4)
     calls = tuple(_readable(counter, call, limit // 4) for call in step.action.calls)
     return (
-        PromptMessage("assistant", said, tool_calls=calls),
+        PromptMessage("assistant", said, tool_calls=calls, reasoning=step.action.reasoning),
         *(
             PromptMessage(
                 "tool", counter.shorten(harmless(result.text), limit), tool_call_id=result.call_id

@@ -11,7 +11,7 @@ from bot.agent.agent import CUT_OFF, FunctionsBasedAgent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.errors import ModelUnavailable
-from bot.model.values import ModelReply, PromptMessage
+from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.context import AgentContext
 from memory.steps import Action, FinishAction, ToolCall
 from memory.tokens import TokenCounter
@@ -37,7 +37,9 @@ class ScriptedModel:
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
+        del labels
         self.asked.append((messages, tools, tool_choice))
         return self.replies.popleft() if len(self.replies) > 1 else self.replies[0]
 

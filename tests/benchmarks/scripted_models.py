@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal
 from zlib import crc32
 
-from bot.model.values import ModelReply, PromptMessage
+from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.shape import Shape
 from memory.tool import ToolDefinition
 
@@ -70,9 +70,10 @@ class ScriptedChatModel:
         tools: Sequence[ToolDefinition],
         *,
         tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return it; tools are never asked for."""
-        del tool_choice
+        del tool_choice, labels
         pieces = (_as_json(tools), *(message.content for message in messages))
         self._tape.note("main", "", pieces, self.answer)
         await asyncio.sleep(self._latency_s)

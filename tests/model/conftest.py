@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from openai import AsyncOpenAI
 
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
+from bot.model.client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import ModelApiServer, Scripted
 
@@ -23,16 +22,16 @@ async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
 
 
 @pytest.fixture
-async def client(server: ModelApiServer) -> AsyncIterator[AsyncOpenAI]:
+async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
     async with open_client(server.base_url, "any", timeout_s=10) as client:
         yield client
 
 
 @pytest.fixture
-def model(client: AsyncOpenAI) -> OpenAIChatModel:
+def model(client: ModelClient) -> OpenAIChatModel:
     return OpenAIChatModel(client, "gpt-test", timeout_s=10)
 
 
 @pytest.fixture
-def internal(client: AsyncOpenAI) -> StructuredModel:
+def internal(client: ModelClient) -> StructuredModel:
     return StructuredModel(client, "gpt-test", timeout_s=10)

@@ -10,6 +10,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from bot.model.chat import OpenAIChatModel
+from bot.model.client import ModelClient
 from bot.model.errors import (
     AnswerIncomplete,
     ContentRefused,
@@ -169,7 +170,7 @@ def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAICha
     """Return a model whose server is a plain function."""
     transport = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     client = AsyncOpenAI(api_key="any", base_url="http://test", http_client=transport)
-    return OpenAIChatModel(client, "gpt-test", timeout_s=10)
+    return OpenAIChatModel(ModelClient(client), "gpt-test", timeout_s=10)
 
 
 def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIChatModel:
@@ -214,7 +215,7 @@ async def test_a_page_instead_of_a_stream_is_no_model_and_not_asked_twice(
 
 @pytest.mark.parametrize("silence", [Break.HANG, StreamBreak.STALL])
 async def test_silence_ends_at_the_time_limit(
-    client: AsyncOpenAI, server: ModelApiServer, silence: Break | StreamBreak
+    client: ModelClient, server: ModelApiServer, silence: Break | StreamBreak
 ) -> None:
     server.faults.add(silence, times=None)
     async with asyncio.timeout(2):
@@ -235,7 +236,7 @@ async def test_passing_trouble_is_tried_again_once(
 
 
 async def test_a_long_wait_that_the_server_asks_for_ends_at_the_time_limit(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(rate_limited(100), times=None)
     async with asyncio.timeout(2):

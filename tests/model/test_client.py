@@ -1,6 +1,5 @@
 """The SDK's client: bounded, shared, and usable without a key."""
 
-import httpx2
 import pytest
 
 from bot.model.chat import OpenAIChatModel
@@ -32,9 +31,3 @@ async def test_a_wrong_key_is_refused_and_not_shown(server: ModelApiServer) -> N
         with pytest.raises(ModelRefused) as caught:
             await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
     assert str(caught.value) == "AuthenticationError 401"
-
-
-async def test_time_and_retries_are_bounded() -> None:
-    async with open_client("http://127.0.0.1:9/v1", None, timeout_s=7) as client:
-        assert client.timeout == httpx2.Timeout(7, connect=5)
-        assert client.max_retries == 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai import AsyncOpenAI
 
+from bot.model.client import ModelClient
 from bot.model.embedder import OpenAIEmbedder, _batches, _clean
 from bot.playground.model_api import (
     ApiError,
@@ -24,7 +24,7 @@ TEXTS = ["the red boat", "a green field", "seven blue birds"]
 
 
 def embedder_of(
-    client: AsyncOpenAI, dimensions: int | None = None, timeout_s: float = 10
+    client: ModelClient, dimensions: int | None = None, timeout_s: float = 10
 ) -> OpenAIEmbedder:
     return OpenAIEmbedder(client, "embed-test", dimensions, timeout_s)
 
@@ -35,7 +35,7 @@ def asked(server: ModelApiServer) -> list[EmbeddingsRequest]:
     ]
 
 
-async def test_each_text_gets_a_unit_row_in_its_place(client: AsyncOpenAI) -> None:
+async def test_each_text_gets_a_unit_row_in_its_place(client: ModelClient) -> None:
     rows = await embedder_of(client).embed(TEXTS)
     alone = [await embedder_of(client).embed([text]) for text in TEXTS]
     assert rows.dtype == np.float32
@@ -44,27 +44,27 @@ async def test_each_text_gets_a_unit_row_in_its_place(client: AsyncOpenAI) -> No
 
 
 async def test_a_blank_text_is_a_row_of_zeros_and_never_sent(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     rows = await embedder_of(client).embed(["", TEXTS[0], " \n\t"])
     assert np.linalg.norm(rows, axis=1) == pytest.approx([0, 1, 0], abs=1e-5)
     assert server.log.embedded == [TEXTS[0]]
 
 
-async def test_nothing_but_blanks_asks_nobody(client: AsyncOpenAI, server: ModelApiServer) -> None:
+async def test_nothing_but_blanks_asks_nobody(client: ModelClient, server: ModelApiServer) -> None:
     with pytest.raises(EmbeddingsUnavailable):
         await embedder_of(client).embed(["", " "])
     assert server.log.calls == []
 
 
-async def test_a_lone_surrogate_can_be_sent(client: AsyncOpenAI, server: ModelApiServer) -> None:
+async def test_a_lone_surrogate_can_be_sent(client: ModelClient, server: ModelApiServer) -> None:
     await embedder_of(client).embed(["half an \ud83d emoji"])
     assert server.log.embedded == ["half an ? emoji"]
 
 
 @pytest.mark.parametrize("letter", ["a", "я", "語", "😀"])
 async def test_a_long_text_is_cut_to_what_a_model_takes_in_any_script(
-    client: AsyncOpenAI, server: ModelApiServer, letter: str
+    client: ModelClient, server: ModelApiServer, letter: str
 ) -> None:
     """In the worst case each byte is a token."""
     server.dialect = Dialect(count_tokens=lambda text: len(text.encode()))
@@ -74,7 +74,7 @@ async def test_a_long_text_is_cut_to_what_a_model_takes_in_any_script(
 
 
 async def test_many_texts_go_in_batches_and_come_back_in_order(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     texts = [f"word{number}" for number in range(300)]
     rows = await embedder_of(client).embed(texts)
@@ -96,7 +96,7 @@ def test_batches_hold_everything_in_order_and_are_never_too_big(texts: list[str]
 
 
 async def test_dimensions_are_asked_for_only_when_set(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     assert (await embedder_of(client).embed(TEXTS)).shape == (3, server.dialect.dimensions)
     assert (await embedder_of(client, 64).embed(TEXTS)).shape == (3, 64)
@@ -104,7 +104,7 @@ async def test_dimensions_are_asked_for_only_when_set(
 
 
 async def test_a_server_that_ignores_dimensions_is_cut_to_unit_rows_of_that_length(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(honours_dimensions=False)
     rows = await embedder_of(client, 64).embed(TEXTS)
@@ -113,7 +113,7 @@ async def test_a_server_that_ignores_dimensions_is_cut_to_unit_rows_of_that_leng
 
 
 async def test_a_server_that_refuses_dimensions_is_asked_without_from_then_on(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"dimensions"}))
     embedder = embedder_of(client, 64)
@@ -123,14 +123,14 @@ async def test_a_server_that_refuses_dimensions_is_asked_without_from_then_on(
 
 
 async def test_fewer_dimensions_than_asked_for_are_refused(
-    client: AsyncOpenAI, server: ModelApiServer
+    client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(honours_dimensions=False, dimensions=32)
     with pytest.raises(EmbeddingsUnavailable, match="32 dimensions, 64 asked for"):
         await embedder_of(client, 64).embed(TEXTS)
 
 
-def test_the_stamp_names_model_and_dimensions(client: AsyncOpenAI) -> None:
+def test_the_stamp_names_model_and_dimensions(client: ModelClient) -> None:
     assert embedder_of(client).stamp == "embed-test:default"
     assert embedder_of(client, 64).stamp == "embed-test:64"
 
@@ -144,14 +144,14 @@ def test_the_stamp_names_model_and_dimensions(client: AsyncOpenAI) -> None:
     ids=["html", "429", "400", "401"],
 )
 async def test_trouble_means_no_embeddings(
-    client: AsyncOpenAI, server: ModelApiServer, fault: Break | ApiError
+    client: ModelClient, server: ModelApiServer, fault: Break | ApiError
 ) -> None:
     server.faults.add(fault, times=None, when=is_embeddings)
     with pytest.raises(EmbeddingsUnavailable):
         await embedder_of(client, 64).embed(TEXTS)
 
 
-async def test_silence_ends_at_the_time_limit(client: AsyncOpenAI, server: ModelApiServer) -> None:
+async def test_silence_ends_at_the_time_limit(client: ModelClient, server: ModelApiServer) -> None:
     server.faults.add(Break.HANG, times=None, when=is_embeddings)
     async with asyncio.timeout(2):
         with pytest.raises(EmbeddingsUnavailable):

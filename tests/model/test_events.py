@@ -16,7 +16,7 @@ EVENTS = [b'{"a":\n1}', b"two"]
 
 
 def read(*pieces: bytes) -> tuple[list[bytes], bool]:
-    reader = EventReader()
+    reader = EventReader(10_000)
     return [event for piece in pieces for event in reader.feed(piece)], reader.is_done
 
 

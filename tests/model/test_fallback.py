@@ -6,10 +6,9 @@ from contextlib import AsyncExitStack
 from time import monotonic
 
 import pytest
-from openai import AsyncOpenAI
 
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
+from bot.model.client import ModelClient, open_client
 from bot.model.errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
 from bot.model.internal import InternalCalls
@@ -46,7 +45,7 @@ class Scene:
         self.first = ModelApiServer(Scripted("first"))
         self.second = ModelApiServer(Scripted("second"))
 
-    def connect(self, client: AsyncOpenAI, other: AsyncOpenAI) -> None:
+    def connect(self, client: ModelClient, other: ModelClient) -> None:
         """Build the models of both servers."""
         self.pair: ModelPair[ChatModel] = ModelPair(
             OpenAIChatModel(client, "first", LIMIT_S / 2),

@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
-from openai import AsyncOpenAI
 from structlog.testing import capture_logs
 
+from bot.model.client import ModelClient
 from bot.model.errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable, NotAModel
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import (
@@ -87,12 +87,12 @@ async def test_tokens_mode_and_time_of_a_call_are_logged_and_no_words(
     internal: StructuredModel, logged: Sequence[Mapping[str, object]]
 ) -> None:
     await fill(internal)
-    (line,) = logged
+    line = logged[0]
     assert (line["event"], line["mode"]) == ("internal call", "json_schema")
     for count in ("prompt_tokens", "completion_tokens", "seconds"):
         assert isinstance(line[count], int | float)
         assert line[count]
-    assert "Ann" not in str(line)
+    assert "Ann" not in str(logged)
 
 
 # What servers do not take
@@ -214,7 +214,7 @@ async def test_a_page_instead_of_an_answer_is_no_model(
 
 @pytest.mark.parametrize("call", [fill, write])
 async def test_silence_ends_at_the_time_limit(
-    client: AsyncOpenAI, server: ModelApiServer, call: Call
+    client: ModelClient, server: ModelApiServer, call: Call
 ) -> None:
     server.faults.add(Break.HANG, times=None, when=is_chat)
     async with asyncio.timeout(2):
@@ -223,7 +223,7 @@ async def test_silence_ends_at_the_time_limit(
 
 
 async def test_the_time_limit_covers_both_tries(
-    client: AsyncOpenAI, script: Scripted, server: ModelApiServer
+    client: ModelClient, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then("No.", Reply(ANSWER, gate=asyncio.Event()))
     async with asyncio.timeout(2):

@@ -56,7 +56,7 @@ def test_an_empty_value_counts_as_not_set(load: Loader, blank: str) -> None:
     settings = load(PORT=blank, TELEGRAM_BOT_TOKEN=blank, OPENAI_MODEL=blank)
     assert settings.port == 8080
     assert settings.telegram_bot_token is None
-    assert settings.openai_model == "gpt-4.1-mini"
+    assert settings.openai_model == "gpt-5.4-mini"
 
 
 def test_space_around_a_value_is_dropped(load: Loader) -> None:

@@ -39,7 +39,7 @@ def _check_parameters(asked: ChatRequest) -> None:
         message = f"Tool choice 'function' not found in 'tools' parameter: {asked.tool_choice}."
         raise bad_request(message, "tool_choice")
     if asked.response_format == "json_object" and not any(
-        "json" in message.content.lower() for message in asked.messages if message.role != "system"
+        "json" in str(entry.get("content")).lower() for entry in input_entries(asked.raw)
     ):
         raise bad_request(
             "Response input messages must contain the word 'json' in some form to use "
