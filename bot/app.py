@@ -4,7 +4,7 @@ Nothing else reads settings or knows how the parts fit together.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -23,6 +23,8 @@ from bot.language.catalogue import Catalogue
 from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
 from bot.metering.metrics import Metrics
 from bot.metering.page import metrics_route
+from bot.model.condition import ModelCondition
+from bot.model_watch import ModelWatch
 from bot.notices import AdminNotices
 from bot.plan_watch import PlanWatch
 from bot.polling_lease import PollingLease
@@ -95,6 +97,7 @@ class _Parts:
     assistant: Assistant
     hooks: TurnHooks
     me: BotIdentity
+    conditions: Sequence[ModelCondition]
 
 
 class App:
@@ -131,7 +134,7 @@ class App:
             models = await stack.enter_async_context(open_models(self._settings, self._metrics))
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
             behaviors = behaviors_of(self._settings, memory, models.internal)
-            memory.teach(teaching_of(behaviors, models.internal))
+            memory.teach(teaching_of(self._settings, behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors, self._bot_id)
             address = self._settings.telegram_api_url
             budget = OutboundBudget(self._settings.sends_per_second, memory.paces)
@@ -142,7 +145,8 @@ class App:
             if not await _first(started, stopping):
                 return
             hooks = TurnHooks(behaviors)
-            parts = _Parts(memory, tokens, telegram, assistant, hooks, started.result())
+            me, conditions = started.result(), models.conditions
+            parts = _Parts(memory, tokens, telegram, assistant, hooks, me, conditions)
             async with self._serving(parts):
                 await stopping.wait()
                 log.info("stopping")
@@ -208,6 +212,7 @@ class App:
         sharing = Sharing(memory.doorbell(), telegram.budget, settings.lease_s)
         tasks = [
             asyncio.create_task(PlanWatch(memory.plan, notices).run()),
+            asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(sharing.run()),
         ]
         if self._duty.works:

@@ -1,6 +1,6 @@
 """Puts model, prompt, tools and loop together into one thing that answers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +18,11 @@ from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInter
 from bot.metering.metrics import Metrics, Which
 from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.client import RETRIES, ModelClient, open_client
+from bot.model.condition import ModelCondition, WatchedChatModel
 from bot.model.dialects import Effort
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
+from bot.model.guarded import Guard, GuardedEmbedder, GuardedInternalModel
 from bot.model.internal import InternalCalls
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
@@ -46,12 +48,14 @@ class Models:
     """The models of a bot: `chat` answers, `internal` is never seen, `embedder` finds.
 
     `rest` is that of the first model that answers; it is never on where there is no second one.
+    `conditions` tell which of them fail.
     """
 
     chat: ChatModel
     internal: InternalModel
     embedder: Embedder | None
     rest: Rest
+    conditions: Sequence[ModelCondition]
 
 
 @asynccontextmanager
@@ -94,7 +98,23 @@ async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Mod
             stack.push_async_callback(pair.close)
             stack.push_async_callback(internal_pair.close)
             chat, internal = FallbackChatModel(pair), FallbackInternalModel(internal_pair)
-        yield Models(chat, internal, _embedder(settings, client, metrics), rest)
+        yield _watched(chat, internal, _embedder(settings, client, metrics), rest)
+
+
+def _watched(
+    chat: ChatModel, internal: InternalModel, embedder: Embedder | None, rest: Rest
+) -> Models:
+    """Keep the condition of each model, and calls from those that fail for everybody."""
+    answers = ModelCondition("answers", "OPENAI_MODEL")
+    learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
+    vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
+    return Models(
+        WatchedChatModel(chat, answers),
+        GuardedInternalModel(internal, Guard(learning)),
+        GuardedEmbedder(embedder, Guard(vectors)) if embedder else None,
+        rest,
+        (answers, learning, vectors),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,11 +70,14 @@ def domain_of(settings: Settings) -> type[BaseModel] | None:
     return model
 
 
-def teaching_of(behaviors: AIContextBehaviorManager, model: InternalModel) -> Teaching:
+def teaching_of(
+    settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
+) -> Teaching:
     """Return those that learn, with the model they learn by."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
     states = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
-    return Teaching(learning, model, states[0].with_domain if states else without_domain)
+    with_domain = states[0].with_domain if states else without_domain
+    return Teaching(learning, model, with_domain, settings.openai_memory_model)
 
 
 def _made(path: str) -> AIContextBehavior:

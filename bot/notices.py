@@ -1,9 +1,9 @@
-"""What admins are told unasked: that the Redis plan fills up, and what was dropped for room.
+"""What admins are told unasked: that the Redis plan fills up, what was dropped, models that fail.
 
 In private, in the language in which an admin last used an admin command.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Protocol
 
@@ -44,15 +44,21 @@ class AdminNotices:
 
     async def tell(self, news: News, filling: Filling) -> bool:
         """Tell them; false when some could have been reached later and nobody was now."""
-        log.warning("news for admins", kind=news.kind, admins=len(self._admins))
+        return await self._tell(news.kind, figures(filling, news.dropped))
+
+    async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
+        """Tell them that a model has failed for a while, or is back; the same answer."""
+        return await self._tell(kind, {"reason": reason, "look_at": look_at or "–"})
+
+    async def _tell(self, kind: str, values: Mapping[str, object]) -> bool:
+        log.warning("news for admins", kind=kind, admins=len(self._admins))
         if not self._admins:
             return True
         languages = await self._client.call("HMGET", self._languages, *self._admins)
-        values = figures(filling, news.dropped)
         is_done = False
         for admin, language in zip(self._admins, languages, strict=True):
             spoken = (language or _DEFAULT_LANGUAGE).decode()
-            parts = self._sentences.say(spoken, f"notices.{news.kind}", **values)
+            parts = self._sentences.say(spoken, f"notices.{kind}", **values)
             is_done |= await self._send(admin, parts)
         return is_done
 

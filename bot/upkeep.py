@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import structlog
 
+from bot.model.advice import reason_of
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
@@ -79,11 +80,18 @@ class Learner:
             LearnerBusy,
             StoreError,
         ) as error:
-            log.warning(
-                "learning postponed", conversation=conversation.tag, reason=type(error).__name__
-            )
+            _report_postponed(conversation, error)
         except Exception:
             log.exception("learning failed", conversation=conversation.tag)
+
+
+def _report_postponed(conversation: Conversation, error: Exception) -> None:
+    """Log why; that a model rests was said when the rest began."""
+    rests = isinstance(error, EmbeddingsUnavailable | InternalModelUnavailable) and error.rests_s
+    is_embedding = isinstance(error, EmbeddingsUnavailable)
+    setting = "OPENAI_EMBEDDING_MODEL" if is_embedding else "OPENAI_MEMORY_MODEL"
+    report = log.info if rests else log.warning
+    report("learning postponed", conversation=conversation.tag, **reason_of(error, setting))
 
 
 class Upkeep:

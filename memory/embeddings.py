@@ -19,7 +19,15 @@ _PATIENCE_S = 2.5
 
 
 class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when, not that it is an error
-    """Raised when no vectors can be had now; recall degrades and the turn goes on."""
+    """Raised when no vectors can be had now; recall degrades and the turn goes on.
+
+    `rests_s` is for how many seconds nobody asks the model, because it fails for everybody; 0 when
+    only this call failed.
+    """
+
+    def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.rests_s = rests_s
 
 
 class Embedder(Protocol):

@@ -131,6 +131,7 @@ class Keys:
         self.plan_lease = self._prefix + "plan:lease"
         self.reserve = self._prefix + "reserve"
         self.admins = self._prefix + "admins"
+        self.models = self._prefix + "models"
 
     def conversation(self, conversation: Conversation) -> ConversationKeys:
         """Name the keys of a conversation."""

@@ -38,14 +38,19 @@ def look_at(error: ModelError, model: str = "OPENAI_MODEL") -> str:
     return setting
 
 
+def model_error(error: BaseException | None) -> ModelError | None:
+    """Return the model's error, also where another one only passes it on."""
+    while error is not None and not isinstance(error, ModelError):
+        error = error.__cause__
+    return error
+
+
 def reason_of(error: BaseException, model: str = "OPENAI_MODEL") -> dict[str, object]:
     """Return what a log line says of a failed call: class, status, the server's code, a setting.
 
     An error that only passes on a `ModelError` is told as that one.
     """
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ModelError):
-        cause = cause.__cause__
+    cause = model_error(error)
     if cause is None:
         return {"reason": type(error).__name__}
     told = {"status": cause.status, "code": cause.code, "look_at": look_at(cause, model)}

@@ -13,7 +13,14 @@ import orjson
 import structlog
 
 from bot.model.client import ModelClient
-from bot.model.errors import FOREIGN, AnswerIncomplete, ModelError, ModelRefused, NotAModel
+from bot.model.errors import (
+    FOREIGN,
+    AnswerIncomplete,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
 from bot.model.wire import count_of, list_of, object_of
 from memory.embeddings import EmbeddingsUnavailable, Vectors
 
@@ -65,7 +72,11 @@ class OpenAIEmbedder:
         try:
             async with asyncio.timeout(self._timeout_s):
                 rows = await self._ask(texts)
-        except (ModelError, TimeoutError) as error:
+        except TimeoutError as error:
+            late = ModelUnavailable("no answer in time", code="timeout")
+            late.__cause__ = error
+            raise EmbeddingsUnavailable(str(late)) from late
+        except ModelError as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         if rows.ndim != 2 or len(rows) != len(texts):
             raise EmbeddingsUnavailable("not one vector for each text")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from bot.model.errors import ModelError
+from bot.model.errors import ContentRefused, ContextTooLong, ModelError
 from bot.model.structured import StructuredModel
-from memory.learning.model import InternalModelUnavailable
+from memory.learning.model import InternalModelUnavailable, MaterialRefused
 from memory.shape import Shape
 
 
@@ -18,6 +18,8 @@ class InternalCalls:
         """Return the raw parts of an answer; raise `InternalModelUnavailable`."""
         try:
             return await self._model.fill(instructions, material, shape)
+        except (ContentRefused, ContextTooLong) as error:
+            raise MaterialRefused(type(error).__name__) from error
         except ModelError as error:
             raise InternalModelUnavailable(type(error).__name__) from error
 

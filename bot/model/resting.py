@@ -1,7 +1,7 @@
 """When a model that failed is asked again; knows nothing of requests.
 
-A failure sends the model to rest: two seconds, then twice as long each time, up to 40 s. When the
-rest is over, one attempt at a time probes it. One answer ends the rest.
+A failure sends the model to rest: two seconds unless told otherwise, then twice as long each time,
+up to 40 s. When the rest is over, one attempt at a time probes it. One answer ends the rest.
 """
 
 import asyncio
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 _FIRST_REST_S = 2.0
 _LONGEST_REST_S = 40.0
+_MAX_DOUBLINGS = 100
+"""Beyond a thousand a float overflows, which half a day of failures would reach."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +26,16 @@ class Attempt:
 class Rest:
     """The rest of one model. `silence` is set while the model does not answer in time."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        first_s: float = _FIRST_REST_S,
+        longest_s: float = _LONGEST_REST_S,
+    ) -> None:
         self._clock = clock
+        self._first_s = first_s
+        self._longest_s = longest_s
         self._failures = 0
         self._until = 0.0
         self._probe: Attempt | None = None
@@ -35,6 +45,11 @@ class Rest:
     def is_on(self) -> bool:
         """Whether the model failed and has not answered since."""
         return self._failures > 0
+
+    @property
+    def left_s(self) -> float:
+        """In how many seconds to ask again; more than 0 also while a probe is under way."""
+        return max(self._until - self._clock(), self._first_s / 10)
 
     def begin(self) -> Attempt | None:
         """Return an attempt, or None while the model is not to be asked."""
@@ -54,7 +69,9 @@ class Rest:
         self.silence.clear()
         return was_on
 
-    def failed(self, attempt: Attempt, *, in_silence: bool) -> float:
+    def failed(
+        self, attempt: Attempt, *, in_silence: bool, longest_s: float | None = None
+    ) -> float:
         """Begin a rest, or a longer one after a probe; return its seconds.
 
         Attempts under way when the rest began do not make it longer. It is counted from the
@@ -62,7 +79,8 @@ class Rest:
         """
         if not self.is_on or attempt is self._probe:
             self._failures += 1
-        rest_s = min(_FIRST_REST_S * 2.0 ** (self._failures - 1), _LONGEST_REST_S)
+        doublings = min(self._failures - 1, _MAX_DOUBLINGS)
+        rest_s = min(self._first_s * 2.0**doublings, longest_s or self._longest_s)
         self._until = max(self._until, attempt.began + rest_s)
         self._end(attempt)
         if in_silence:

@@ -5,15 +5,16 @@ A value read from the notebooks; it says what to write and writes nothing itself
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from time import time
 
 from memory.keys import Conversation
 from memory.learning.lesson import Learned, LearningBehavior
 from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Writing
+from memory.notebook.notebooks import Notebooks, Writing
 from memory.occasion import facts_scope
 
-_FIRST_PAUSE_S = 30
-_LONGEST_PAUSE_S = 3_600
+_FIRST_PAUSE_S = 60
+_LONGEST_PAUSE_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Ledger:
     def after_failure(self, behavior: LearningBehavior) -> Writing:
         """Return what to write when its part was bad: it waits longer each time."""
         count = self.failures(behavior)[0] + 1
-        again_at = self.now + min(_FIRST_PAUSE_S * 2**count, _LONGEST_PAUSE_S)
+        again_at = self.now + min(_FIRST_PAUSE_S * 2 ** (count - 1), _LONGEST_PAUSE_S)
         name, was = self._field("f", behavior), self._stored("f", behavior)
         writing = Writing((), {name: (was, f"{count}|{again_at:.0f}")})
         return self._from_here(writing, self.target(behavior))
@@ -89,6 +90,14 @@ class Ledger:
         if target.scope == self.conversation:
             return writing
         return replace(writing, learned_from=self.here)
+
+
+async def ledger_of(notebooks: Notebooks, conversation: Conversation, sitting: int) -> Ledger:
+    """Read where a conversation stands now."""
+    here = await notebooks.read(conversation)
+    scope = facts_scope(conversation)
+    facts = here if scope == conversation else await notebooks.read(scope)
+    return Ledger(conversation, here, facts, sitting, time())
 
 
 def watermark_place(

@@ -56,6 +56,11 @@ class Lesson:
     facts: Notebook
     now: float
 
+    @property
+    def exchanges(self) -> int:
+        """How many turns its messages are of."""
+        return len({message.exchange for message in self.messages})
+
 
 @dataclass(frozen=True, slots=True)
 class Learned:

@@ -48,6 +48,11 @@ class VectorLearner:
         self._ttl_s = store.ttl_s
         self._embedder = embedder
 
+    @property
+    def model(self) -> str:
+        """Name model and dimensions."""
+        return self._embedder.stamp
+
     async def learn_messages(self, conversation: Conversation) -> int:
         """Embed and store what was said and has no vector yet; return how many.
 

@@ -103,7 +103,7 @@ class Talk:
         self._rig = rig
         internal = ScriptedInternalModel(rig.tape, MODEL_S)
         behaviors = behaviors_of(settings, memory, internal)
-        memory.teach(teaching_of(behaviors, internal))
+        memory.teach(teaching_of(settings, behaviors, internal))
         hooks = TurnHooks(behaviors)
         selector = BlockWindowMessageSelector.in_quarters(
             settings.window_messages, settings.window_tokens

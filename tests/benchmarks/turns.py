@@ -145,9 +145,10 @@ async def remember(world: World, conversation: Conversation, person: Person, tur
 async def _have_learned(memory: Memory, conversation: Conversation, newest: int) -> None:
     """Let every behavior's watermark stand at the newest message: nothing was worth learning."""
     internal = ScriptedInternalModel(Tape(time.monotonic), 0)
-    behaviors = behaviors_of(Settings(_env_file=None), memory, internal)
+    settings = Settings(_env_file=None)
+    behaviors = behaviors_of(settings, memory, internal)
     born = (await memory.notebooks.read(conversation)).born
-    for behavior in teaching_of(behaviors, internal).behaviors:
+    for behavior in teaching_of(settings, behaviors, internal).behaviors:
         scope, field = watermark_place(behavior, conversation, born)
         notebook = await memory.notebooks.read(scope)
         await memory.notebooks.write(notebook, Writing(fields={field: ("", str(newest))}))

@@ -20,7 +20,7 @@ from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.interrupted_client import InterruptedClient
-from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, end_pauses, put, take, texts
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 LONG = 300  # messages: more than two batches
@@ -115,6 +115,7 @@ async def test_what_was_stored_before_a_failure_is_not_embedded_again(
         await memory.learn(HERE)
     stored = len(await vectors(memory))
     assert 0 < stored < LONG
+    await end_pauses(memory)
     assert (await memory.learn(HERE)).messages == LONG - stored
     assert [text.split(": ")[1] for text in embedder.texts] == [
         f"text {number}" for number in range(LONG)
@@ -229,6 +230,7 @@ async def test_a_batch_that_would_leave_a_gap_is_refused(
             await embed(memory, same)
 
     embedder.meanwhile = there_and_back
+    await end_pauses(memory)
     assert (await memory.learn(HERE)).messages == 0
     assert await vectors(memory) == []
     assert (await memory.learn(HERE)).messages == LONG

@@ -19,7 +19,7 @@ from memory.recollection import Recollection
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.turns import ANN, BOB, GROUP, exchange_of, put
+from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put
 from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
 
 WORDS = ("boat", "Aurora", "oven", "broken", "lighthouse", "Genoa", "tea", "lemon", "red", "blue")
@@ -159,6 +159,7 @@ async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_
         assert (first.seq, first.dense) == (LONG, 0.0)
 
     again = Memory(old.client, 42, old.histories.tokens, embedder, OPTIONS)
+    await end_pauses(again, GROUP)
     await again.learn(GROUP)
     assert len(embedder.texts) == LONG
     _, vectors = await stored(old)

@@ -1,1 +1,0 @@
-"""Runs by hand against servers that nobody here wrote."""
