@@ -11,6 +11,7 @@ from dataclasses import replace
 import orjson
 from pydantic import BaseModel
 
+from bot.assistant import wishes_of
 from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
 from bot.check.recognition import KnownServer, recognize
@@ -61,19 +62,41 @@ async def check_chat(settings: Settings) -> Rows:
     timeout_s = min(_PATIENCE_S, settings.model_timeout_s)
     secret = key.get_secret_value() if key else None
     known = await recognize(settings.openai_base_url, secret)
-    async with open_client(settings.openai_base_url, secret, timeout_s) as client:
-        model = OpenAIChatModel(client, settings.openai_model, timeout_s)
+    async with open_client(
+        settings.openai_base_url, secret, timeout_s, api=settings.openai_api
+    ) as client:
+        model = OpenAIChatModel(client, settings.openai_model, timeout_s, wishes_of(settings))
         answered = await stream(model, settings.openai_model, known)
-        yield answered
         if answered.verdict == "fail":
+            yield _with_api(answered, settings)
             return
-        yield Row("Model server", "ok", known.name or "none that docs/models.md knows")
-        yield await tool_call(model, known)
-        structured = StructuredModel(client, settings.openai_memory_model, timeout_s)
+        yield answered
+        called = await tool_call(model, known)
+        yield server_row(known, model)
+        yield called
+        structured = StructuredModel(
+            client,
+            settings.openai_memory_model,
+            timeout_s,
+            reasoning=settings.openai_memory_reasoning,
+        )
         yield await structured_answer(structured, settings.openai_memory_model, known)
         tokens = await TokenCounter.load()
         size = settings.prompt_tokens - settings.reply_tokens
         yield await whole_prompt(model, tokens, size, known)
+
+
+def server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
+    """Say which server it is, and by which API it is asked now that it was offered a tool."""
+    name = known.name or "none that docs/models.md knows"
+    api = "Responses" if model.api == "Responses" else "chat completions"
+    return Row("Model server", "ok", f"{name}, asked over {api}")
+
+
+def _with_api(failed: Row, settings: Settings) -> Row:
+    if settings.openai_api == "auto":
+        return failed
+    return replace(failed, advice=f"{failed.advice}; OPENAI_API=auto asks by the API it takes")
 
 
 async def stream(model: ChatModel, name: str, known: KnownServer) -> Row:

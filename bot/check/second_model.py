@@ -29,6 +29,12 @@ def in_place_of_first(settings: Settings) -> Settings:
             "openai_base_url": settings.fallback_base_url,
             "openai_api_key": settings.fallback_api_key,
             "fallback_model": None,
+            # These are about the first model: the second one is asked plainly.
+            "openai_api": "auto",
+            "openai_reasoning": None,
+            "openai_memory_reasoning": None,
+            "openai_verbosity": None,
+            "openai_service_tier": None,
         }
     )
 

@@ -26,7 +26,12 @@ from tests.check.conftest import SettingsOf, rows_of
 from tests.servers import profiles
 
 KEY = "sk-right"
-CONTEXT = {"prompt_tokens": 4000, "reply_tokens": 500, "model_timeout_s": 5}
+IN_ORDER: dict[str, object] = {
+    "openai_model": "stand-in",
+    "prompt_tokens": 4000,
+    "reply_tokens": 500,
+    "model_timeout_s": 5,
+}
 
 
 def named(dialect: Dialect) -> str:
@@ -34,14 +39,43 @@ def named(dialect: Dialect) -> str:
 
 
 @pytest.mark.parametrize("dialect", profiles.SERVERS, ids=named)
-async def test_a_server_is_recognized_by_its_answers(
-    settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect
+@pytest.mark.parametrize(
+    ("api", "said"), [("auto", "chat completions"), ("responses", "Responses")]
+)
+async def test_a_server_in_order_is_recognized_by_its_answers(
+    settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect, api: str, said: str
 ) -> None:
     model_api.dialect = replace(dialect, api_key=KEY)
-    settings = settings_of(openai_base_url=model_api.base_url, openai_api_key=KEY, **CONTEXT)
+    settings = settings_of(
+        openai_base_url=model_api.base_url, openai_api_key=KEY, openai_api=api, **IN_ORDER
+    )
     rows = await rows_of(check_chat(settings))
-    assert rows["Model server"].seen.startswith(dialect.server)
+    assert rows["Model server"].seen == f"{dialect.server}, asked over {said}"
     assert {row.verdict for row in rows.values()} == {"ok"}
+
+
+async def test_the_api_is_told_that_a_model_takes_with_tools(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
+    model_api.dialect = profiles.OPENAI
+    values = IN_ORDER | {"openai_model": "gpt-5.6-luna"}
+    rows = await rows_of(check_chat(settings_of(openai_base_url=model_api.base_url, **values)))
+    assert rows["Model server"].seen == "OpenAI, asked over Responses"
+    model_api.dialect = profiles.chat_only(profiles.OPENAI)
+    rows = await rows_of(check_chat(settings_of(openai_base_url=model_api.base_url, **values)))
+    assert rows["Model server"].seen == "OpenAI, asked over chat completions"
+    assert {row.verdict for row in rows.values()} == {"ok"}
+
+
+@pytest.mark.parametrize("dialect", [*map(profiles.chat_only, profiles.SERVERS)], ids=named)
+async def test_a_server_without_the_api_that_is_insisted_on_fails(
+    settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect
+) -> None:
+    model_api.dialect = dialect
+    settings = settings_of(openai_base_url=model_api.base_url, openai_api="responses", **IN_ORDER)
+    [row] = (await rows_of(check_chat(settings))).values()
+    assert row.verdict == "fail"
+    assert row.advice.endswith("OPENAI_API=auto asks by the API it takes")
 
 
 async def test_another_server_is_not_taken_for_a_known_one(model_api: ModelApiServer) -> None:
@@ -171,9 +205,8 @@ async def test_a_typical_mistake_has_the_row_that_is_documented(
     values: dict[str, object] = {
         "openai_base_url": model_api.base_url,
         "openai_api_key": KEY,
-        "openai_model": "stand-in",
         "openai_embedding_model": "embedder",
-        **CONTEXT,
+        **IN_ORDER,
         **wrong.changed(model_api),
     }
     settings = settings_of(**values)

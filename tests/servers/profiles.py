@@ -6,6 +6,7 @@ Read in their sources, on their pages and in reports of their users; LiteLLM 1.1
 from dataclasses import replace
 
 from bot.playground.model_api import ApiError, ApiRequest, ChatRequest, Dialect, Quirk
+from bot.playground.model_api.errors import bad_request
 from bot.playground.model_api.requests import is_embeddings
 from tests.servers.openai_models import refused_by_openai
 
@@ -32,6 +33,13 @@ def lacks_tools(request: ApiRequest) -> ApiError | None:
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         kind="BadRequestError",
     )
+
+
+def lacks_store(request: ApiRequest) -> ApiError | None:
+    """Refuse `store` over chat completions as Groq does (Gitlawb/openclaude#983)."""
+    if not (isinstance(request, ChatRequest) and request.api == "chat" and "store" in request.raw):
+        return None
+    return bad_request("", "store", "unsupported_parameter")
 
 
 OPENAI = Dialect(
@@ -100,7 +108,8 @@ _NO_PROPERTY = (400, error("property '{param}' is unsupported", "invalid_request
 GROQ = Dialect(
     server="Groq",
     lacks=frozenset({"/v1/embeddings"}),
-    unsupported=frozenset({"store", "verbosity", "safety_identifier", "prompt_cache_key"}),
+    unsupported=frozenset({"include", "verbosity", "safety_identifier", "prompt_cache_key"}),
+    refuses=lacks_store,
     headers={"x-groq-region": "fra"},
     model_fields={"owned_by": "Meta", "active": True, "context_window": 131072},
     refusals={
