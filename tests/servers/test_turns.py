@@ -1,0 +1,105 @@
+"""A turn and what is learned from it, with every server and every family of OpenAI's models."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.model.chat import OpenAIChatModel, Wishes
+from bot.model.client import ModelClient, open_client
+from bot.model.served import Api
+from bot.model.structured import StructuredModel
+from bot.model.values import ModelReply, PromptMessage
+from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Scripted
+from memory.steps import ToolCall
+from memory.tool import ToolDefinition
+from tests.model.internal_calls import ANSWER, PARTS, fill
+from tests.servers.profiles import OPENAI, SERVERS
+from tests.servers.reasoning_model import ReasoningModel
+
+QUESTION = (PromptMessage("system", "Be brief."), PromptMessage("user", "add and tell the time"))
+OBJECT: dict[str, object] = {"type": "object", "properties": {}}
+TOOLS = (ToolDefinition("calculate", "Adds.", OBJECT), ToolDefinition("clock", "Tells.", OBJECT))
+CALLS = (ToolCall("call_a", "calculate", "{}"), ToolCall("call_b", "clock", "{}"))
+MODELS = (
+    *("gpt-6-astra", "gpt-5.6-luna", "gpt-5.5", "gpt-5.4-mini", "gpt-5.2", "gpt-5.1"),
+    *("gpt-5-mini", "gpt-4.1-mini"),
+)
+
+
+class TwoTools:
+    """A model that calls both tools before it answers, and fills in what it is asked for."""
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        if request.response_format != "text":
+            return Reply(ANSWER)
+        if request.messages[-1].role == "tool":
+            return Reply("Both are done.")
+        return Reply("Let me see.", CALLS)
+
+
+def named(dialect: Dialect) -> str:
+    return dialect.server
+
+
+async def turn(model: OpenAIChatModel) -> ModelReply:
+    """Ask, hand in the results of both calls, and return the answer."""
+    first = await model.complete(QUESTION, TOOLS)
+    assert first.tool_calls == CALLS
+    said = PromptMessage("assistant", first.text, tool_calls=CALLS, reasoning=first.reasoning)
+    results = [PromptMessage("tool", "7", tool_call_id=call.id) for call in CALLS]
+    return await model.complete((*QUESTION, said, *results), TOOLS)
+
+
+async def turn_and_lesson(client: ModelClient, name: str) -> None:
+    reply = await turn(OpenAIChatModel(client, name, 10, Wishes(reply_tokens=5000)))
+    assert reply.text == "Both are done."
+    assert await fill(StructuredModel(client, name, 10)) == PARTS
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("dialect", SERVERS, ids=named)
+async def test_every_server_takes_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
+    model = ReasoningModel(TwoTools())
+    async with (
+        ModelApiServer(model, dialect=dialect) as server,
+        open_client(server.base_url, "any", 10, api=api) as client,
+    ):
+        await turn_and_lesson(client, "stand-in")
+        refused = len(server.log.refusals)
+        await turn_and_lesson(client, "stand-in")
+    assert {chat.api for chat in server.log.chats} == {api}
+    assert len(server.log.refusals) == refused
+
+
+@pytest.mark.parametrize("lacks", ["", "/v1/responses", "/v1/chat/completions"])
+@pytest.mark.parametrize("name", MODELS)
+async def test_what_a_model_of_openai_refuses_is_learned_once(name: str, lacks: str) -> None:
+    dialect = replace(OPENAI, lacks=frozenset({lacks}))
+    async with (
+        ModelApiServer(ReasoningModel(TwoTools()), dialect=dialect) as server,
+        open_client(server.base_url, "any", 10) as client,
+    ):
+        await turn_and_lesson(client, name)
+        refused = len(server.log.refusals)
+        await turn_and_lesson(client, name)
+    assert len(server.log.refusals) == refused
+
+
+async def test_a_model_for_responses_only_is_asked_over_responses() -> None:
+    async with (
+        ModelApiServer(ReasoningModel(TwoTools()), dialect=OPENAI) as server,
+        open_client(server.base_url, "any", 10) as client,
+    ):
+        await turn_and_lesson(client, "gpt-5.3-codex")
+    assert {chat.api for chat in server.log.chats} == {"responses"}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_thoughts_that_took_the_room_are_answered_with_less_of_them(api: Api) -> None:
+    model = ReasoningModel(Scripted("The whole answer."), room_tokens=200)
+    async with (
+        ModelApiServer(model) as server,
+        open_client(server.base_url, "any", 10, api=api) as client,
+    ):
+        reply = await OpenAIChatModel(client, "m", 10).complete(QUESTION, ())
+    assert (reply.text, model.efforts) == ("The whole answer.", ["", "low"])
