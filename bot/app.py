@@ -18,6 +18,7 @@ from bot.commands.menus import descriptions, menus
 from bot.commands.room import command_room
 from bot.commands.sentences import Sentences
 from bot.documents.room import document_room
+from bot.erasure_watch import watch_erasures
 from bot.intake import Intake
 from bot.language.catalogue import Catalogue
 from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
@@ -214,6 +215,7 @@ class App:
             asyncio.create_task(PlanWatch(memory.plan, notices).run()),
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(sharing.run()),
+            asyncio.create_task(watch_erasures(memory)),
         ]
         if self._duty.works:
             upkeep = Upkeep(memory, learner, buttons.report, deleting)

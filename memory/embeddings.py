@@ -6,6 +6,7 @@ The SDK behind it lives in `bot`; here are only shapes.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +70,15 @@ class QuestionVectors:
         except EmbeddingsUnavailable:
             self._asked.pop(key, None)
             return None
+
+    def forget(self) -> None:
+        """Drop every question: somebody's was erased, and nobody knows which."""
+        for key, task in self._asked.items():
+            # One that still runs is kept alive until it is done.
+            task.add_done_callback(partial(self._drop, key))
+
+    def _drop(self, key: tuple[str, str], _: "asyncio.Task[Vectors]") -> None:
+        self._asked.pop(key, None)
 
     @staticmethod
     async def _embed(embedder: Embedder, text: str) -> Vectors:

@@ -216,7 +216,7 @@ class ChatHistory:
         keys = store.keys.conversation(self.conversation).all
         arguments = (token_hex(8), _ALL_THAT_WAITS, store.ttl_s, _FOR_ALL_TIME)
         await store.scripts["wipe"](keys, arguments)
-        store.erased.set()
+        await store.tell_erased(self.conversation)
         self._hold(await _stored(self._parts, self.conversation))
 
     async def fill(self) -> None:

@@ -132,6 +132,7 @@ class Keys:
         self.reserve = self._prefix + "reserve"
         self.admins = self._prefix + "admins"
         self.models = self._prefix + "models"
+        self.erased = self._prefix + "erased"
 
     def conversation(self, conversation: Conversation) -> ConversationKeys:
         """Name the keys of a conversation."""

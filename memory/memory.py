@@ -35,6 +35,7 @@ from memory.protocol.turns import Known, TurnStore, TurnTimes
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 
+_PAGE = 1_000
 _NOTEBOOKS_SHARE = 4
 """Notebooks get a quarter of the cache, conversations the rest."""
 
@@ -84,8 +85,9 @@ class Memory:
         self.paces = Paces(self.store)
         notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
         self.cache = ConversationCache(options.cache_bytes - notebooks_bytes)
-        questions = QuestionVectors(embedder)
+        self._questions = questions = QuestionVectors(embedder)
         self.notebooks = Notebooks(self.store, questions, most_bytes=notebooks_bytes)
+        self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.notebooks)
         self.consent = Consent(self.store, self.notebooks)
         self.forgetting = Forgetting(self.store, self.notebooks, self.erasure, options.tail)
@@ -110,6 +112,22 @@ class Memory:
             self.store, self.notebooks, self.tokens, self._vectors, teaching
         )
         self.plan.wait_for(teaching.behaviors)
+
+    async def drop_erased(self) -> None:
+        """Drop what this process holds of scopes in which any process has erased something.
+
+        Looks at what was told since the last look; raise `StoreError`.
+        """
+        stream = self.keys.erased
+        while told := await self.client.call(
+            *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
+        ):
+            for _, fields in told:
+                scope = Conversation(fields[b"c"].decode())
+                self.cache.drop(scope)
+                self.notebooks.drop(scope)
+            self._questions.forget()
+            self._erased_until = b"(" + told[-1][0]
 
     def doorbell(self) -> Doorbell:
         """Return a new ear at the bells of conversations with mail."""

@@ -75,10 +75,14 @@ class Notebooks:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._erased = store.erased
+        self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
         self._questions = questions
         self._warm: ByteBoundCache[Conversation, Notebook] = ByteBoundCache(most_bytes)
+
+    def drop(self, scope: Conversation) -> None:
+        """Forget what was read of a scope."""
+        self._warm.drop(scope)
 
     def known(self, scope: Conversation) -> KnownNotes:
         """Return what of a scope need not be read again."""
@@ -161,7 +165,7 @@ class Notebooks:
         keys = self._keys.conversation(scope).all
         counts = await self._scripts["erase_parts"](keys, arguments)
         self._warm.drop(scope)
-        self._erased.set()
+        await self._tell_erased(scope)
         return Erased(*map(int, counts))
 
     async def revise(self, notebook: Notebook, revision: Revision, receipt_id: str = "") -> Receipt:
@@ -184,7 +188,7 @@ class Notebooks:
         self._warm.drop(notebook.scope)
         if outcome != b"done":
             raise NotWritten(outcome.decode())
-        self._erased.set()
+        await self._tell_erased(notebook.scope)
         return Receipt.of(counts[0])
 
     async def cut(self, scope: Conversation, conversation: Conversation) -> int:

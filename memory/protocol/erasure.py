@@ -63,7 +63,7 @@ class Erasure:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._erased = store.erased
+        self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
 
@@ -140,7 +140,7 @@ class Erasure:
         outcome, *detail = await self._scripts["clear"](keys.all, arguments)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
-        self._erased.set()
+        await self._tell_erased(conversation)
         receipt = Receipt.of(detail[0])
         if receipt.left:
             await self._mailbox.ring(conversation)

@@ -83,7 +83,7 @@ class Jobs:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._erased = store.erased
+        self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
         self._shares = shares
@@ -128,7 +128,6 @@ class Jobs:
         }
         async for conversation, receipt in self._walk(job, token, deleting):
             receipts[conversation.tag] = receipt
-        self._erased.set()
         conversations = sum(Conversation(tag).has_mail for tag in receipts)
         finished = Finished(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
@@ -155,6 +154,7 @@ class Jobs:
                 if deleting is not None and conversation.has_mail:
                     await deleting(conversation)
                 receipt = await self._wipe(conversation, job)
+            await self._tell_erased(conversation)
             if receipt.left:
                 await self._mailbox.ring(conversation)
             if job.kind == "forget":

@@ -1,11 +1,17 @@
 """What every room needs to work on one bot's Redis, as one value."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
-from memory.keys import Keys
+from memory.keys import Conversation, Keys
 from memory.protocol.scripts import Scripts
 from memory.redis_client import RedisClient
+from memory.store_errors import StoreError
+
+_MAX_ERASED = 10_000
+_ERASED_S = 60
+"""How long it is known which scopes were erased; every process looks twice a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +26,15 @@ class Store:
     scripts: Scripts
     erased: asyncio.Event
     ttl_s: int
+
+    async def tell_erased(self, *scopes: Conversation) -> None:
+        """Tell every process that something of these scopes was erased (`Memory.drop_erased`).
+
+        What a process holds in memory is never used after an erasure, so trouble with the store is
+        no error here: it only stays there for longer.
+        """
+        self.erased.set()
+        stream = (self.keys.erased, "MAXLEN", "~", _MAX_ERASED, "*")
+        told = [("XADD", *stream, "c", scope.tag) for scope in scopes]
+        with suppress(StoreError):
+            await self.client.pipeline([*told, ("EXPIRE", self.keys.erased, _ERASED_S)])

@@ -14,7 +14,7 @@ class MemorySwitch:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
-        self._erased = store.erased
+        self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
 
     async def turn_off(self, conversation: Conversation) -> None:
@@ -29,7 +29,7 @@ class MemorySwitch:
         keys = self._keys.conversation(conversation).all
         erased = int(await self._scripts["turn_on"](keys, (self._ttl_s,)))
         if erased:
-            self._erased.set()
+            await self._tell_erased(conversation)
         return erased
 
     async def is_off(self, conversation: Conversation) -> bool:

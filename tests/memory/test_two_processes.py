@@ -8,13 +8,13 @@ from random import Random
 import pytest
 
 from memory.context import AgentContext
-from memory.embeddings import EmbeddingsUnavailable
+from memory.embeddings import EmbeddingsUnavailable, QuestionVectors
 from memory.history import ChatHistory
 from memory.learning.learner import LearnerBusy
 from memory.log import seq_of
 from memory.memory import Memory
-from memory.protocol.jobs import Job
-from memory.protocol.turns import LeaseLost, OpenTurn
+from memory.protocol.jobs import Job, Kind
+from memory.protocol.turns import KnownNotes, LeaseLost, OpenTurn
 from memory.recollection import Recollection
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
@@ -166,3 +166,55 @@ async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_
     assert vectors == [(seq, 256) for seq in range(1, LONG + 1)]
     assert (await (await turned(new)).search("boat", 1))[0].dense > 0
     assert (await (await turned(old)).search("boat", 1))[0].dense == 0.0
+
+
+def held(memory: Memory) -> tuple[int, KnownNotes]:
+    """Return up to where a process holds a group's messages, and what of its notebook."""
+    return memory.cache.known(GROUP).seq, memory.notebooks.known(GROUP)
+
+
+@pytest.mark.parametrize("kind", ["chat", "forget", None])
+async def test_what_one_process_erases_every_process_drops(
+    two: tuple[Memory, Memory], kind: Kind | None
+) -> None:
+    """At once, not only when the conversation is touched again; `None` erases one message."""
+    one = two[0]
+    await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
+    for memory in two:
+        await turned(memory)
+        await memory.notebooks.read(GROUP)
+    assert [held(memory)[0] for memory in two] == [1, 1]
+    if kind is None:
+        await one.forgetting.erase_messages(GROUP, {1}, "receipt")
+    else:
+        target = GROUP.chat_id if kind == "chat" else ANN
+        await one.jobs.start(Job("job", kind, target, 2**60, 2000.0, b""))
+        await one.jobs.run("job")
+    for memory in two:
+        await memory.drop_erased()
+    assert [held(memory) for memory in two] == [(0, KnownNotes())] * 2
+
+
+async def test_what_was_erased_is_dropped_once_and_what_is_read_since_is_held(
+    two: tuple[Memory, Memory],
+) -> None:
+    one, other = two
+    await one.store.tell_erased(GROUP)
+    await other.drop_erased()
+    await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
+    await turned(other)
+    await other.drop_erased()
+    assert other.cache.known(GROUP).seq == 1
+
+
+async def test_questions_are_dropped_with_any_erasure() -> None:
+    """Nobody knows whose a question was."""
+    embedder = WordsEmbedder()
+    questions = QuestionVectors(embedder)
+    for _ in range(2):
+        await questions.of("Where is my boat?")
+    assert len(embedder.calls) == 1
+    questions.forget()
+    await asyncio.sleep(0)
+    await questions.of("Where is my boat?")
+    assert len(embedder.calls) == 2

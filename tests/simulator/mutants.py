@@ -96,7 +96,7 @@ MUTANTS = (
         "a forgetting drops the index although newer words rest on it",
         "what is forgotten is gone",
         _lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",)),
-        since=40,
+        since=690,
     ),
     Mutant(
         "a refused holder takes back what others count as sent",

@@ -7,8 +7,10 @@ from tests.simulator.store.stream import Id, Stream, bound, parsed, shown
 
 
 def xadd(space: Keyspace, args: Args) -> Reply:
-    """Append an entry; trimming on the way is not simulated."""
+    """Append an entry; trimming it roughly on the way may as well trim nothing."""
     key, asked, *fields = args
+    if asked == b"MAXLEN":
+        _, _, asked, *fields = fields
     stream = space.made(key, Stream)
     entry = _next_id(stream, space.now_ms()) if asked == b"*" else parsed(asked, 0)
     stream.add(entry, fields)
