@@ -180,7 +180,8 @@ class App:
         acts = {**own.buttons, **files.buttons}
         admins, deleting = settings.admin_user_ids, parts.hooks.deleting
         buttons = Buttons(memory, sentences, telegram, admins, deleting, acts)
-        reader = UpdateReader(me, frozenset(commands), settings.allowed_user_ids)
+        allowed = settings.allowed_user_ids and settings.allowed_user_ids | admins
+        reader = UpdateReader(me, frozenset(commands), allowed)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
         ration = Ration(settings.user_turns_per_minute, settings.user_tokens_per_day)
         allowance = Allowance(memory.rations, ration, admins)

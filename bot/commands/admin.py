@@ -80,7 +80,7 @@ class AdminCommands:
         target = Target.of(asked.text, asked.chat_id)
         if target is None:
             return self._say(asked, "admin.clear_memory_usage")
-        nonce = await self._memory.erasure.ask(conversation, "admin", asked.sender.id)
+        nonce = await self._memory.erasure.ask(conversation, "admin", asked.sender.id, str(target))
         action = f"admin:{nonce}:{target}"
         language = asked.sender.language
         return Answer(

@@ -28,6 +28,8 @@ from memory.protocol.jobs import Finished, Job, Kind
 log = structlog.get_logger(__name__)
 
 
+_OWN_VERBS = ("keep", "clear", "unsay", "forget", "admin")
+
 Act = Callable[[Pressed, Conversation, str], Awaitable[tuple[Part, ...]]]
 """Acts on a button by what stands behind its verb, and returns what is shown in its place.
 
@@ -82,7 +84,9 @@ class Buttons:
         try:
             shown = await self._act(pressed, here, verb, rest)
         except NotConfirmed as refusal:
-            log.info("button refused", verb=verb, why=str(refusal))
+            # What is no verb of ours may be any words of whoever pressed.
+            is_ours = verb in _OWN_VERBS or verb in self._others
+            log.info("button refused", verb=verb if is_ours else "unknown", why=str(refusal))
             if str(refusal) == "not_yours":
                 await self._quietly(self._alert(pressed, "clear.not_yours"))
                 return
@@ -129,10 +133,11 @@ class Buttons:
                 await self._start(pressed, nonce, "forget", user, "forget.done")
                 return await self._await_receipt(pressed, "forget.started")
             case "admin" if user in self._admins:
-                target = Target.of(detail, pressed.chat_id)
+                about = await erasure.check(here, nonce, "admin", user)
+                # Once it was carried out the question is gone; the job still knows its own target.
+                target = Target.of(about or detail, pressed.chat_id)
                 if target is None:
                     raise NotConfirmed("unknown")
-                await erasure.check(here, nonce, "admin", user)
                 kinds: dict[str, Kind] = {"user": "forget", "chat": "chat", "all": "all"}
                 kind, receipt_key = kinds[target.kind], "admin.clear_memory_done"
                 await self._start(pressed, nonce, kind, target.id, receipt_key)

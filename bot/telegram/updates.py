@@ -116,11 +116,11 @@ class UpdateReader:
         if sender is None:
             return Ignored(update_id, "bot")
 
-        words = read_words(
-            message.text or message.caption or "",
-            message.entities or message.caption_entities,
-            self._me,
-        )
+        is_own = message.forward_origin is None and message.via_bot is None
+        marked = message.entities or message.caption_entities
+        # Somebody else's command is not what this person asks us to do.
+        entities = [each for each in marked if is_own or each.type != each.BOT_COMMAND]
+        words = read_words(message.text or message.caption or "", entities, self._me)
         file = _file(message)
         if file and words.text.lower() == f"@{self._me.username.lower()}":
             words = replace(words, text="")  # it only says that the file is for us
@@ -148,7 +148,7 @@ class UpdateReader:
             text=text,
             command=command,
             file=file if kind == "document" else None,
-            is_own=message.forward_origin is None and message.via_bot is None,
+            is_own=is_own,
             replied_to=_replied_to(message),
         )
 

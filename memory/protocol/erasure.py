@@ -115,12 +115,15 @@ class Erasure:
         if asked is None:
             raise NotConfirmed("unknown")
         stored: str = asked.decode()
+        is_done = stored.startswith("done|")
+        if is_done:
+            _, _, stored = (*stored.split("|", 2), "")[:3]
+            if not stored:  # the question had expired before it was carried out
+                return ""
         kind, asker, about = (*stored.split("|", 2), "")[:3]
-        if kind == "done":
-            return ""
         if kind != question or (presser is not None and asker != str(presser)):
             raise NotConfirmed("not_yours")
-        return about
+        return "" if is_done else about
 
     async def clear(
         self,

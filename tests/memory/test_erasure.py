@@ -73,6 +73,17 @@ async def test_only_the_asker_or_a_group_admin_confirms(memory: Memory) -> None:
     await memory.erasure.clear(GROUP, nonce, BOB, 10, as_admin=True)
 
 
+async def test_a_confirmed_question_still_names_its_kind_and_its_asker(memory: Memory) -> None:
+    nonce = await memory.erasure.ask(GROUP, "clear", ANN)
+    await memory.erasure.clear(GROUP, nonce, ANN, 10, as_admin=False)
+    assert await memory.erasure.check(GROUP, nonce, "clear", ANN) == ""
+    assert await memory.erasure.check(GROUP, nonce, "clear", None) == ""
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await memory.erasure.check(GROUP, nonce, "clear", BOB)
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await memory.erasure.check(GROUP, nonce, "forget", ANN)
+
+
 async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
     nonce = await memory.erasure.ask(HERE, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):

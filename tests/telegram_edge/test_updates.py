@@ -369,6 +369,20 @@ def test_what_a_message_answers_is_known_but_not_the_notice_of_its_topic() -> No
     assert inbound(message("/forget", reply_to_message=opened)).replied_to == 0
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Mallory"}},
+        {"via_bot": OTHER_BOT},
+    ],
+    ids=["forwarded", "via a bot"],
+)
+@pytest.mark.parametrize("command", ["/clear", "/memory off", "/start@Ricordo_bot"])
+def test_a_command_of_somebody_else_is_only_text(how: dict[str, object], command: str) -> None:
+    read_as = inbound(message(command, **how))
+    assert (read_as.kind, read_as.text, read_as.is_own) == ("text", command, False)
+
+
 def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
     members = {
         status: {"user": US, "status": status, "until_date": 0}

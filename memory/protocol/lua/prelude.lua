@@ -64,15 +64,18 @@ local function append(first, count, exchange)
   return start or 0
 end
 
--- An erasure that was carried out answers its receipt again, so that repeating one counts the same.
+-- An erasure that was carried out answers its receipt again, so that repeating one counts the same. Behind
+-- the receipt stands what was asked and whom, where there was a question: `done|<counts>|<kind>|<asker>`.
 local function receipt_of(id)
   local found = redis.call('HGET', CONFIRM, id)
-  return found and string.match(found, '^done|(.*)$'), found
+  return found and string.match(found, '^done|([^|]*)'), found
 end
 
 local function keep_receipt(id, counts)
   local receipt = table.concat(counts, ',')
-  redis.call('HSET', CONFIRM, id, 'done|' .. receipt)
+  local asked = string.match(redis.call('HGET', CONFIRM, id) or '', '^%a+|%-?%d+')
+  local done = 'done|' .. receipt .. (asked and '|' .. asked or '')
+  redis.call('HSET', CONFIRM, id, done)
   redis.call('EXPIRE', CONFIRM, 3600)
   return receipt
 end
