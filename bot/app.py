@@ -15,15 +15,18 @@ from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.buttons import Buttons
 from bot.commands.exporting import ExportingSender
 from bot.commands.menus import descriptions, menus
-from bot.commands.room import command_room
+from bot.commands.room import Running, command_room
 from bot.commands.sentences import Sentences
 from bot.documents.room import document_room
 from bot.erasure_watch import watch_erasures
 from bot.intake import Intake
 from bot.language.catalogue import Catalogue
+from bot.metering.budget import Budget, BudgetWatch
 from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
 from bot.metering.metrics import Metrics
 from bot.metering.page import metrics_route
+from bot.metering.prices import Prices
+from bot.metering.usage import UsageRecorder
 from bot.model.condition import ModelCondition
 from bot.model_watch import ModelWatch
 from bot.notices import AdminNotices
@@ -54,7 +57,7 @@ from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
 from bot.turn.permits import Permits, PersonLimits, freeing_uploads
-from bot.turn.rationed import Allowance, RationedAnswerer, counted
+from bot.turn.rationed import Allowance, RationedAnswerer
 from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
@@ -97,7 +100,7 @@ class _Parts:
     telegram: PacedTelegramClient
     assistant: Assistant
     hooks: TurnHooks
-    me: BotIdentity
+    running: Running
     conditions: Sequence[ModelCondition]
 
 
@@ -132,8 +135,12 @@ class App:
         async with AsyncExitStack() as stack:
             store = await stack.enter_async_context(open_store(self._redis, self._settings))
             tokens = await TokenCounter.load()
-            models = await stack.enter_async_context(open_models(self._settings, self._metrics))
+            recorder = UsageRecorder()
+            models = await stack.enter_async_context(
+                open_models(self._settings, self._metrics, recorder)
+            )
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
+            await stack.enter_async_context(recorder.writing(memory.usage))
             behaviors = behaviors_of(self._settings, memory, models.internal)
             memory.teach(teaching_of(self._settings, behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors, self._bot_id)
@@ -146,8 +153,9 @@ class App:
             if not await _first(started, stopping):
                 return
             hooks = TurnHooks(behaviors)
-            me, conditions = started.result(), models.conditions
-            parts = _Parts(memory, tokens, telegram, assistant, hooks, me, conditions)
+            running = Running(started.result(), models.rest)
+            conditions = models.conditions
+            parts = _Parts(memory, tokens, telegram, assistant, hooks, running, conditions)
             async with self._serving(parts):
                 await stopping.wait()
                 log.info("stopping")
@@ -172,8 +180,8 @@ class App:
     @asynccontextmanager
     async def _serving(self, parts: "_Parts") -> AsyncIterator[None]:
         settings, sentences = self._settings, Sentences(self._catalogue)
-        memory, telegram, me = parts.memory, parts.telegram, parts.me
-        own = command_room(settings, memory, telegram, sentences, me)
+        memory, telegram, me = parts.memory, parts.telegram, parts.running.me
+        own = command_room(settings, memory, telegram, sentences, parts.running)
         learner = Learner(memory)
         files = document_room(settings, memory, telegram, sentences, learner.learn)
         commands = {**own.commands, **files.commands}
@@ -184,13 +192,17 @@ class App:
         reader = UpdateReader(me, frozenset(commands), allowed)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
         ration = Ration(settings.user_turns_per_minute, settings.user_tokens_per_day)
-        allowance = Allowance(memory.rations, ration, admins)
-        run_agent = counted(self._run_agent(parts.assistant), allowance)
+        budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
+        allowance = Allowance(memory.rations, ration, budget, admins)
         limits = PersonLimits(settings.max_turns_per_person, settings.max_uploads_per_person)
         permits = Permits(limits, memory.mailbox.ring)
-        receive = freeing_uploads(files.receive, permits) if files.receive else None
         answerer = TurnAnswerer(
-            run_agent, Desks(commands, receive), sentences, telegram, parts.hooks, options
+            self._run_agent(parts.assistant),
+            Desks(commands, freeing_uploads(files.receive, permits) if files.receive else None),
+            sentences,
+            telegram,
+            parts.hooks,
+            options,
         )
         sender = MeteredSender(ExportingSender(telegram, memory.exporter), self._metrics)
         deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), telegram.budget.waits)
@@ -215,6 +227,7 @@ class App:
         tasks = [
             asyncio.create_task(PlanWatch(memory.plan, notices).run()),
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
+            asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(sharing.run()),
             asyncio.create_task(watch_erasures(memory)),
         ]

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 
 from pydantic import SecretStr
@@ -16,6 +15,7 @@ from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
 from bot.metering.metrics import Metrics, Which
+from bot.metering.usage import ModelMeter, UsageRecorder
 from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.client import RETRIES, ModelClient, open_client
 from bot.model.condition import ModelCondition, WatchedChatModel
@@ -59,8 +59,10 @@ class Models:
 
 
 @asynccontextmanager
-async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Models]:
-    """Give the models, connected while the block lasts."""
+async def open_models(
+    settings: Settings, metrics: Metrics, recorder: UsageRecorder
+) -> AsyncIterator[Models]:
+    """Give the models, connected while the block lasts; `recorder` hears what servers bill."""
     # A silence ends early enough for the answer to be asked for once more, or for the second model.
     silence_s = min(_SILENCE_S, settings.model_timeout_s / 2)
     has_fallback = settings.fallback_model is not None
@@ -71,9 +73,11 @@ async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Mod
         retries=0 if has_fallback else RETRIES,
         api=settings.openai_api,
     )
+    limit_s = settings.model_timeout_s
     build = _Builder(
         metrics,
-        settings.model_timeout_s / (2 if has_fallback else 1),
+        recorder,
+        limit_s / 2 if has_fallback else limit_s,
         wishes_of(settings),
         settings.openai_memory_reasoning,
     )
@@ -85,20 +89,15 @@ async def open_models(settings: Settings, metrics: Metrics) -> AsyncIterator[Mod
             key = _secret(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s)
             wishes = Wishes(reply_tokens=settings.reply_tokens)
-            build = _Builder(metrics, settings.model_timeout_s, wishes, None, "second")
-            pair = ModelPair(
-                chat, build.chat(other, settings.fallback_model), rest, settings.model_timeout_s
-            )
-            internal_pair = ModelPair(
-                internal,
-                build.internal(other, settings.fallback_model),
-                Rest(),
-                settings.model_timeout_s,
-            )
+            second = _Builder(metrics, recorder, limit_s, wishes, None, "second")
+            spare = second.chat(other, settings.fallback_model)
+            pair = ModelPair(chat, spare, rest, limit_s)
+            spare_internal = second.internal(other, settings.fallback_model)
+            internal_pair = ModelPair(internal, spare_internal, Rest(), limit_s)
             stack.push_async_callback(pair.close)
             stack.push_async_callback(internal_pair.close)
             chat, internal = FallbackChatModel(pair), FallbackInternalModel(internal_pair)
-        yield _watched(chat, internal, _embedder(settings, client, metrics), rest)
+        yield _watched(chat, internal, build.embedder(client, settings), rest)
 
 
 def _watched(
@@ -122,6 +121,7 @@ class _Builder:
     """Builds the metered models of one server."""
 
     metrics: Metrics
+    recorder: UsageRecorder
     timeout_s: float
     wishes: Wishes
     memory_reasoning: Effort | None
@@ -130,29 +130,31 @@ class _Builder:
     def chat(self, client: ModelClient, model: str) -> ChatModel:
         """Return the model that answers."""
         answering = OpenAIChatModel(client, model, self.timeout_s, self.wishes)
-        return MeteredChatModel(answering, self.metrics, self.which)
+        return MeteredChatModel(answering, self._meter("answer", model))
 
     def internal(self, client: ModelClient, model: str) -> InternalModel:
         """Return the model of internal calls."""
-        on_usage = partial(self.metrics.used, "internal", model=self.which)
-        structured = StructuredModel(client, model, self.timeout_s, on_usage, self.memory_reasoning)
-        return MeteredInternalModel(InternalCalls(structured), self.metrics, self.which)
+        meter = self._meter("internal", model)
+        structured = StructuredModel(
+            client, model, self.timeout_s, meter.used, self.memory_reasoning
+        )
+        return MeteredInternalModel(InternalCalls(structured), meter)
 
+    def embedder(self, client: ModelClient, settings: Settings) -> Embedder | None:
+        """Return the model of vectors, from its own server; None when it is off."""
+        model = settings.openai_embedding_model
+        if model is None:
+            return None
+        key = _secret(settings.openai_embedding_api_key)
+        address = settings.openai_embedding_base_url
+        other = client.to(address, key, _EMBEDDING_TIMEOUT_S)
+        meter = self._meter("embedding", model)
+        dimensions = settings.openai_embedding_dimensions
+        embedder = OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, meter.used)
+        return MeteredEmbedder(embedder, meter)
 
-def _embedder(settings: Settings, client: ModelClient, metrics: Metrics) -> Embedder | None:
-    if settings.openai_embedding_model is None:
-        return None
-    embedder = OpenAIEmbedder(
-        client.to(
-            settings.openai_embedding_base_url,
-            _secret(settings.openai_embedding_api_key),
-            _EMBEDDING_TIMEOUT_S,
-        ),
-        settings.openai_embedding_model,
-        settings.openai_embedding_dimensions,
-        _EMBEDDING_TIMEOUT_S,
-    )
-    return MeteredEmbedder(embedder, metrics)
+    def _meter(self, kind: str, model: str) -> ModelMeter:
+        return ModelMeter(self.metrics, self.recorder, kind, model, self.which)
 
 
 def wishes_of(settings: Settings) -> Wishes:

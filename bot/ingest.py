@@ -15,6 +15,7 @@ from bot.assistant import open_models
 from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
 from bot.documents.refusals import DocumentRefused
 from bot.metering.metrics import Metrics
+from bot.metering.usage import UsageRecorder, billed_to
 from bot.process import redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
@@ -78,9 +79,13 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
         tls_verify=settings.verifies_redis_tls,
     )
     try:
-        async with open_models(settings, Metrics()) as models:
+        recorder = UsageRecorder()
+        async with open_models(settings, Metrics(), recorder) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, _options(settings))
-            return await ingest(memory, order)
+            scope = Conversation.of_namespace(order.namespace)
+            async with recorder.writing(memory.usage):
+                with billed_to(scope):
+                    return await ingest(memory, order)
     finally:
         await client.close()
 

@@ -1,4 +1,4 @@
-"""What admins are told unasked: that the Redis plan fills up, what was dropped, models that fail.
+"""What admins are told unasked: a plan that fills up, what was dropped, a budget, failing models.
 
 In private, in the language in which an admin last used an admin command.
 """
@@ -44,21 +44,22 @@ class AdminNotices:
 
     async def tell(self, news: News, filling: Filling) -> bool:
         """Tell them; false when some could have been reached later and nobody was now."""
-        return await self._tell(news.kind, figures(filling, news.dropped))
+        return await self.say(f"notices.{news.kind}", figures(filling, news.dropped))
 
     async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
         """Tell them that a model has failed for a while, or is back; the same answer."""
-        return await self._tell(kind, {"reason": reason, "look_at": look_at or "–"})
+        return await self.say(f"notices.{kind}", {"reason": reason, "look_at": look_at or "–"})
 
-    async def _tell(self, kind: str, values: Mapping[str, object]) -> bool:
-        log.warning("news for admins", kind=kind, admins=len(self._admins))
+    async def say(self, key: str, values: Mapping[str, object]) -> bool:
+        """Tell them a sentence; false when some could have been reached later and nobody was."""
+        log.warning("news for admins", kind=key.partition(".")[2], admins=len(self._admins))
         if not self._admins:
             return True
         languages = await self._client.call("HMGET", self._languages, *self._admins)
         is_done = False
         for admin, language in zip(self._admins, languages, strict=True):
             spoken = (language or _DEFAULT_LANGUAGE).decode()
-            parts = self._sentences.say(spoken, f"notices.{kind}", **values)
+            parts = self._sentences.say(spoken, key, **values)
             is_done |= await self._send(admin, parts)
         return is_done
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import structlog
 
+from bot.metering.usage import billed_to
 from bot.model.advice import reason_of
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.embeddings import EmbeddingsUnavailable
@@ -21,6 +22,7 @@ from memory.memory import Memory
 from memory.occasion import Occasion, Person
 from memory.protocol.doorbell import Bell
 from memory.protocol.jobs import Finished, JobBusy
+from memory.protocol.usage import NOBODY
 from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
@@ -72,7 +74,8 @@ class Learner:
     async def _round(self, conversation: Conversation) -> None:
         try:
             async with self._places:
-                progress = await self._memory.learn(conversation)
+                with billed_to(conversation, _learned_for(conversation)):
+                    progress = await self._memory.learn(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
         except (
             EmbeddingsUnavailable,
@@ -92,6 +95,11 @@ def _report_postponed(conversation: Conversation, error: Exception) -> None:
     setting = "OPENAI_EMBEDDING_MODEL" if is_embedding else "OPENAI_MEMORY_MODEL"
     report = log.info if rests else log.warning
     report("learning postponed", conversation=conversation.tag, **reason_of(error, setting))
+
+
+def _learned_for(conversation: Conversation) -> int:
+    """Return whom learning is billed to: the person of a private chat; in a group nobody."""
+    return conversation.chat_id if conversation.is_private else NOBODY
 
 
 class Upkeep:

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 from zoneinfo import ZoneInfo
@@ -304,6 +305,17 @@ class Settings(BaseSettings):
         le=1_000_000_000,
         description="Tokens of answers to one person, a day of UTC, except admins; 0: no bound",
     )
+    prices: values.Prices = Field(
+        default=(),
+        description="What models cost, in your currency, for `/usage` and the budget",
+    )
+    budget_per_month: Decimal = Field(
+        default=Decimal(0),
+        ge=0,
+        le=1_000_000_000,
+        description="Money for the whole bot, a month of UTC; beyond, only admins are answered; "
+        "0: no bound",
+    )
     sends_per_second: int = Field(
         default=30,
         ge=0,
@@ -338,6 +350,8 @@ class Settings(BaseSettings):
             raise ValueError("WEBHOOK_URL needs TELEGRAM_BOT_TOKEN")
         if self.model_fields_set & _OF_FALLBACK and not self.fallback_model:
             raise ValueError("FALLBACK_BASE_URL and FALLBACK_API_KEY need FALLBACK_MODEL")
+        if self.budget_per_month and not self.prices:
+            raise ValueError("BUDGET_PER_MONTH needs PRICES")
         if self.reply_tokens >= self.prompt_tokens / 2:
             raise ValueError("REPLY_TOKENS must be less than half of PROMPT_TOKENS")
         if max(self.tool_timeout_s, self.model_timeout_s) > self.turn_timeout_s:

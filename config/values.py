@@ -7,9 +7,10 @@ every refusal show. No kind knows a setting's name, and no refusal repeats a val
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,26 @@ class Allowed:
     """Says which values a kind takes."""
 
     text: str
+
+
+class Price(NamedTuple):
+    """What a million tokens of a model cost, in the operator's currency."""
+
+    model: str
+    input: Decimal
+    cached: Decimal
+    output: Decimal
+
+
+def _prices(text: str) -> list[list[str]]:
+    return [each.split() for each in text.split(";") if each.strip()]
+
+
+def _are_fit(prices: tuple[Price, ...]) -> tuple[Price, ...]:
+    amounts = [amount for price in prices for amount in price[1:]]
+    if len({price.model for price in prices}) < len(prices) or any(each < 0 for each in amounts):
+        raise ValueError
+    return prices
 
 
 def _only(accepts: Callable[[str], bool]) -> AfterValidator:
@@ -144,6 +165,13 @@ Namespaces: TypeAlias = Annotated[
     NoDecode,
     _on_text(lambda names: names.replace(",", " ").split()),
     Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),
+]
+Prices: TypeAlias = Annotated[
+    tuple[Price, ...],
+    NoDecode,
+    _on_text(_prices),
+    AfterValidator(_are_fit),
+    Allowed("`model input cached output` for a million tokens each, models separated by `;`"),
 ]
 MemoryKinds: TypeAlias = Annotated[
     tuple[Literal["state", "facts", "synopses"], ...],

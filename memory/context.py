@@ -23,8 +23,7 @@ class AgentContext:
     `now` is in Unix seconds. `words` is the person's current message, not yet in the history.
     `window`, `recalled` and `told` (what behaviors have to say) are what the prompt is made of
     besides. `speakers` names the people of a group, and is missing in private. `writes` is what
-    tools want written once the reply is sent. `tokens_used` is what the model's server billed for
-    this run so far.
+    tools want written once the reply is sent.
     """
 
     conversation: Conversation
@@ -39,7 +38,6 @@ class AgentContext:
     occasion: Occasion | None = None
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)
-    tokens_used: int = 0
 
     @classmethod
     async def get_or_create(

@@ -133,6 +133,8 @@ class Keys:
         self.admins = self._prefix + "admins"
         self.models = self._prefix + "models"
         self.erased = self._prefix + "erased"
+        self._usage = self._prefix + "{usage}:"
+        self.counted_calls = self._usage + "calls"
 
     def conversation(self, conversation: Conversation) -> ConversationKeys:
         """Name the keys of a conversation."""
@@ -177,17 +179,21 @@ class Keys:
         """Name the newest update up to which a person asked to be forgotten."""
         return f"{self._prefix}{{u:{user_id}}}:epoch"
 
+    def usage(self, month: str, name: str) -> str:
+        """Name sums of what models billed in a month; all keys of usage share one slot."""
+        return f"{self._usage}{month}:{name}"
+
     def turns_of(self, user_id: int) -> str:
-        """Name the set of turns that a person had in the last minute."""
-        return f"{self._prefix}{{u:{user_id}}}:turns"
+        """Name the set of turns of a person that were admitted of late."""
+        return f"{self._usage}turns:{user_id}"
 
     def told_of(self, user_id: int) -> str:
         """Name the note which turn told a person that there were too many."""
-        return f"{self._prefix}{{u:{user_id}}}:told"
+        return f"{self._usage}told:{user_id}"
 
-    def tokens_of(self, user_id: int, day: int) -> str:
-        """Name the hash of tokens that a person's turns took on a day, counted from 1970."""
-        return f"{self._prefix}{{u:{user_id}}}:tokens:{day}"
+    def spent_of(self, user_id: int, day: int) -> str:
+        """Name what answers to a person took on a day, counted from 1970."""
+        return f"{self._usage}spent:{day}:{user_id}"
 
     def pace(self, chat_id: int) -> str:
         """Name the measure of how fast a chat is spoken to."""

@@ -32,6 +32,7 @@ from memory.protocol.store import Store
 from memory.protocol.sweep import Sweep
 from memory.protocol.switch import MemorySwitch
 from memory.protocol.turns import Known, TurnStore, TurnTimes
+from memory.protocol.usage import UsageStore
 from memory.redis_client import RedisClient
 from memory.tokens import TokenCounter
 
@@ -77,7 +78,8 @@ class Memory:
         self.store = Store(client, self.keys, self.scripts, self.erased, options.ttl_s)
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
-        self.turns = TurnStore(self.store, options.times, options.tail)
+        self.usage = UsageStore(client, self.keys, self.scripts)
+        self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
         self.erasure = Erasure(self.store, self.mailbox)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
@@ -91,7 +93,7 @@ class Memory:
         self.correcting = Correcting(self.store, self.notebooks)
         self.consent = Consent(self.store, self.notebooks)
         self.forgetting = Forgetting(self.store, self.notebooks, self.erasure, options.tail)
-        self.jobs = Jobs(self.store, self.mailbox, self.forgetting)
+        self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.store, self.notebooks)
         self.histories = HistoryParts(

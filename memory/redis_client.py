@@ -158,14 +158,15 @@ class RedisClient:
 
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO, of a Cluster that of one node."""
-        one_node = {"target_nodes": RedisCluster.DEFAULT_NODE} if self._is_cluster else {}
+        one_node = {"target_nodes": RedisCluster.DEFAULT_NODE} if self.is_cluster else {}
         async with self._exchange("INFO"):
             reply: bytes = await self._redis.execute_command("INFO", section, **one_node)
         pairs = (line.partition(":") for line in reply.decode().splitlines())
         return {name: value for name, colon, value in pairs if colon}
 
     @property
-    def _is_cluster(self) -> bool:
+    def is_cluster(self) -> bool:
+        """Whether a pipeline goes to several nodes, one command after another."""
         return isinstance(self._redis, RedisCluster)
 
     async def _send(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
@@ -174,7 +175,7 @@ class RedisClient:
         A server that restarted has forgotten its scripts. The rest is then sent again, rather than
         the script alone, because the order is a promise.
         """
-        batch = commands[:1] if self._is_cluster else commands
+        batch = commands[:1] if self.is_cluster else commands
         replies = await self._exchanged([self._wire_form(command) for command in batch])
         for index, reply in enumerate(replies):
             if isinstance(reply, foreign.NoScriptError):
@@ -194,7 +195,7 @@ class RedisClient:
         """
         with own_errors("pipeline", CALL_TIMEOUT_S):
             async with asyncio.timeout(CALL_TIMEOUT_S):
-                if self._is_cluster or not self._free.locked():
+                if self.is_cluster or not self._free.locked():
                     async with self._connection():
                         return await self._replies(commands)
                 while (trip := self._shared) and len(trip.commands) < MOST_SHARED:

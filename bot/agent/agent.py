@@ -53,7 +53,6 @@ class FunctionsBasedAgent:
             tool_choice="none" if must_answer else "auto",
             labels=self._labels(context),
         )
-        context.tokens_used += reply.usage.prompt_tokens + reply.usage.completion_tokens
         if reply.tool_calls and not must_answer:
             return Action(reply.tool_calls, reply.text, reply.reasoning)
         # Some servers ignore "none"; then the text beside the calls is all there is.

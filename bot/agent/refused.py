@@ -62,5 +62,4 @@ async def _takes_other_words(agent: FunctionsBasedAgent, context: AgentContext) 
         await agent.next_action(harmless)
     except ModelError:
         return False
-    context.tokens_used = harmless.tokens_used
     return True

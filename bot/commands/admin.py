@@ -11,12 +11,14 @@ import structlog
 
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
+from bot.model.resting import Rest
 from bot.notices import figures
 from bot.telegram.inbound import Inbound
 from memory.census import count_all, count_conversation
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.plan.dropping import Dropped
+from memory.protocol.usage import together
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +50,22 @@ class Target:
         return self.kind if self.kind == "all" else f"{self.kind} {self.id}"
 
 
+@dataclass(frozen=True, slots=True)
+class ModelsInUse:
+    """The models that answer; `second` is "" without one, `rest` that of the first one here."""
+
+    first: str
+    second: str
+    rest: Rest
+
+    @property
+    def key(self) -> str:
+        """Return the key of the sentence that says which one answers."""
+        if not self.second:
+            return "admin.model"
+        return "admin.model_rests" if self.rest.is_on else "admin.model_and_second"
+
+
 class AdminCommands:
     """`/clear_memory /stats /inspect`, and `others` behind the same check."""
 
@@ -57,7 +75,9 @@ class AdminCommands:
         sentences: Sentences,
         admins: frozenset[int],
         others: Mapping[str, Handler],
+        models: ModelsInUse,
     ) -> None:
+        self._models = models
         self._memory = memory
         self._others = others
         self._sentences = sentences
@@ -91,10 +111,12 @@ class AdminCommands:
         """Tell how much the bot keeps, and of how much room where that is known."""
         census = await count_all(self._memory.client, self._memory.keys)
         plan = await self._memory.plan.census()
-        keys = ["admin.stats"] + ["admin.plan"] * (plan.filling.limit > 0)
+        keys = ["admin.stats", self._models.key] + ["admin.plan"] * (plan.filling.limit > 0)
         return self._say(
             asked,
             *keys,
+            model=self._models.first,
+            second=self._models.second,
             conversations=census.conversations,
             active_day=census.active_last_day,
             waiting=census.bells,
@@ -111,7 +133,8 @@ class AdminCommands:
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
         if not (census.messages or census.waiting or census.epoch):
             return self._say(asked, "admin.nothing_there")
-        keys = ["admin.inspect"] + ["admin.dropped"] * (census.dropped != Dropped())
+        used = together(await self._memory.usage.of_conversation(conversation, time.time()))
+        keys = ["admin.inspect", "admin.used"] + ["admin.dropped"] * (census.dropped != Dropped())
         return self._say(
             asked,
             *keys,
@@ -121,6 +144,7 @@ class AdminCommands:
             last=self._sentences.moment(asked.sender.language, census.last_at),
             waiting=census.waiting,
             epoch=census.epoch,
+            tokens=used.total,
             dropped_vectors=census.dropped.vectors,
             dropped_messages=census.dropped.messages,
         )

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from bot.language.catalogue import Catalogue
 from bot.telegram.values import CommandMenu, Description, MenuScope
 
-_IN_PRIVATE = ("new", "memory", "documents", "export", "clear", "forget", "privacy", "help")
-_IN_GROUPS = ("ask", *_IN_PRIVATE)
+_EVERYWHERE = ("new", "memory", "documents", "export", "clear", "forget", "privacy", "help")
+_IN_PRIVATE = (*_EVERYWHERE[:-2], "usage", *_EVERYWHERE[-2:])
+_IN_GROUPS = ("ask", *_EVERYWHERE)
 _OF_ADMINS = ("stats", "inspect", "deadletters", "clear_memory")
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from bot.metering.metrics import Metrics, Which
+from bot.metering.metrics import Metrics
+from bot.metering.usage import ModelMeter
+from bot.model.errors import ModelError
 from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
@@ -24,10 +26,9 @@ from memory.tool import ToolDefinition
 class MeteredChatModel:
     """Counts answers, their time and tokens."""
 
-    def __init__(self, model: ChatModel, metrics: Metrics, which: Which = "first") -> None:
+    def __init__(self, model: ChatModel, meter: ModelMeter) -> None:
         self._model = model
-        self._metrics = metrics
-        self._which = which
+        self._meter = meter
 
     async def complete(
         self,
@@ -38,39 +39,42 @@ class MeteredChatModel:
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
         """Return one complete answer; raise `ModelError`."""
-        with self._metrics.model_call("answer", self._which):
-            reply = await self._model.complete(
-                messages, tools, tool_choice=tool_choice, labels=labels
-            )
-        self._metrics.used("answer", reply.usage, self._which)
+        try:
+            with self._meter.call():
+                reply = await self._model.complete(
+                    messages, tools, tool_choice=tool_choice, labels=labels
+                )
+        except ModelError as error:
+            self._meter.used(error.usage)
+            raise
+        self._meter.used(reply.usage, is_last=not reply.tool_calls)
         return reply
 
 
 class MeteredInternalModel:
     """Counts internal calls and their time; their tokens are told by whoever makes them."""
 
-    def __init__(self, model: InternalModel, metrics: Metrics, which: Which = "first") -> None:
+    def __init__(self, model: InternalModel, meter: ModelMeter) -> None:
         self._model = model
-        self._metrics = metrics
-        self._which = which
+        self._meter = meter
 
     async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        with self._metrics.model_call("internal", self._which):
+        with self._meter.call():
             return await self._model.fill(instructions, material, shape)
 
     async def write(self, instructions: str, material: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
-        with self._metrics.model_call("internal", self._which):
+        with self._meter.call():
             return await self._model.write(instructions, material, max_tokens)
 
 
 class MeteredEmbedder:
-    """Counts requests for vectors and their time."""
+    """Counts requests for vectors and their time; their tokens are told by whoever makes them."""
 
-    def __init__(self, embedder: Embedder, metrics: Metrics) -> None:
+    def __init__(self, embedder: Embedder, meter: ModelMeter) -> None:
         self._embedder = embedder
-        self._metrics = metrics
+        self._meter = meter
 
     @property
     def stamp(self) -> str:
@@ -79,7 +83,7 @@ class MeteredEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` unit rows; raise `EmbeddingsUnavailable`."""
-        with self._metrics.model_call("embedding"):
+        with self._meter.call():
             return await self._embedder.embed(texts)
 
 

@@ -5,7 +5,7 @@ Trouble becomes `EmbeddingsUnavailable`, for recall degrades and a turn goes on 
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
+from bot.model.values import Usage
 from bot.model.wire import count_of, list_of, object_of
 from memory.embeddings import EmbeddingsUnavailable, Vectors
 
@@ -40,9 +41,15 @@ class OpenAIEmbedder:
     """One embedding model; `dimensions` is asked for only when given."""
 
     def __init__(
-        self, client: ModelClient, model: str, dimensions: int | None, timeout_s: float
+        self,
+        client: ModelClient,
+        model: str,
+        dimensions: int | None,
+        timeout_s: float,
+        on_usage: Callable[[Usage], None] = lambda _: None,
     ) -> None:
         self._client = client
+        self._on_usage = on_usage
         self._model = model
         self._dimensions = dimensions
         self._asks_for_dimensions = dimensions is not None
@@ -108,7 +115,10 @@ class OpenAIEmbedder:
         max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT
         body = await self._client.post_whole("/embeddings", request, max_bytes)
         try:
-            found = [object_of(each) for each in list_of(object_of(orjson.loads(body))["data"])]
+            answer = object_of(orjson.loads(body))
+            usage = object_of(answer.get("usage"))
+            self._on_usage(Usage(count_of(usage.get("prompt_tokens"))))
+            found = [object_of(each) for each in list_of(answer["data"])]
             # Sparse servers leave the index out; the sort keeps their order.
             found.sort(key=lambda each: count_of(each.get("index")))
             return np.stack([_row(each["embedding"]) for each in found])

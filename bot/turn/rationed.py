@@ -1,7 +1,8 @@
 """Rations around answering: who writes too much gets one notice instead of answers for a while.
 
-Only what asks a model is counted: commands always work. Admins are exempt. What was not answered is
-not remembered either, and the notice says so.
+Only what asks a model is counted: commands always work. Admins are exempt, also when the bot's
+budget of the month is used up. What was not answered is not remembered either, and the notice says
+so. What models are asked for a turn is billed to the person whose turn it is.
 """
 
 from collections.abc import Sequence
@@ -10,17 +11,15 @@ from dataclasses import dataclass
 import structlog
 
 from bot.commands.sentences import Sentences
+from bot.metering.budget import Budget
+from bot.metering.usage import billed_to
 from bot.telegram.inbound import Inbound
-from bot.turn.answer import RunAgent
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
-from memory.context import AgentContext
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
 from memory.protocol.rations import Ration, Rations, Verdict
-from memory.steps import FinishAction
-from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
 
@@ -33,27 +32,22 @@ class Allowance:
 
     rations: Rations
     each: Ration
+    budget: Budget
     exempt: frozenset[int]
 
-    @property
-    def is_unbounded(self) -> bool:
-        """Whether nothing is to be counted."""
-        return not (self.each.turns_per_minute or self.each.tokens_per_day)
-
     async def admit(self, person: int, turn: str) -> Verdict:
-        """Count a turn and say whether it may be answered; raise `StoreError`."""
-        if self.is_unbounded or person in self.exempt:
+        """Count a turn and say whether it may be answered; raise `StoreError`.
+
+        A person is told once a day that the bot's budget is used up.
+        """
+        if person in self.exempt:
+            return Verdict.ADMITTED
+        if await self.budget.is_used_up():
+            is_first = await self.rations.is_first_today(person, turn, Verdict.BUDGET)
+            return Verdict.BUDGET if is_first else Verdict.TOLD
+        if not (self.each.turns_per_minute or self.each.tokens_per_day):
             return Verdict.ADMITTED
         return await self.rations.admit(person, turn, self.each)
-
-    async def spend(self, person: int, turn: str, tokens: int) -> None:
-        """Note what a turn has taken; a store that is away costs the count, not the reply."""
-        if not self.each.tokens_per_day or person in self.exempt:
-            return
-        try:
-            await self.rations.spend(person, turn, tokens)
-        except StoreError as error:
-            log.warning("tokens not counted", reason=type(error).__name__)
 
 
 class RationedAnswerer:
@@ -66,6 +60,12 @@ class RationedAnswerer:
 
     async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
         """Return the reply, or a notice: once with a sentence, then without any."""
+        with billed_to(history.conversation, words.sender_id):
+            return await self._answer(mail, words, history)
+
+    async def _answer(
+        self, mail: Sequence[Inbound], words: Message, history: ChatHistory
+    ) -> Outbox:
         last = mail[-1]
         if not _asks_a_model(last, words):
             return await self._answerer.answer(mail, words, history)
@@ -83,19 +83,6 @@ class RationedAnswerer:
     def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered."""
         return self._answerer.apologise(mail, reference)
-
-
-def counted(run: RunAgent, allowance: Allowance) -> RunAgent:
-    """Return `run` with what each run takes noted, whatever its end is."""
-
-    async def run_and_count(context: AgentContext) -> FinishAction:
-        try:
-            return await run(context)
-        finally:
-            turn = _turn(context.conversation, context.words)
-            await allowance.spend(context.words.sender_id, turn, context.tokens_used)
-
-    return run_and_count
 
 
 def _asks_a_model(last: Inbound, words: Message) -> bool:

@@ -14,6 +14,7 @@ from memory.keys import SHARDS, Conversation
 from memory.protocol.erasure import Receipt
 from memory.protocol.mailbox import SEEN_MS, Mailbox
 from memory.protocol.store import Store
+from memory.protocol.usage import UsageStore
 from memory.redis_client import Arg
 
 _RECORD_S = 7 * 86400
@@ -79,7 +80,7 @@ Deleting = Callable[[Conversation], Awaitable[None]]
 class Jobs:
     """Starts jobs and runs them to their end."""
 
-    def __init__(self, store: Store, mailbox: Mailbox, shares: Shares) -> None:
+    def __init__(self, store: Store, mailbox: Mailbox, shares: Shares, usage: UsageStore) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
@@ -87,6 +88,7 @@ class Jobs:
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
         self._shares = shares
+        self._usage = usage
 
     async def start(self, job: Job) -> bool:
         """Store a job and ring for it; false when this confirmation started it before.
@@ -128,6 +130,9 @@ class Jobs:
         }
         async for conversation, receipt in self._walk(job, token, deleting):
             receipts[conversation.tag] = receipt
+        if job.kind == "forget":
+            own = (Conversation(tag) for tag in receipts)
+            await self._usage.forget(job.target, [each for each in own if each.is_private])
         conversations = sum(Conversation(tag).has_mail for tag in receipts)
         finished = Finished(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)

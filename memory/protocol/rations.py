@@ -1,7 +1,7 @@
 """Rations: how many turns and tokens one person may have, counted across all processes.
 
-Counts hold ids and numbers, nothing that was said, and expire by themselves: turns after a minute,
-tokens after two days. A turn that is begun again counts once.
+Counts hold ids and numbers, nothing that was said, and expire by themselves: turns after an hour,
+tokens after two days. A turn that is begun again counts once. `usage` counts the tokens.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,12 @@ from enum import StrEnum
 from time import time
 
 from memory.protocol.store import Store
+from memory.protocol.usage import day_number
 
 _WINDOW_MS = 60_000
-_DAY_S = 86_400
+_KNOWN_MS = 3_600_000
+"""A turn that is begun again within this time counts once."""
+DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +31,35 @@ class Verdict(StrEnum):
     ADMITTED = "admitted"
     TURNS = "turns"
     TOKENS = "tokens"
+    BUDGET = "budget"
     TOLD = "told"
 
 
 class Rations:
-    """Counts, in each person's slot."""
+    """Counts, in the slot of usage, where what answers took is counted too."""
 
     def __init__(self, store: Store) -> None:
+        self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
 
     async def admit(self, person: int, turn: str, ration: Ration) -> Verdict:
         """Count a turn and say whether it may be answered; a repeat gets the same answer."""
-        keys = (self._keys.turns_of(person), self._keys.told_of(person), self._tokens_of(person))
-        arguments = (turn, ration.turns_per_minute, _WINDOW_MS, ration.tokens_per_day)
+        keys = (self._keys.turns_of(person), self._keys.told_of(person), self._spent_by(person))
+        arguments = (turn, ration.turns_per_minute, _WINDOW_MS, ration.tokens_per_day, _KNOWN_MS)
         return Verdict((await self._scripts["ration"](keys, arguments)).decode())
 
-    async def spend(self, person: int, turn: str, tokens: int) -> int:
-        """Note what a turn has taken, and return how much it is today; a repeat counts once."""
-        arguments = (turn, tokens, 2 * _DAY_S)
-        return int(await self._scripts["spend"]([self._tokens_of(person)], arguments))
+    async def spent_today(self, person: int) -> int:
+        """Return the tokens of today's answers to a person."""
+        return int(await self._client.call("HGET", self._spent_by(person), "sum") or 0)
 
-    def _tokens_of(self, person: int) -> str:
-        return self._keys.tokens_of(person, int(time()) // _DAY_S)
+    async def is_first_today(self, person: int, turn: str, what: str) -> bool:
+        """Whether a person is told of something today by this turn, not by one before it."""
+        key = self._spent_by(person)
+        _, first, _ = await self._client.pipeline(
+            [("HSETNX", key, what, turn), ("HGET", key, what), ("EXPIRE", key, 2 * DAY_S)]
+        )
+        return bool(first == turn.encode())
+
+    def _spent_by(self, person: int) -> str:
+        return self._keys.spent_of(person, day_number(time()))

@@ -1,7 +1,7 @@
 """Loads the Lua scripts that make each step of the protocol atomic.
 
 Only this package calls them; every script takes the keys of one conversation in the order of
-`ConversationKeys.all`, keys of one person, or one key of its own.
+`ConversationKeys.all`, keys of one person, keys of usage, or one key of its own.
 """
 
 from importlib.resources import files
@@ -42,10 +42,11 @@ _OF_CONVERSATION = (
     "turn_on",
     "wipe",
 )
-_OF_PERSON = (
+_OF_PERSON = ("spoke",)
+_OF_USAGE = (
+    "count_usage",
+    "forget_usage",
     "ration",
-    "spend",
-    "spoke",
 )
 _OF_ONE_KEY = (
     *_WITH_MEASURE,
@@ -72,6 +73,7 @@ def source(name: str) -> str:
     parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
     parts += ["consumers"] if name in _WITH_CONSUMERS else []
+    parts += ["usage"] if name in _OF_USAGE else []
     parts += ["measure"] if name in _WITH_MEASURE else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
 
@@ -82,7 +84,7 @@ class Scripts:
     def __init__(self, client: RedisClient) -> None:
         self._scripts = {
             name: client.script(source(name))
-            for name in (*_OF_CONVERSATION, *_OF_PERSON, *_OF_ONE_KEY)
+            for name in (*_OF_CONVERSATION, *_OF_PERSON, *_OF_USAGE, *_OF_ONE_KEY)
         }
 
     def __getitem__(self, name: str) -> Script:

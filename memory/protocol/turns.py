@@ -16,6 +16,7 @@ from memory.messages import Message
 from memory.occasion import facts_scope
 from memory.protocol.mailbox import Entry
 from memory.protocol.store import Store
+from memory.protocol.usage import UsageStore
 from memory.redis_client import Arg, Command, Reply, ScriptCall
 
 
@@ -217,7 +218,8 @@ LEARN_LATE_S = 60
 class TurnStore:
     """The steps of a turn; the only way in which a turn writes."""
 
-    def __init__(self, store: Store, times: TurnTimes, tail: int) -> None:
+    def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
+        self._usage = usage
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
@@ -255,8 +257,14 @@ class TurnStore:
         await self._step("renew", lease, self._times.lease_ms)
 
     async def write_outbox(self, lease: Lease, parts: bytes) -> None:
-        """Make the reply durable with its first part marked as being sent; raise `LeaseLost`."""
-        await self._step("outbox", lease, self._times.lease_ms, parts)
+        """Make the reply durable with its first part marked as being sent; raise `LeaseLost`.
+
+        What the model billed for it is counted in the same round trip.
+        """
+        outbox = self._named("outbox", lease, self._times.lease_ms, parts)
+        answer = await self._usage.count_along(lease.conversation, outbox)
+        if answer != b"ok":
+            raise _refusal(answer, lease)
 
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
         """Mark a part as being sent and those before it as sent.
@@ -349,11 +357,15 @@ class TurnStore:
         )
 
     async def _step(self, name: str, lease: Lease, *arguments: int | str | bytes) -> None:
-        keys = self._keys.conversation(lease.conversation).all
-        named = (lease.token, lease.epoch, lease.erasure, *arguments)
-        answer = await self._scripts[name](keys, named)
+        [answer] = await self._client.pipeline([self._named(name, lease, *arguments)])
         if answer != b"ok":
             raise _refusal(answer, lease)
+
+    def _named(self, name: str, lease: Lease, *arguments: int | str | bytes) -> ScriptCall:
+        """Return a step that names its lease and the versions it was loaded under."""
+        keys = self._keys.conversation(lease.conversation).all
+        named = (lease.token, lease.epoch, lease.erasure, *arguments)
+        return self._scripts[name].command(keys, named)
 
 
 def _refusal(answer: bytes, lease: Lease) -> LeaseLost:

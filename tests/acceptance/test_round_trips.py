@@ -9,13 +9,18 @@ from tests.benchmarks.wire_tap import WireTap
 from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+spoke+intake", "XADD"]
-TURN = ["XREADGROUP", "acquire+read_notes", "outbox", "ZADD+commit", "ack"]
+TURN = [
+    *("XREADGROUP", "acquire+read_notes", "count_usage"),
+    *("count_usage+outbox", "ZADD+commit", "ack"),
+]
 
 
-async def test_a_turn_takes_two_round_trips_at_intake_and_five_from_bell_to_acknowledgement(
+async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_bell_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
     """The person's facts come with the lease, which is asked for when the message has settled.
+
+    Nobody waits for the third: while the model thinks, it counts what the question's vector took.
 
     Only the last is a steady turn: the second finds the conversation's first vectors.
     """

@@ -40,8 +40,8 @@ class ForgetfulBot(SimulatedBot):
 
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
-        turns = self.memory.turns
-        self.memory.turns = _ForgetfulTurns(self.memory.store, turns._times, turns._tail)
+        turns, usage = self.memory.turns, self.memory.usage
+        self.memory.turns = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
 
 
 class _ForgetfulTurns(TurnStore):

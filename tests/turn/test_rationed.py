@@ -2,27 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 import pytest
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
+from bot.metering.budget import Budget
+from bot.metering.prices import Prices
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound, Kind
 from bot.turn.outbox import Outbox
-from bot.turn.rationed import Allowance, RationedAnswerer, counted
+from bot.turn.rationed import Allowance, RationedAnswerer
+from config.values import Price
 from memory.context import AgentContext
 from memory.history import ChatHistory
 from memory.memory import Memory
 from memory.messages import Message
 from memory.protocol.rations import Ration
-from memory.steps import FinishAction
+from memory.protocol.usage import BilledCall, Source, Tokens
 from tests.memory.conftest import memory
 from tests.telegram_edge import raw
 
 __all__ = ["memory"]
 
-ANNA = 7
+ANNA, BEN = 7, 8
 ANSWER = Outbox(ANNA, 0, 0, (Part("yes"),), said="yes")
 
 
@@ -42,6 +46,10 @@ class Answers:
     def apologise(self, _mail: Sequence[Inbound], reference: str) -> Outbox:
         self.apologies.append(reference)
         return ANSWER
+
+
+def unbounded(memory: Memory) -> Budget:
+    return Budget(Decimal(0), Prices(()), memory.usage)
 
 
 async def history_of(memory: Memory) -> ChatHistory:
@@ -72,7 +80,7 @@ async def test_what_asks_a_model_is_counted(
     memory: Memory, kind: Kind, words: str, answered: int
 ) -> None:
     answers = Answers()
-    allowance = Allowance(memory.rations, Ration(1, 0), frozenset())
+    allowance = Allowance(memory.rations, Ration(1, 0), unbounded(memory), frozenset())
     rationed = RationedAnswerer(answers, allowance, Sentences(Catalogue()))
     history = await history_of(memory)
     outboxes = [
@@ -88,22 +96,21 @@ async def test_what_asks_a_model_is_counted(
         )
 
 
-async def test_a_run_that_fails_has_taken_its_tokens_all_the_same(memory: Memory) -> None:
-    async def fail(context: AgentContext) -> FinishAction:
-        context.tokens_used += 40
-        raise ValueError("a mistake")
-
-    context = await AgentContext.get_or_create({"chat_id": ANNA}, memory.histories, now=0)
-    context.words = said("Hello", 1)
-    allowance = Allowance(memory.rations, Ration(0, 100), frozenset())
-    with pytest.raises(ValueError, match="a mistake"):
-        await counted(fail, allowance)(context)
-    assert await memory.rations.spend(ANNA, "another", 2) == 42
-
-
 async def test_admins_are_not_counted(memory: Memory) -> None:
-    allowance = Allowance(memory.rations, Ration(1, 1), frozenset({ANNA}))
+    allowance = Allowance(memory.rations, Ration(1, 1), unbounded(memory), frozenset({ANNA}))
     for turn in ("a", "b", "c"):
         assert await allowance.admit(ANNA, turn) == "admitted"
-        await allowance.spend(ANNA, turn, 100)
     assert await memory.client.call("DBSIZE") == 0
+
+
+async def test_beyond_the_budget_admins_are_answered_and_others_told_once_a_day(
+    memory: Memory,
+) -> None:
+    prices = Prices([Price("m", Decimal(2), Decimal(1), Decimal(8))])
+    budget = Budget(Decimal("0.01"), prices, memory.usage)
+    allowance = Allowance(memory.rations, Ration(0, 0), budget, frozenset({BEN}))
+    assert await allowance.admit(ANNA, "a") == "admitted"
+    call = BilledCall.now(Source("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
+    await memory.usage.count([call])
+    assert [await allowance.admit(ANNA, turn) for turn in "bcb"] == ["budget", "told", "budget"]
+    assert await allowance.admit(BEN, "d") == "admitted"

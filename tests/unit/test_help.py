@@ -2,10 +2,11 @@
 
 import re
 
-from bot.commands.room import command_room
+from bot.commands.room import Running, command_room
 from bot.commands.sentences import Sentences
 from bot.documents.room import document_room
 from bot.language.catalogue import Catalogue
+from bot.model.resting import Rest
 from bot.telegram.client import TelegramClient
 from bot.telegram.values import BotIdentity
 from config.settings import Settings
@@ -26,7 +27,7 @@ async def test_help_names_every_command_that_is_answered(
     settings, sentences = Settings(), Sentences(Catalogue())
     memory = Memory(store, 42, tokens, None, OPTIONS)
     telegram = TelegramClient("42:made_up", settings.telegram_api_url)
-    own = command_room(settings, memory, telegram, sentences, ME)
+    own = command_room(settings, memory, telegram, sentences, Running(ME, Rest()))
     files = document_room(settings, memory, telegram, sentences, lambda _: None)
 
     pages = ("help.private", "help.group", "help.admin")

@@ -7,8 +7,9 @@ import pytest
 from starlette.routing import Router
 
 from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredSender
-from bot.metering.metrics import Metrics
+from bot.metering.metrics import Metrics, Which
 from bot.metering.page import metrics_route
+from bot.metering.usage import ModelMeter, UsageRecorder
 from bot.model.errors import ModelUnavailable
 from bot.model.values import ModelReply, Usage
 from bot.reply.parts import Part
@@ -45,6 +46,10 @@ class OneSend:
 
     async def delete(self, *_: object) -> None:
         raise NotImplementedError
+
+
+def meter(metrics: Metrics, kind: str, which: Which = "first") -> ModelMeter:
+    return ModelMeter(metrics, UsageRecorder(), kind, "m", which)
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -127,7 +132,7 @@ async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:
 
 async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> None:
     metrics = Metrics()
-    model = MeteredChatModel(OneAnswer(), metrics)
+    model = MeteredChatModel(OneAnswer(), meter(metrics, "answer"))
     await model.complete([], [])
     with suppress(ModelUnavailable):
         await model.complete([], [])
@@ -146,7 +151,7 @@ async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> N
 
 async def test_calls_of_the_second_model_are_told_apart() -> None:
     metrics = Metrics()
-    await MeteredChatModel(OneAnswer(), metrics, "second").complete([], [])
+    await MeteredChatModel(OneAnswer(), meter(metrics, "answer", "second")).complete([], [])
     calls = {
         which: value(metrics, "ricordo_model_calls_total", kind="answer", model=which, outcome="ok")
         for which in ("first", "second")
@@ -166,7 +171,7 @@ async def test_sends_are_counted_by_outcome() -> None:
 
 async def test_a_metered_embedder_is_the_same_embedder() -> None:
     metrics, embedder = Metrics(), WordsEmbedder()
-    metered = MeteredEmbedder(embedder, metrics)
+    metered = MeteredEmbedder(embedder, meter(metrics, "embedding"))
     assert metered.stamp == embedder.stamp
     assert (await metered.embed(["hello"])).shape == (1, embedder.dimensions)
     assert value(metrics, "ricordo_model_seconds_count", kind="embedding", model="first") == 1

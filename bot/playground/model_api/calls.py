@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.playground.model_api.answers import Usage
 from bot.playground.model_api.errors import ApiError
 from bot.playground.model_api.faults import Fault
 from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
@@ -25,10 +26,14 @@ class Call:
 
 
 class CallLog:
-    """Every call since the server's start, oldest first."""
+    """Every call since the server's start, oldest first; `billed` is the usage of what was sent.
+
+    A stream that breaks off is not billed here, because nobody is told its usage.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.billed: list[Usage] = []
         self._added = asyncio.Condition()
 
     @property

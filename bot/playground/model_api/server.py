@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from bot.playground.loopback import LoopbackServer, drop_connection, until_disconnect
 from bot.playground.model_api.answers import (
+    Usage,
     bill,
     completion,
     embeddings,
@@ -139,8 +140,10 @@ class ModelApiServer:
         answered = Answered(asked, reply, usage, self.dialect.server, faults)
         if not asked.stream:
             await asyncio.sleep(reply.thinking_s)
+            self.log.billed.append(usage)
             return JSONResponse(_body(answered))
-        return StreamingResponse(_parts(request, answered), media_type="text/event-stream")
+        parts = _parts(request, answered, self.log)
+        return StreamingResponse(parts, media_type="text/event-stream")
 
     async def _embeddings(self, request: Request) -> Response:
         asked = read_embeddings(await request.body())
@@ -150,6 +153,7 @@ class ModelApiServer:
         dimensions = self.dialect.dimensions
         if self.dialect.honours_dimensions:
             dimensions = asked.dimensions or dimensions
+        self.log.billed.append(Usage(tokens, 0))
         return JSONResponse(embeddings(asked, dimensions, tokens))
 
     async def _models(self, request: Request) -> Response:
@@ -210,7 +214,7 @@ def _body(answered: Answered) -> dict[str, object]:
     return completion(answered.asked, answered.reply, answered.usage, answered.faults)
 
 
-async def _parts(request: Request, answered: Answered) -> AsyncIterator[bytes]:
+async def _parts(request: Request, answered: Answered, log: CallLog) -> AsyncIterator[bytes]:
     """Send a stream's events, up to the break that a fault makes."""
     asked, reply = answered.asked, answered.reply
     if asked.api == "responses":
@@ -225,6 +229,7 @@ async def _parts(request: Request, answered: Answered) -> AsyncIterator[bytes]:
         yield part
     match broken:
         case None:
+            log.billed.append(answered.usage)
             for part in ending:
                 yield part
         case StreamBreak.STALL:

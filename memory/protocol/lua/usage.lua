@@ -1,0 +1,12 @@
+-- Prelude of the scripts that count tokens. A sum of tokens is 'fresh,cached,output,reasoning'.
+local function add(key, field, tokens, expires_at)
+  local sum = redis.call('HGET', key, field) or '0,0,0,0'
+  local before, after = {string.match(sum, '(%d+),(%d+),(%d+),(%d+)')}, {}
+  for i = 1, 4 do after[i] = whole(before[i] + tokens[i]) end
+  redis.call('HSET', key, field, table.concat(after, ','))
+  redis.call('EXPIREAT', key, expires_at)
+end
+
+local function total(tokens)
+  return tokens[1] + tokens[2] + tokens[3]
+end

@@ -1,0 +1,156 @@
+"""`/usage` tells what the model's servers billed, to the token, whatever was killed on the way."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Message, Person
+from bot.playground.model_api import ModelApiServer, Reply, tool_call
+from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
+from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.memory_model import remember_with
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+
+ADMIN_ID = 1009
+PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"
+
+
+@pytest.fixture
+async def usage_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Give a rig with an admin; its bot is not started."""
+    async with open_rig(valkey, tmp_path, "webhook") as rig:
+        rig.environment |= {"ADMIN_USER_IDS": str(ADMIN_ID)}
+        yield rig
+
+
+def the_admin(rig: Rig) -> tuple[Person, Chat]:
+    return rig.person(ADMIN_ID, "Ada")
+
+
+def billed(server: ModelApiServer) -> int:
+    """Return the tokens of all usage blocks that a server sent."""
+    return sum(usage.prompt + usage.completion for usage in server.log.billed)
+
+
+def totals(reply: Message) -> dict[str, int]:
+    """Return the sums of `/usage` by their titles."""
+    return {title: int(sum_) for title, sum_ in re.findall(r"(.+): (\d+) tokens\n", reply.text)}
+
+
+async def test_everybody_sees_what_their_own_messages_took(usage_rig: Rig) -> None:
+    rig = usage_rig
+    await rig.start(openai_embedding_model="off", user_tokens_per_day=5000)
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    rig.script.on("sum", Reply(tool_calls=(tool_call("calculate", expression="2+2"),)), "Four.")
+    await rig.ask(anna, annas, "What is the sum?")
+    mine = billed(rig.model)
+    await rig.ask(ben, bens, "Hello")
+    reply = await rig.ask(anna, annas, "/usage")
+    assert totals(reply) == {"Today (UTC)": mine, "This month": mine}
+    [prompt, completion] = [
+        sum(getattr(each, name) for each in rig.model.log.billed[:2])
+        for name in ("prompt", "completion")
+    ]
+    assert f"fresh {prompt}, cached 0, output {completion}" in reply.text
+    assert f"5000 tokens of answers a day; {5000 - mine} are left" in reply.text
+    assert "00:00 UTC" in reply.text
+    assert len(rig.requests) == 3
+    group = rig.telegram.group("Club", [anna])
+    assert (await rig.ask(anna, group, "/usage")).text == sentence("usage.only_private")
+
+
+async def test_what_was_billed_is_shown_to_the_token_over_turns_with_kills(usage_rig: Rig) -> None:
+    """Each kill comes while a model thinks; `tests/lab/billing.py` does this for 300 turns."""
+    rig = usage_rig
+    await rig.start()
+    people = [rig.person(2000 + number, f"P{number}") for number in range(5)]
+    calls = (tool_call("calculate", expression="2+2"),)
+    for kill in range(3):
+        for number in range(2):
+            notes = (ask_and_learn(rig, *each, f"Note {number}") for each in people)
+            await asyncio.gather(*notes)
+        words = f"What is the sum? ({kill})"
+        never = Reply("Never heard.", gate=asyncio.Event())
+        rig.script.on(words, Reply(tool_calls=calls), never, Reply(tool_calls=calls), "Four.")
+        person, chat = people[kill]
+        seen = len(rig.bot.log)
+        said = await person.say(chat, words)
+        await rig.wait_until_asked(words, times=2)
+        await rig.restart()
+        assert (await chat.wait_for_reply(after=said, timeout_s=20)).text == "Four."
+        await wait_until_learned_from(rig, chat, seen)
+    ada, adas = the_admin(rig)
+    reply = await rig.ask(ada, adas, "/usage")
+    assert totals(reply)["The whole bot, this month"] == billed(rig.model)
+
+
+async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> None:
+    rig = usage_rig
+    await rig.start(
+        openai_model="main-model", prices=PRICES, budget_per_month=1, openai_embedding_model="off"
+    )
+    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    await rig.ask(anna, annas, "Hello")
+    await rig.ask(ada, adas, "Hello")
+    reply = await rig.ask(ada, adas, "/usage")
+    sums = [usage.prompt + usage.completion for usage in rig.model.log.billed]
+    assert totals(reply)["The whole bot, this month"] == sum(sums)
+    cost = sum(usage.prompt + 2 * usage.completion for usage in rig.model.log.billed) / 1e6
+    assert f"Budget: {cost:.4f} of 1.0000 (0 %)" in reply.text
+    for line in (f"{anna.id}: {sums[0]}", f"{ada.id}: {sums[1]}", "Share of learning: 0.0 %"):
+        assert line in reply.text
+    assert "The whole bot" not in (await rig.ask(anna, annas, "/usage")).text
+
+
+async def test_beyond_the_budget_only_admins_are_answered_and_all_are_told(
+    usage_rig: Rig,
+) -> None:
+    rig = usage_rig
+    await rig.start(
+        openai_model="main-model",
+        prices=PRICES,
+        budget_per_month="0.00001",
+        openai_embedding_model="off",
+    )
+    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    await rig.ask(ada, adas, "/stats")
+    assert (await rig.ask(anna, annas, "Hello")).text == "All right."
+    assert (await rig.ask(anna, annas, "And now?")).text == sentence("ration.budget")
+    await anna.say(annas, "Really?")
+    assert (await rig.ask(ada, adas, "Hello")).text == "All right."
+    await rig.telegram.wait_for(
+        lambda: any("100 % of this month" in reply.text for reply in adas.replies), timeout_s=15
+    )
+    assert (await rig.ask(anna, annas, "/usage")).text.startswith("Today (UTC)")
+    assert [reply.text for reply in annas.replies[:2]] == ["All right.", sentence("ration.budget")]
+    assert len(annas.replies) == 3
+
+
+async def test_a_forgotten_persons_counts_are_nobodys_and_the_totals_stay(usage_rig: Rig) -> None:
+    rig = usage_rig
+    await rig.start(openai_embedding_model="off")
+    (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
+    await rig.ask(anna, annas, "Hello")
+    await press(rig, anna, await ask_first(rig, anna, annas, "/forget"), ERASE)
+    await rig.bot.wait_for_log("job finished")
+    reply = await rig.ask(ada, adas, "/usage")
+    assert totals(reply)["The whole bot, this month"] == billed(rig.model)
+    assert str(anna.id) not in reply.text
+    assert sentence("usage.nobody") in reply.text
+
+
+async def test_learning_and_vectors_are_told_apart(usage_rig: Rig) -> None:
+    rig = usage_rig
+    remember_with(rig)
+    await rig.start(learn="state", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "My boat is called Nessie.")
+    reply = await rig.ask(anna, chat, "/usage")
+    assert totals(reply)["Today (UTC)"] == billed(rig.model)
+    for part in ("Learning", "Search"):
+        assert f"{part}: " in reply.text
+        assert f"{part}: 0" not in reply.text
