@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 log = structlog.get_logger(__name__)
 
@@ -19,6 +20,15 @@ MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
 
 
+class Connections(ServerState):
+    """All connections of one server, and which of them wait for their caller, oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.incomplete: dict[BoundedHttpProtocol, None] = {}
+        self.idle: dict[BoundedHttpProtocol, None] = {}
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection; it closes when a request takes too long to arrive or has too long headers.
 
@@ -26,23 +36,22 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     caller. So a caller who holds connections open keeps nobody out.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *, server_state: Connections, **others: Any) -> None:
+        super().__init__(server_state=server_state, **others)
+        self._all = server_state
         self._deadline: TimerHandle | None = None
         self._overhead_bytes = 0
-        self._waits_since = 0.0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Wait for the first request, and make room for it."""
         super().connection_made(transport)
-        self._waits_since = self.loop.time()
         self._expect_request()
         if len(self.connections) > MAX_CONNECTIONS:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
-        self._request_arrived()
+        """Wait for nothing more."""
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -71,36 +80,40 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the caller again."""
-        self._waits_since = self.loop.time()
+        if not (self._deadline or self.pipeline or self.transport.is_closing()):
+            self._all.idle[self] = None
         super().on_response_complete()
-
-    @property
-    def waits_for_caller(self) -> bool:
-        """Whether the caller has to go on, not we."""
-        return self._deadline is not None or self.cycle is None or self.cycle.response_complete
-
-    @property
-    def worth(self) -> tuple[bool, float]:
-        """What orders connections that wait: incomplete requests first, then by age."""
-        return self._deadline is None, self._waits_since
 
     def _expect_request(self) -> None:
         if self._deadline is None:
             self._deadline = self.loop.call_later(REQUEST_S, self._give_up)
+            self._all.incomplete[self] = None
+            self._all.idle.pop(self, None)
 
     def _request_arrived(self) -> None:
         self._overhead_bytes = 0
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+            self._all.incomplete.pop(self, None)
 
     def _give_up(self) -> None:
         log.debug("connection closed", reason="no complete request")
         self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close one connection; this one when all others are being answered."""
-        ours = (other for other in self.connections if isinstance(other, BoundedHttpProtocol))
-        waiting = [other for other in ours if other.waits_for_caller]
+        """Close one connection: this one when nobody else's caller is waited for."""
         log.debug("connection closed", reason="too many connections")
-        min(waiting, key=lambda other: other.worth).transport.abort()
+        oldest = next(iter(self._all.incomplete))
+        if oldest is self and self._all.idle:
+            oldest = next(iter(self._all.idle))
+        oldest.give_way()
+
+    def give_way(self) -> None:
+        """Close at once, for another connection."""
+        self._stop_waiting()
+        self.transport.abort()
+
+    def _stop_waiting(self) -> None:
+        self._request_arrived()
+        self._all.idle.pop(self, None)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
-from bot.http_protocol import BoundedHttpProtocol
+from bot.http_protocol import BoundedHttpProtocol, Connections
 from bot.telegram.health import TelegramHealth
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreError
@@ -97,6 +97,10 @@ class WebServer:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.server_state = Connections()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         """Leave signals alone: uvicorn would raise them again and end the process in the middle."""
