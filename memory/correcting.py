@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from memory.keys import Conversation
 from memory.log import seq_of
+from memory.notebook.notebook import STATE_UNTRUSTED
 from memory.notebook.notebooks import Notebooks, NotWritten, Revision, Writing
 from memory.notebook.provenance import STATE_WATERMARK, chain_of
 from memory.notebook.records import Fact, Hidden, Synopsis
@@ -62,7 +63,8 @@ class Correcting:
             here = await self._notebooks.read(conversation)
             meta = self._keys.conversation(conversation).meta
             newest = await self._client.call("HGET", meta, "next_seq") or b"0"
-            fields = {"state": "", STATE_WATERMARK: newest.decode()}
+            newest_seq = newest.decode()
+            fields = {"state": "", STATE_UNTRUSTED: "", STATE_WATERMARK: newest_seq}
             try:
                 await self._notebooks.revise(here, Revision(fields=fields))
             except NotWritten:

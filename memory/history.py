@@ -22,6 +22,7 @@ from memory.messages import Message, Role
 from memory.notebook.notebooks import Notebooks
 from memory.occasion import facts_scope
 from memory.protocol.store import Store
+from memory.protocol.switch import MemorySwitch
 from memory.protocol.turns import LeaseLost, OpenTurn
 from memory.recollection import EVERYTHING, Among, Flags, Recollection
 from memory.redis_client import Command, Reply
@@ -107,6 +108,10 @@ class ChatHistory:
     def is_searchable(self) -> bool:
         """Whether anything was said here; words are searched even where there are no vectors."""
         return self._warm.log_length != 0
+
+    async def is_off(self) -> bool:
+        """Say whether remembering is turned off here."""
+        return await MemorySwitch(self._parts.store).is_off(self.conversation)
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the current sitting, of which it sees the tail.

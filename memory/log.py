@@ -14,7 +14,8 @@ from memory.messages import Message
 ARGUMENTS_A_MESSAGE = 7
 
 _FOREIGN = "foreign"
-"""How the role of a person is written whose message holds others' words."""
+"""How the role of a person is written whose message holds others' words; of the assistant's message
+it stands behind the role."""
 
 _REFUSED = "refused"
 """The same for words that the model's server did not take; others' words are told behind it."""
@@ -48,7 +49,7 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
     return Message(
         seq=seq_of(entry_id),
         exchange=int(fields[b"x"]),
-        role="assistant" if fields[b"r"] == b"assistant" else "user",
+        role="assistant" if fields[b"r"].startswith(b"assistant") else "user",
         text=fields[b"t"].decode(),
         sent_at=float(fields[b"s"]),
         sender_id=int(fields[b"i"]),
@@ -61,6 +62,8 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
 
 
 def _role_of(message: Message) -> str:
+    if message.role == "assistant":
+        return message.role if message.is_own else f"{message.role} {_FOREIGN}"
     role = message.role if message.is_own else _FOREIGN
     if not message.is_refused:
         return role

@@ -91,7 +91,6 @@ class Memory:
         self.notebooks = Notebooks(self.store, questions, most_bytes=notebooks_bytes)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.notebooks)
-        self.consent = Consent(self.store, self.notebooks)
         self.forgetting = Forgetting(self.store, self.notebooks, self.erasure, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
@@ -113,6 +112,7 @@ class Memory:
         self._learner = ConversationLearner(
             self.store, self.notebooks, self.tokens, self._vectors, teaching
         )
+        self.consent = Consent(self.store, self.notebooks, self.correcting, teaching.with_domain)
         self.plan.wait_for(teaching.behaviors)
 
     async def drop_erased(self) -> None:

@@ -17,7 +17,8 @@ class Message:
     that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
     seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
     the text was joined from (or sent as). `tokens` counts `text` alone. `is_own` is false where any
-    of it is not the sender's own: forwarded, quoted or read from a document. `is_refused` says that
+    of it is not the sender's own: forwarded, quoted or read from a document; of the assistant's,
+    where untrusted text was at hand when it was written. `is_refused` says that
     the model's server did not take these words: they are stored, and never put before a model.
     """
 

@@ -37,7 +37,8 @@ class Tool(Generic[A]):
 
     `is_final` makes its output the reply, as it is. `name` and `description` speak to the model.
     `is_foreign` stands for output that may hold others' words, as all has that was fetched or
-    looked up: what the model wants remembered after it, the person is asked about first.
+    looked up: what the model wants written after it, the person is asked about first. So does
+    output that bears `wording.FOREIGN_MARK`.
     """
 
     name: str

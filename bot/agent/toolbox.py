@@ -13,6 +13,8 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
+from memory.behaviors.trust import held_back
+from memory.behaviors.wording import FOREIGN_MARK
 from memory.context import AgentContext
 from memory.protocol.turns import LeaseLost
 from memory.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -57,7 +59,7 @@ class Toolbox:
         """
         earlier = [call for step in context.completed_steps for call in step.action.calls]
         runs = Counter(call.name for call in earlier if self._can_run(call))
-        running = []
+        running, noted = [], len(context.writes)
         try:
             async with asyncio.TaskGroup() as group:
                 for call in action.calls:
@@ -66,6 +68,8 @@ class Toolbox:
                     running.append(group.create_task(run))
         except BaseExceptionGroup as lost:
             raise lost.exceptions[0] from None
+        # A tool of the operator's need not know the rule when to ask.
+        context.writes[noted:] = [held_back(context, write) for write in context.writes[noted:]]
         return CompletedStep(action, tuple(task.result() for task in running))
 
     def final_output(self, step: CompletedStep) -> str | None:
@@ -85,6 +89,7 @@ class Toolbox:
         except ToolError as error:
             shown = self._tokens.shorten(f"Error: {error}", self._limits.output_tokens)
             return ToolResult(call.id, shown, failed=True, is_foreign=is_foreign)
+        is_foreign = is_foreign or FOREIGN_MARK in text
         if not tool.is_final:
             text = self._tokens.shorten(text, self._limits.output_tokens)
         return ToolResult(call.id, text, is_foreign=is_foreign)

@@ -1,19 +1,21 @@
-"""Asks before something is kept that may have been put into the model's mouth; hears the answer."""
+"""Tells what tools keep and erase, asks first where the rule wants it, and hears the answer."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_urlsafe
 
+import orjson
 import structlog
 
+from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.buttons import Act
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.inbound import Pressed
 from memory.keys import Conversation
 from memory.learning.consent import Consent
-from memory.notebook.writes import Remember, ToolWrite
+from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite
 from memory.protocol.erasure import NotConfirmed
 
 log = structlog.get_logger(__name__)
@@ -21,14 +23,13 @@ log = structlog.get_logger(__name__)
 _YES, _NO = "yes", "no"
 _NONCE_BYTES = 12
 _NONCE = re.compile(r"[\w-]{16}", re.ASCII)
+_DOMAIN_CHARS = 300
 
 
 def named(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
     """Return the writes, each that needs an answer with a name for its buttons."""
     return [
-        replace(write, nonce=token_urlsafe(_NONCE_BYTES))
-        if isinstance(write, Remember) and write.asks_first
-        else write
+        replace(write, nonce=token_urlsafe(_NONCE_BYTES)) if write.asks_first else write
         for write in writes
     ]
 
@@ -36,26 +37,60 @@ def named(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
 def questions(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> tuple[Part, ...]:
     """Return a question with two buttons for each write that needs an answer."""
     return tuple(
-        replace(part, buttons=(_row(sentences, language, write.nonce),))
+        replace(part, buttons=(_row(sentences, language, write),))
         for write in writes
-        if isinstance(write, Remember) and write.nonce
-        for part in sentences.say(language, "consent.ask", text=write.text)[-1:]
+        if write.nonce
+        for part in _told(sentences, language, "ask", write)[-1:]
     )
 
 
-def _row(sentences: Sentences, language: str, nonce: str) -> tuple[Button, ...]:
+def told(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> tuple[Part, ...]:
+    """Return a line for each fact that is kept or erased without a question.
+
+    Domain fields are the operator's; their tools say themselves what they did.
+    """
+    return tuple(
+        part
+        for write in writes
+        if not write.asks_first and not isinstance(write, SetDomain)
+        for part in _told(sentences, language, "did", write)[-1:]
+    )
+
+
+def _told(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tuple[Part, ...]:
+    """Say exactly what will change, or has changed."""
+    match write:
+        case ForgetRecord():
+            return sentences.say(language, f"consent.{how}_forget", text=write.old_text)
+        case Remember(old_text=""):
+            return sentences.say(language, f"consent.{how}", text=write.text)
+        case Remember():
+            key = f"consent.{how}_replace"
+            return sentences.say(language, key, text=write.text, old=write.old_text)
+        case SetDomain():
+            return sentences.say(language, f"consent.{how}", text=_fields(write))
+
+
+def _fields(write: SetDomain) -> str:
+    fields = orjson.loads(write.fields)
+    return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_DOMAIN_CHARS]
+
+
+def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button, ...]:
+    does = "forget" if isinstance(write, ForgetRecord) else "remember"
     return (
-        Button(sentences.text(language, "buttons.remember"), f"{_YES}:{nonce}"),
-        Button(sentences.text(language, "buttons.dont_remember"), f"{_NO}:{nonce}"),
+        Button(sentences.text(language, f"buttons.{does}"), f"{_YES}:{write.nonce}"),
+        Button(sentences.text(language, f"buttons.dont_{does}"), f"{_NO}:{write.nonce}"),
     )
 
 
 class ConsentButtons:
     """Acts on the answers; only whoever was asked may give one."""
 
-    def __init__(self, consent: Consent, sentences: Sentences) -> None:
+    def __init__(self, consent: Consent, sentences: Sentences, telegram: GroupAdmins) -> None:
         self._consent = consent
         self._sentences = sentences
+        self._telegram = telegram
 
     @property
     def acts(self) -> dict[str, Act]:
@@ -65,19 +100,19 @@ class ConsentButtons:
     async def _yes(
         self, pressed: Pressed, conversation: Conversation, nonce: str
     ) -> tuple[Part, ...]:
-        return await self._answer(pressed, conversation, nonce, keep=True)
+        return await self._answer(pressed, conversation, nonce, agrees=True)
 
     async def _no(
         self, pressed: Pressed, conversation: Conversation, nonce: str
     ) -> tuple[Part, ...]:
-        return await self._answer(pressed, conversation, nonce, keep=False)
+        return await self._answer(pressed, conversation, nonce, agrees=False)
 
     async def _answer(
-        self, pressed: Pressed, conversation: Conversation, nonce: str, *, keep: bool
+        self, pressed: Pressed, conversation: Conversation, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
         if not _NONCE.fullmatch(nonce):  # any part of a reply would look like one on its way
             raise NotConfirmed("unknown")
-        kept = await self._consent.answer(conversation, nonce, pressed.sender.id, keep=keep)
-        log.info("consent answered", kept=kept)
-        key = "consent.kept" if kept else "consent.not_kept"
-        return self._sentences.say(pressed.sender.language, key)
+        asker = asker_of(pressed, self._telegram)
+        answer = await self._consent.answer(conversation, nonce, asker, agrees=agrees)
+        log.info("consent answered", answer=answer)
+        return self._sentences.say(pressed.sender.language, f"consent.{answer}")

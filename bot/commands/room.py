@@ -65,6 +65,6 @@ def command_room(
         buttons={
             VERB: pages.press,
             dead_letters.VERB: letters.press,
-            **ConsentButtons(memory.consent, sentences).acts,
+            **ConsentButtons(memory.consent, sentences, telegram).acts,
         },
     )

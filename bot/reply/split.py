@@ -153,3 +153,15 @@ def _joins(text: str, at: int, start: int) -> bool:
 
 def _is_flag_letter(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
+    """Return parts with a line of ours below the last one, or behind it where there is no room."""
+    *before, last = parts
+    shift = _units(last.text)[-1] + 2
+    is_long = shift + _units(line.text)[-1] > MAX_UTF16
+    if is_long or len(last.entities) + len(line.entities) > MAX_ENTITIES:
+        return (*parts, line)
+    moved = (replace(entity, offset=entity.offset + shift) for entity in line.entities)
+    text = f"{last.text}\n\n{line.text}"
+    return (*before, replace(last, text=text, entities=(*last.entities, *moved)))

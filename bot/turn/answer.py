@@ -14,22 +14,24 @@ import structlog
 
 from bot.agent.refused import WordsRefused
 from bot.commands.askers import GroupAdmins, asker_of
-from bot.commands.consent import named, questions
+from bot.commands.consent import named, questions, told
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.advice import reason_of
 from bot.model.errors import ModelError
 from bot.reply.replies import MAX_CHARS, reply_parts
+from bot.reply.split import with_line
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound
 from bot.turn.hooks import TurnHooks, occasion_of
 from bot.turn.outbox import Outbox
 from bot.turn.typing import TypingSender, typing
+from memory.behaviors.trust import is_answer_untrusted
 from memory.context import AgentContext
 from memory.history import ChatHistory
 from memory.keys import Conversation
 from memory.messages import Message
-from memory.notebook.writes import to_json
+from memory.notebook.writes import ForgetRecord, ToolWrite, to_json
 from memory.ownership import Asker
 from memory.protocol.turns import LeaseLost
 from memory.recollection import Recollection
@@ -127,7 +129,7 @@ class TurnAnswerer:
         is_admin = partial(self._is_admin, asker_of(last, self._telegram))
         occasion = occasion_of(last, history.conversation, is_admin)
         async with asyncio.timeout(self._options.timeout_s):
-            recalled, told = await asyncio.gather(
+            recalled, memories = await asyncio.gather(
                 self._recall(words, window, history),
                 self._hooks.begin(occasion, history, words),
             )
@@ -140,7 +142,7 @@ class TurnAnswerer:
                 speakers=_speakers(recalled, words, history) if last.is_group else None,
                 window=window,
                 recalled=recalled,
-                told=told,
+                told=memories,
                 occasion=occasion,
             )
             finish = await self._run_agent(context)
@@ -151,12 +153,19 @@ class TurnAnswerer:
         if not is_whole:
             log.warning("answer cut", chars=len(finish.text))
             parts += self._sentences.say(last.sender.language, "error.too_long_answer")
-        writes = named(context.writes)
+        writes = await _writes(context)
+        for line in told(self._sentences, last.sender.language, writes):
+            parts = with_line(parts, line)
         asked = questions(self._sentences, last.sender.language, writes)
         outbox = self._outbox(last, Answer(parts + asked), said=finish.text[:MAX_CHARS])
         # What is perhaps declined must not come back by way of what the tools did.
         steps = () if asked else context.completed_steps
-        return replace(outbox, digest=digest(steps), writes=to_json(writes).decode())
+        return replace(
+            outbox,
+            digest=digest(steps),
+            writes=to_json(writes).decode(),
+            untrusted=is_answer_untrusted(context),
+        )
 
     async def _recall(
         self, words: Message, window: Sequence[Message], history: ChatHistory
@@ -207,6 +216,14 @@ class TurnAnswerer:
             said=said,
             ends_sitting=answer.ends_sitting,
         )
+
+
+async def _writes(context: AgentContext) -> list[ToolWrite]:
+    """Return what tools want written; while memory is off only what is to be forgotten."""
+    forgets = [write for write in context.writes if isinstance(write, ForgetRecord)]
+    if len(forgets) < len(context.writes) and await context.chat_history.is_off():
+        return named(forgets)
+    return named(context.writes)
 
 
 def _speakers(recalled: Sequence[Recollection], words: Message, history: ChatHistory) -> Speakers:

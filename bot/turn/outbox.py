@@ -17,7 +17,8 @@ class Outbox:
     `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
     0 outside groups. `digest` tells what the tools did and `writes` what they want written. An
     `unread` one is a notice instead of an answer: what was said does not enter the history. With a
-    `refused` one it enters as words that the model's server did not take.
+    `refused` one it enters as words that the model's server did not take. An `untrusted` one was
+    written with untrusted text at hand.
     """
 
     chat_id: int
@@ -30,13 +31,14 @@ class Outbox:
     writes: str = ""
     unread: bool = False
     refused: bool = False
+    untrusted: bool = False
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         place = (self.chat_id, self.topic_id, self.reply_to)
         rest = (self.said, self.ends_sitting, self.digest, self.writes, self.unread)
         # Only where it says something, so that an older process can still read all other outboxes.
-        last = (self.refused,) if self.refused else ()
+        last = (self.refused, self.untrusted) if self.refused or self.untrusted else ()
         return orjson.dumps([*place, to_json(self.parts), *rest, *last])
 
     @classmethod

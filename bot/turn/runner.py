@@ -133,6 +133,7 @@ class TurnRunner:
             sent_at=time.time(),
             message_ids=delivery.sent,
             tokens=self._tokens.count(outbox.said),
+            is_own=not outbox.untrusted,
         )
         return [words, said]
 

@@ -3,23 +3,31 @@
 They only note what is to be written; it is carried out once, after the reply was sent.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
 from memory.behaviors.statements import MOST_CHARS, same_fact, unfit
-from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
-from memory.behaviors.wording import FOREIGN_MARK, one_line
+from memory.behaviors.trust import must_ask
+from memory.behaviors.wording import one_line
 from memory.context import AgentContext
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks
 from memory.notebook.provenance import senders_of
 from memory.notebook.records import Fact
-from memory.notebook.writes import ForgetRecord, Remember
+from memory.notebook.writes import ForgetRecord, Remember, SetDomain
+from memory.occasion import Occasion
 from memory.ownership import Asker, may_change
 from memory.tool import Arguments, Tool, ToolError
 
-_NOT_HERE = "facts cannot be changed here"
+_MAX_WRITES = 2
+"""Facts that are kept or forgotten for one answer: more than people usually ask for at once."""
+
+_NOT_YET = (
+    "Not {} yet: others' words are in play, so the person is asked by a button below your answer. "
+    "Say so."
+)
 
 
 class RememberArguments(Arguments):
@@ -47,7 +55,7 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
         facts = await _facts(notebooks, context)
-        text = one_line(arguments.text)
+        text, replaced = one_line(arguments.text), None
         if why := unfit(text):
             raise ToolError(why)
         if arguments.replaces:
@@ -59,22 +67,20 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
         ]
         if known := same_fact(text, current):
             return f"This is known already, as #{known.id}."
-        asks_first = holds_foreign_text(context)
-        write = Remember(text, arguments.replaces, asks_first, context.words.sender_id)
-        if write not in context.writes:
-            context.writes.append(write)
-        if asks_first:
-            return (
-                "Not kept yet: others' words are in play, so the person is asked by a button below "
-                "your answer whether to keep it. Say so."
-            )
-        return "Kept."
+        write = Remember(
+            text,
+            arguments.replaces,
+            sender_id=context.words.sender_id,
+            old_text=replaced.text if replaced else "",
+        )
+        return _NOT_YET.format("kept") if _noted(context, write, facts) else "Kept."
 
     async def forget_memory(arguments: ForgetMemoryArguments, context: AgentContext) -> str:
-        fact = await _changeable(await _facts(notebooks, context), arguments.id, context)
-        write = ForgetRecord(fact.id)
-        if write not in context.writes:
-            context.writes.append(write)
+        facts = await _facts(notebooks, context)
+        fact = await _changeable(facts, arguments.id, context)
+        write = ForgetRecord(fact.id, old_text=fact.text)
+        if _noted(context, write, facts):
+            return _NOT_YET.format("forgotten")
         return f"Forgotten: {fact.text}"
 
     return (
@@ -98,26 +104,34 @@ def fact_tools(notebooks: Notebooks) -> tuple[Tool[Any], ...]:
     )
 
 
-def holds_foreign_text(context: AgentContext) -> bool:
-    """Say whether words in this turn's prompt are others': forwarded, of documents, of tools.
+def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: Notebook) -> bool:
+    """Note what is to be written; return whether the person is asked first.
 
-    What is kept after them may have been put into the model's mouth.
+    Raise `ToolError` where enough was noted for one answer.
     """
-    recalled = (message for found in context.recalled for message in found.messages)
-    results = (result for step in context.completed_steps for result in step.results)
-    return (
-        not context.words.is_own
-        or any(not message.is_own for message in recalled)
-        or any(result.is_foreign for result in results)
-        or DOCUMENTS_HEADING in context.told
-        or FOREIGN_MARK in context.told
-    )
+    asks_first = must_ask(context, write, facts.facts)
+    if asks_first:
+        write = replace(write, asks_first=True, sender_id=context.words.sender_id)
+    if write in context.writes:
+        return asks_first
+    changes = [each for each in context.writes if not isinstance(each, SetDomain)]
+    if len(changes) >= _MAX_WRITES:
+        raise ToolError(
+            f"{_MAX_WRITES} facts were kept or forgotten for this answer already; ask the person "
+            "to send the rest in another message"
+        )
+    context.writes.append(write)
+    return asks_first
 
 
 async def _facts(notebooks: Notebooks, context: AgentContext) -> Notebook:
+    return await notebooks.current(_occasion(context).facts_scope)
+
+
+def _occasion(context: AgentContext) -> Occasion:
     if context.occasion is None:
-        raise ToolError(_NOT_HERE)
-    return await notebooks.current(context.occasion.facts_scope)
+        raise ToolError("facts cannot be changed here")
+    return context.occasion
 
 
 async def _changeable(facts: Notebook, fact_id: int, context: AgentContext) -> Fact:
@@ -134,7 +148,6 @@ async def _changeable(facts: Notebook, fact_id: int, context: AgentContext) -> F
 
 
 def _asker(context: AgentContext) -> Asker:
-    if context.occasion is None:
-        raise ToolError(_NOT_HERE)
-    is_group = not context.occasion.conversation.is_private
-    return Asker(context.words.sender_id, is_group, context.occasion.is_admin)
+    occasion = _occasion(context)
+    is_group = not occasion.conversation.is_private
+    return Asker(context.words.sender_id, is_group, occasion.is_admin)

@@ -22,6 +22,7 @@ from memory.behaviors.knowledge_base import (
     shown,
     updated,
 )
+from memory.behaviors.wording import FOREIGN_MARK
 from memory.learning.lesson import Learned, Lesson, PartRejected, Unlearned
 from memory.messages import Message
 from memory.notebook.notebook import Notebook
@@ -89,8 +90,10 @@ class RunningState(AIContextBehavior):
         new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
     ) -> str:
         """Return what is known; "" when nothing is."""
-        state = shown(self._stored(await self._notebooks.current(occasion.conversation)))
-        return f"{HEADING}\n{state}" if state else ""
+        notebook = await self._notebooks.current(occasion.conversation)
+        state = shown(self._stored(notebook))
+        mark = f" {FOREIGN_MARK}" if notebook.is_state_untrusted else ""
+        return f"{HEADING}\n{state}{mark}" if state else ""
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Say whether it is time."""
@@ -118,7 +121,8 @@ class RunningState(AIContextBehavior):
         state = updated(old, _rightly_named(lesson, old, answer))
         as_json = state.model_dump_json()
         is_news = known(state) and as_json != lesson.here.state
-        return Learned(state=as_json if is_news else None)
+        is_untrusted = lesson.holds_untrusted or lesson.here.is_state_untrusted
+        return Learned(state=as_json if is_news else None, is_untrusted=is_untrusted)
 
     def _stored(self, notebook: Notebook) -> KnowledgeBase:
         return read(self.model, notebook.state)

@@ -25,7 +25,6 @@ from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks
 from memory.notebook.records import Synopsis, Trust
 from memory.occasion import Occasion
-from memory.steps import FOREIGN_STEP
 from memory.tokens import TokenCounter
 
 HEADING = "Earlier sittings:"
@@ -140,7 +139,7 @@ class Synopses(AIContextBehavior):
         if self._narrator is not None and len(synopses) >= self._least:
             told = await self._narrator.woven(notebook, synopses, words, occasion.now)
         if told:
-            told = self._tokens.shorten(told, _TOLD_TOKENS) + _mark(synopses)
+            told = self._tokens.shorten(one_line(told), _TOLD_TOKENS) + _mark(synopses)
         else:
             told = "\n".join(self._line(each, occasion.now) for each in synopses)
         return f"{HEADING}\n{told}"
@@ -160,10 +159,8 @@ class Synopses(AIContextBehavior):
 
     def material(self, lesson: Lesson) -> str:
         """Return how the same sitting began, where that was summed up already."""
-        last = lesson.here.synopses[-1:]
-        first = lesson.messages[0]
-        if last and first.sent_at - last[0].ended_at <= SITTING_PAUSE_S:
-            return f"It goes on from this; do not repeat it:\n{last[0].text}"
+        if earlier := _continued(lesson):
+            return f"It goes on from this; do not repeat it:\n{earlier.text}"
         return "(a new sitting)"
 
     def learn(self, lesson: Lesson, answer: BaseModel) -> Learned:
@@ -221,11 +218,18 @@ def _beginning(messages: Iterable[Message]) -> list[Message]:
 
 
 def _trust(lesson: Lesson) -> Trust:
-    """Return the least trust of what the lesson holds."""
-    digests = (lesson.digests.get(message.seq, "") for message in lesson.messages)
-    is_own = all(message.is_own for message in lesson.messages)
-    is_foreign = not is_own or any(FOREIGN_STEP in digest for digest in digests)
-    return Trust.FOREIGN if is_foreign else Trust.DERIVED
+    """Return the least trust of what a synopsis is written from."""
+    earlier = _continued(lesson)
+    rests_on_foreign = earlier is not None and earlier.trust is Trust.FOREIGN
+    return Trust.FOREIGN if lesson.holds_untrusted or rests_on_foreign else Trust.DERIVED
+
+
+def _continued(lesson: Lesson) -> Synopsis | None:
+    """Return the synopsis of how the same session began, where that was summed up already."""
+    last = lesson.here.synopses[-1:]
+    if last and lesson.messages[0].sent_at - last[0].ended_at <= SITTING_PAUSE_S:
+        return last[0]
+    return None
 
 
 def _mark(synopses: Iterable[Synopsis]) -> str:

@@ -1,26 +1,48 @@
-"""What is kept only if a person agrees by a button: it waits an hour in a field of its own.
+"""What is kept or erased only if a person agrees by a button: it waits an hour in its own field.
 
 The reply that asks is sent by the bot; here is what waits, and what pressing does, once.
 """
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from time import time
+from typing import Literal, get_args
 
 import orjson
 
+from memory.correcting import Correcting
 from memory.keys import Conversation
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, NotWritten, Writing
+from memory.notebook.provenance import senders_of
 from memory.notebook.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
-from memory.notebook.writes import Remember
+from memory.notebook.writes import (
+    ForgetRecord,
+    Remember,
+    SetDomain,
+    ToolWrite,
+    from_json,
+    to_json,
+)
 from memory.occasion import facts_scope
+from memory.ownership import Asker, may_change
 from memory.protocol.erasure import NotConfirmed
 from memory.protocol.store import Store
 
 PREFIX = "p:"
 """Of the fields in which it waits, by nonce."""
+
+Answered = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
+_ANSWERS: Mapping[str, Answered] = {
+    **{each: each for each in get_args(Answered)},
+    # Of an older version, in the hour after an update.
+    "yes": "kept",
+    "no": "not_kept",
+}
+
+WithDomain = Callable[[str, str], str]
 
 _WAITS_S = 3_600
 _TRIES = 20
@@ -29,40 +51,36 @@ _PAUSE_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A statement about which somebody is asked; once answered, its words are gone.
+    """A write about which somebody is asked; once answered, its words are gone.
 
-    `seq` is the message that it rests on, `asked_at` in Unix seconds, `answer` "yes", "no" or still
-    empty.
+    `seq` is the message that it rests on, `asked_at` in Unix seconds, `answer` one of `Answered` or
+    still empty.
     """
 
     seq: int
     asked_at: float
     answer: str
-    text: str = ""
-    replaces: int = 0
-    sender_id: int = 0
+    write: ToolWrite
 
     @classmethod
     def of(cls, stored: str) -> "Question":
         """Read the stored form."""
-        seq, asked_at, answer, words = stored.split("|", 3)
-        text, replaces, sender_id = orjson.loads(words)
-        return cls(int(seq), float(asked_at), answer, text, replaces, sender_id)
+        seq, asked_at, answer, writes = stored.split("|", 3)
+        return cls(int(seq), float(asked_at), answer, _write_of(writes))
 
     @property
     def stored(self) -> str:
         """Return the stored form; it begins with the sequence of the message."""
-        words = orjson.dumps([self.text, self.replaces, self.sender_id]).decode()
-        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{words}"
+        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{to_json([self.write]).decode()}"
 
     def answered(self, answer: str) -> "Question":
         """Return what stays of it, so that a repeat is answered alike."""
-        return replace(self, answer=answer, text="", replaces=0)
+        return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
 
 
-def question_field(write: Remember, seq: int, now: float) -> tuple[str, tuple[str, str]]:
-    """Return the field in which a statement waits, what it must hold and what it shall hold."""
-    question = Question(seq, now, "", write.text, write.replaces, write.sender_id)
+def question_field(write: ToolWrite, seq: int, now: float) -> tuple[str, tuple[str, str]]:
+    """Return the field in which a write waits, what it must hold and what it shall hold."""
+    question = Question(seq, now, "", replace(write, nonce=""))
     return PREFIX + write.nonce, ("", question.stored)
 
 
@@ -90,19 +108,24 @@ def remembered(write: Remember, source: Source, facts: Notebook, now: float) -> 
 
 
 class Consent:
-    """Hears the answers."""
+    """Hears the answers. `with_domain` returns a state with domain fields that a tool has set."""
 
-    def __init__(self, store: Store, notebooks: Notebooks) -> None:
+    def __init__(
+        self, store: Store, notebooks: Notebooks, correcting: Correcting, with_domain: WithDomain
+    ) -> None:
         self._client = store.client
         self._keys = store.keys
         self._notebooks = notebooks
+        self._correcting = correcting
+        self._with_domain = with_domain
 
     async def answer(
-        self, conversation: Conversation, nonce: str, presser: int, *, keep: bool
-    ) -> bool:
-        """Keep a statement, or do not; return what was decided the first time.
+        self, conversation: Conversation, nonce: str, asker: Asker, *, agrees: bool
+    ) -> Answered:
+        """Carry out what waits, or do not; return what was decided the first time.
 
-        Raise `NotConfirmed` for what is not asked any more, or was asked of somebody else.
+        Raise `NotConfirmed` for what is not asked any more, was asked of somebody else, or may not
+        be changed by whoever was asked any more.
         """
         name = PREFIX + nonce
         for _ in range(_TRIES):
@@ -111,7 +134,7 @@ class Consent:
             here = await self._notebooks.read(conversation)
             if name in here.fields:
                 try:
-                    return await self._decide(here, facts, name, presser, keep=keep)
+                    return await self._decide(here, facts, name, asker, agrees=agrees)
                 except NotWritten:
                     continue
             if not await self._is_on_its_way(here, nonce):
@@ -120,32 +143,57 @@ class Consent:
         raise NotConfirmed("unknown")
 
     async def _decide(
-        self, here: Notebook, facts: Notebook, name: str, presser: int, *, keep: bool
-    ) -> bool:
+        self, here: Notebook, facts: Notebook, name: str, asker: Asker, *, agrees: bool
+    ) -> Answered:
         question, now = Question.of(here.fields[name]), time()
-        if question.sender_id != presser:
+        write = question.write
+        if write.sender_id != asker.sender_id:
             raise NotConfirmed("not_yours")
         if question.answer:
-            return question.answer == "yes"
+            return _ANSWERS[question.answer]
         if question.asked_at + _WAITS_S <= now:
             raise NotConfirmed("unknown")
-        answered = question.answered("yes" if keep else "no")
-        change = {name: (question.stored, answered.stored)}
-        source = Source(here.scope.tag, question.seq, here.epoch, question.sender_id)
-        write = Remember(question.text, question.replaces)
-        entries = remembered(write, source, facts, now) if keep else []
-        if entries and facts.scope != here.scope:
-            # A crash before the next step must not keep it twice.
-            if name not in facts.fields:
-                mark = {name: ("", answered.stored)}
-                await self._notebooks.write(facts, Writing(entries, mark, here))
-            await self._notebooks.write(here, Writing((), change))
-            facts = await self._notebooks.read(facts.scope)
-            unmark = {name: (facts.fields.get(name, ""), "")}
-            await self._notebooks.write(facts, Writing((), unmark))
-            return keep
-        await self._notebooks.write(here, Writing(entries, change))
-        return keep
+        answer: Answered = "forgotten" if isinstance(write, ForgetRecord) else "kept"
+        if agrees:
+            await _check_owner(facts, write, asker)
+        else:
+            answer = "not_forgotten" if answer == "forgotten" else "not_kept"
+        answered = {name: (here.fields[name], question.answered(answer).stored)}
+        if answer == "forgotten" and isinstance(write, ForgetRecord):
+            # A crash before the next step has it forgotten once more, which changes nothing.
+            await self._correcting.delete_fact(here.scope, write.record_id)
+            here = await self._notebooks.read(here.scope)
+            await self._notebooks.write(here, Writing((), answered))
+        elif answer == "kept" and isinstance(write, SetDomain):
+            state = {"state": (here.state, self._with_domain(here.state, write.fields))}
+            await self._notebooks.write(here, Writing((), answered | state))
+        elif answer == "kept" and isinstance(write, Remember):
+            source = Source(here.scope.tag, question.seq, here.epoch, asker.sender_id)
+            entries = remembered(write, source, facts, now)
+            await self._keep(here, facts, entries, answered)
+        else:
+            await self._notebooks.write(here, Writing((), answered))
+        return answer
+
+    async def _keep(
+        self,
+        here: Notebook,
+        facts: Notebook,
+        entries: Sequence[Entry],
+        answered: Mapping[str, tuple[str, str]],
+    ) -> None:
+        """Write a fact, and that the question is answered."""
+        if facts.scope == here.scope:
+            await self._notebooks.write(here, Writing(entries, answered))
+            return
+        # A crash before the next step must not keep it twice.
+        ((name, (_, stored)),) = answered.items()
+        if name not in facts.fields:
+            await self._notebooks.write(facts, Writing(entries, {name: ("", stored)}, here))
+        await self._notebooks.write(here, Writing((), answered))
+        facts = await self._notebooks.read(facts.scope)
+        unmark = {name: (facts.fields.get(name, ""), "")}
+        await self._notebooks.write(facts, Writing((), unmark))
 
     async def _is_on_its_way(self, here: Notebook, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""
@@ -153,3 +201,25 @@ class Consent:
         outbox = await self._client.call("HGET", turn, "outbox") or b""
         waits = (stored for name, stored in here.fields.items() if name.startswith("t:"))
         return nonce.encode() in outbox or any(nonce in stored for stored in waits)
+
+
+def _write_of(stored: str) -> ToolWrite:
+    """Read a write; a question of an older version held text, replaced fact and who was asked."""
+    values = orjson.loads(stored)
+    if isinstance(values[0], str):
+        text, replaces, sender_id = values
+        return Remember(text, replaces, sender_id=sender_id)
+    (write,) = from_json(stored)
+    return write
+
+
+async def _check_owner(facts: Notebook, write: ToolWrite, asker: Asker) -> None:
+    """Raise `NotConfirmed` where it ends or erases what somebody else has said by now."""
+    fact_id = 0
+    if isinstance(write, ForgetRecord):
+        fact_id = write.record_id
+    elif isinstance(write, Remember):
+        fact_id = write.replaces
+    fact = facts.record(fact_id)
+    if isinstance(fact, Fact) and not await may_change(asker, senders_of(facts, fact)):
+        raise NotConfirmed("not_yours")

@@ -17,12 +17,13 @@ import structlog
 from memory.correcting import Correcting
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
+from memory.learning.consent import WithDomain
 from memory.learning.ledger import Ledger, ledger_of
 from memory.learning.lesson import LearningBehavior
 from memory.learning.lessons import LessonLearner
 from memory.learning.model import InternalModel, InternalModelUnavailable
 from memory.learning.pauses import Pause
-from memory.learning.tool_writes import ToolWriter, WithDomain, without_domain
+from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.notebook.notebooks import Notebooks, NotWritten, Writing
 from memory.occasion import facts_scope

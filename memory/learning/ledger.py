@@ -9,7 +9,7 @@ from time import time
 
 from memory.keys import Conversation
 from memory.learning.lesson import Learned, LearningBehavior
-from memory.notebook.notebook import Notebook
+from memory.notebook.notebook import STATE_UNTRUSTED, Notebook
 from memory.notebook.notebooks import Notebooks, Writing
 from memory.occasion import facts_scope
 
@@ -62,6 +62,8 @@ class Ledger:
         target = self.target(behavior)
         if learned.state is not None:
             fields["state"] = (target.state, learned.state)
+            was = target.fields.get(STATE_UNTRUSTED, "")
+            fields[STATE_UNTRUSTED] = (was, "1" if learned.is_untrusted else "")
         if target is self.here:
             gone = {seq: digest for seq, digest in self.digests.items() if seq <= done}
             fields |= {f"d:{seq}": (digest, "") for seq, digest in gone.items()}

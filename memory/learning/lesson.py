@@ -13,6 +13,7 @@ from memory.keys import Conversation
 from memory.messages import Message
 from memory.notebook.notebook import Notebook
 from memory.notebook.records import Entry
+from memory.steps import FOREIGN_STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +62,27 @@ class Lesson:
         """How many turns its messages are of."""
         return len({message.exchange for message in self.messages})
 
+    @property
+    def holds_untrusted(self) -> bool:
+        """Whether untrusted text is in its messages, or was at hand for an answer among them."""
+        digests = (self.digests.get(message.seq, "") for message in self.messages)
+        return not all(message.is_own for message in self.messages) or any(
+            FOREIGN_STEP in digest for digest in digests
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is to be written: records and their amendments, and the new state (None: as it is).
 
     Entries go to the notebook that the behavior writes to (`LearningBehavior.is_personal`).
-    `reach` is the sequence up to which it has learned; 0 means all of the lesson's messages.
+    `is_untrusted` says that untrusted text went into that state. `reach` is the sequence up to
+    which it has learned; 0 means all of the lesson's messages.
     """
 
     entries: Sequence[Entry] = ()
     state: str | None = None
+    is_untrusted: bool = False
     reach: int = 0
 
 

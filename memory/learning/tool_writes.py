@@ -4,10 +4,8 @@ The commit of a turn leaves it in the conversation's notebook as a field of its 
 the same step as the writing, or in the next one where the facts are another scope's.
 """
 
-from collections.abc import Callable
-
 from memory.correcting import Correcting
-from memory.learning.consent import expire_in, expired, question_field, remembered
+from memory.learning.consent import WithDomain, expire_in, expired, question_field, remembered
 from memory.learning.ledger import Ledger
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, Writing
@@ -17,8 +15,6 @@ from memory.occasion import facts_scope
 from memory.protocol.switch import MemorySwitch
 
 _PREFIX = "t:"
-
-WithDomain = Callable[[str, str], str]
 
 
 def without_domain(state: str, _: str) -> str:
@@ -66,7 +62,7 @@ class ToolWriter:
     async def _forget(self, ledger: Ledger, turn_id: str) -> None:
         _, writes = _waiting(ledger.here, turn_id)
         for write in writes:
-            if isinstance(write, ForgetRecord):
+            if isinstance(write, ForgetRecord) and not write.asks_first:
                 await self._correcting.delete_fact(ledger.conversation, write.record_id)
 
     async def _remember(self, ledger: Ledger, turn_id: str, *, is_off: bool) -> None:
@@ -77,12 +73,14 @@ class ToolWriter:
         done = {_PREFIX + turn_id: (here.fields.get(_PREFIX + turn_id, ""), "")}
         entries: list[Entry] = []
         state = here.state
-        for write in () if is_off else writes:
-            if isinstance(write, SetDomain):
-                state = self._with_domain(state, write.fields)
-            if isinstance(write, Remember) and write.asks_first:
+        for write in writes:
+            if is_off and not isinstance(write, ForgetRecord):
+                continue
+            if write.asks_first:
                 name, change = question_field(write, seq, ledger.now)
                 done[name] = change
+            elif isinstance(write, SetDomain):
+                state = self._with_domain(state, write.fields)
             elif isinstance(write, Remember):
                 source = Source(here.scope.tag, seq, here.epoch, write.sender_id)
                 entries += remembered(write, source, facts, ledger.now)

@@ -23,6 +23,9 @@ from memory.protocol.turns import Notes
 RECIPE = "date title words"
 """Part of the stamp of stored vectors: another recipe means embedding anew."""
 
+STATE_UNTRUSTED = "state_untrusted"
+"""The field that says so of the running state; it goes with the state."""
+
 _RECORD_OVERHEAD_BYTES = 600
 
 R = TypeVar("R", Fact, Synopsis, Chunk)
@@ -75,6 +78,11 @@ class Notebook:
     def state(self) -> str:
         """The running state as JSON; "" where there is none."""
         return self.fields.get("state", "")
+
+    @property
+    def is_state_untrusted(self) -> bool:
+        """Whether untrusted text went into the running state, now or before."""
+        return bool(self.state and self.fields.get(STATE_UNTRUSTED))
 
     @property
     def epoch(self) -> int:

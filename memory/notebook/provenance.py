@@ -6,7 +6,7 @@ Pure functions of a notebook; erasing is `notebooks`' business.
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from memory.notebook.notebook import Notebook
+from memory.notebook.notebook import STATE_UNTRUSTED, Notebook
 from memory.notebook.notebooks import Revision
 from memory.notebook.records import Fact, Source
 
@@ -63,7 +63,7 @@ def without_messages(
     rests_on = {name: _rests_on(name, stored) for name, stored in notebook.fields.items()}
     fields = {name: "" for name, seq in rests_on.items() if seq in seqs or 0 < seq < oldest}
     if notebook.state:
-        fields["state"] = ""
+        fields |= {"state": "", STATE_UNTRUSTED: ""}
     return replace(facts, messages=sorted(seqs), entries=[*facts.entries, *spanning], fields=fields)
 
 

@@ -1,20 +1,23 @@
 """What a tool wants written: recorded with the reply, carried out after it, once.
 
-Values and their stored form; carrying them out is learning's business.
+Values and their stored form; carrying them out is learning's business. With `asks_first` a write is
+kept back until `sender_id` has agreed by a button, which `nonce` names: the turn held words that
+were not theirs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import orjson
+
+_ONLY_SHOWN = {"is_stored": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Remember:
     """Keep a statement of `sender_id` as a fact; `replaces` is what it supersedes, 0 for none.
 
-    `asks_first` keeps it back until the person has agreed by a button, which `nonce` names: the
-    turn held words that were not theirs.
+    `old_text` tells people what is superseded; it is not stored.
     """
 
     text: str
@@ -22,13 +25,18 @@ class Remember:
     asks_first: bool = False
     sender_id: int = 0
     nonce: str = ""
+    old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Erase one record."""
+    """Erase one fact; `old_text` tells people which, and is not stored."""
 
     record_id: int
+    asks_first: bool = False
+    sender_id: int = 0
+    nonce: str = ""
+    old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,9 @@ class SetDomain:
     """Set fields of the running state's `domain` to those of a JSON object."""
 
     fields: str
+    asks_first: bool = False
+    sender_id: int = 0
+    nonce: str = ""
 
 
 ToolWrite = Remember | ForgetRecord | SetDomain
@@ -60,4 +71,5 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def _written(write: ToolWrite) -> list[object]:
-    return [_NAMES[type(write)], *(getattr(write, each.name) for each in fields(write))]
+    stored = (each.name for each in fields(write) if each.metadata.get("is_stored", True))
+    return [_NAMES[type(write)], *(getattr(write, name) for name in stored)]

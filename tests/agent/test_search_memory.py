@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_tool
+from memory.behaviors.wording import FOREIGN_MARK
 from memory.context import AgentContext
 from memory.embeddings import QuestionVectors
 from memory.history import ChatHistory
 from memory.memory import Memory
+from memory.messages import Message
 from tests.agent.conftest import NOON
 
 DAY_S = 86_400
@@ -111,3 +113,9 @@ async def test_days_and_speakers_narrow_the_search(context: AgentContext) -> Non
     for narrowed, numbers in cases:
         answer = await found(context, "boat", **narrowed)
         assert "".join(re.findall(r"boat number (\d)", answer)) == numbers
+
+
+async def test_others_words_are_marked_where_they_are_found(context: AgentContext) -> None:
+    forwarded = Message(0, 0, "user", "My boat is red", NOON, 7, "Anna", is_own=False)
+    context.chat_history.committed([forwarded], 1, 1)
+    assert FOREIGN_MARK in await found(context, "boat")

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
 from bot.agent.toolbox import ToolLimits, ToolNameClash
+from memory.behaviors.wording import FOREIGN_MARK
 from memory.context import AgentContext
+from memory.notebook.writes import SetDomain
 from memory.protocol.turns import LeaseLost
 from memory.steps import ToolResult
 from memory.store_errors import StoreError
@@ -267,3 +270,19 @@ async def test_the_output_of_a_final_tool_is_not_shortened(
     toolbox = box(tokens, tool("last", echo, is_final=True))
     step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
     assert toolbox.final_output(step) == "word " * 500
+
+
+async def test_what_an_operators_tool_wants_written_is_held_back_after_untrusted_text(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    async def note(arguments: Echoed, context: AgentContext) -> str:
+        context.writes.append(SetDomain(arguments.text))
+        return FOREIGN_MARK
+
+    toolbox = box(tokens, replace(tool("note", note), is_foreign=False))
+    for number in ("1", "2"):
+        step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
+        assert step.results[0].is_foreign
+        context.completed_steps.append(step)
+    asker = context.words.sender_id
+    assert context.writes == [SetDomain("1"), SetDomain("2", asks_first=True, sender_id=asker)]

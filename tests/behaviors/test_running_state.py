@@ -1,6 +1,7 @@
 """The running state: what is kept of a conversation, what is told of it, what may change it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -17,11 +18,14 @@ from memory.behaviors.knowledge_base import (
     read,
 )
 from memory.behaviors.running_state import HEADING, RunningState
+from memory.behaviors.wording import FOREIGN_MARK
 from memory.learning.lesson import LearningBehavior, PartRejected, Unlearned
-from memory.notebook.notebooks import Notebooks
+from memory.messages import Message
+from memory.notebook.notebook import STATE_UNTRUSTED
+from memory.notebook.notebooks import Notebooks, Writing
 from memory.occasion import Person
 from memory.shape import Shape
-from tests.behaviors.lessons import GROUP, answered, lesson, notebook, occasion, said, told
+from tests.behaviors.lessons import GROUP, PRIVATE, answered, lesson, notebook, occasion, said, told
 
 
 class Issue(BaseModel):
@@ -273,3 +277,28 @@ def test_it_is_due_after_some_turns_or_some_quiet_or_many_words() -> None:
     assert cadence.is_due(Unlearned([one, two], 0, 0))
     assert cadence.is_due(Unlearned([one], 30, 0))
     assert cadence.is_due(Unlearned([said(1, "a", tokens=100)], 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("messages", "before", "is_untrusted"),
+    [
+        ((said(1, "x"), answered(2, "y")), "", False),
+        ((said(1, "x", is_own=False), answered(2, "y")), "", True),
+        ((said(1, "x"), replace(answered(2, "y"), is_own=False)), "", True),
+        ((said(1, "x"), answered(2, "y")), "1", True),
+    ],
+)
+async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
+    behavior: RunningState,
+    notebooks: Notebooks,
+    messages: tuple[Message, ...],
+    before: str,
+    *,
+    is_untrusted: bool,
+) -> None:
+    fields = {"state": ("", LEARNED.model_dump_json()), STATE_UNTRUSTED: ("", before)}
+    await notebooks.write(await notebooks.read(PRIVATE), Writing(fields=fields))
+    here = await notebooks.read(PRIVATE)
+    taught = behavior.learn(lesson(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
+    assert taught.is_untrusted == is_untrusted
+    assert (await told(behavior, "hello")).endswith(FOREIGN_MARK) == bool(before)

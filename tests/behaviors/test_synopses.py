@@ -312,3 +312,12 @@ async def test_a_cancelled_turn_is_not_held_up(notebooks: Notebooks, tokens: Tok
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await told(behavior, "Strong wind today!")
+
+
+def test_what_goes_on_from_a_foreign_synopsis_is_foreign_too(behavior: Synopses) -> None:
+    began = replace(synopsis("A table", 0), trust=Trust.FOREIGN)
+    for at, trust in ((NOW, Trust.FOREIGN), (NOW + DAY, Trust.DERIVED)):
+        taught = lesson(said(3, "x", at=at), here=notebook(began))
+        (entry,) = behavior.learn(taught, SynopsisPart(result="x")).entries
+        assert isinstance(entry, Synopsis)
+        assert entry.trust == trust

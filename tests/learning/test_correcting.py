@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 
 import orjson
@@ -10,11 +11,13 @@ import pytest
 
 from memory.history import ChatHistory
 from memory.keys import Conversation
+from memory.learning.consent import Answered
 from memory.learning.learner import Teaching
 from memory.memory import Memory
 from memory.notebook.notebooks import Writing
-from memory.notebook.records import Fact, Source
-from memory.notebook.writes import ForgetRecord, Remember, to_json
+from memory.notebook.records import Again, Fact, Source
+from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
+from memory.ownership import Asker
 from memory.protocol.erasure import NotConfirmed
 from memory.protocol.turns import Closing
 from memory.tokens import TokenCounter
@@ -175,11 +178,19 @@ async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
     assert await memory.switch.is_off(HERE)
 
 
-async def ask(memory: Memory, here: Conversation) -> None:
-    """Have a turn in which a tool wants something kept that nobody has said."""
-    wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
-    await talk(memory, "one", conversation=here, closing=Closing(writes=to_json([wanted])))
+async def ask(memory: Memory, here: Conversation, *wanted: ToolWrite) -> None:
+    """Have a turn in which a tool wants something written that nobody has said."""
+    writes = wanted or (Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc"),)
+    await talk(memory, "one", conversation=here, closing=Closing(writes=to_json(writes)))
     await memory.learn(here)
+
+
+async def answer(
+    memory: Memory, here: Conversation, *, agrees: bool, sender: int = ANN
+) -> Answered:
+    """Press a button."""
+    asker = Asker(sender, is_group=not here.is_private)
+    return await memory.consent.answer(here, "abc", asker, agrees=agrees)
 
 
 @PLACES
@@ -189,9 +200,9 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
     await ask(memory, here)
     assert await known(memory, scope) == []
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.consent.answer(here, "abc", BOB, keep=True)
-    answers = [await memory.consent.answer(here, "abc", ANN, keep=keep) for keep in (True, False)]
-    assert answers == [True, True]
+        await answer(memory, here, agrees=True, sender=BOB)
+    answers = [await answer(memory, here, agrees=agrees) for agrees in (True, False)]
+    assert answers == ["kept", "kept"]
     facts = (await memory.notebooks.read(scope)).facts
     epoch = (await memory.notebooks.read(here)).epoch
     assert [(f.text, f.sources) for f in facts] == [
@@ -201,7 +212,7 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
 
 async def test_what_is_declined_is_gone_at_once(memory: Memory) -> None:
     await ask(memory, HERE)
-    assert not await memory.consent.answer(HERE, "abc", ANN, keep=False)
+    assert await answer(memory, HERE, agrees=False) == "not_kept"
     assert "olives" not in str((await memory.notebooks.read(HERE)).fields)
     assert await known(memory, ANNS) == []
 
@@ -215,7 +226,7 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
     older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
     await memory.notebooks.write(notebook, Writing(fields={"p:abc": (stored, older)}))
     with pytest.raises(NotConfirmed, match="unknown"):
-        await memory.consent.answer(HERE, "abc", ANN, keep=True)
+        await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
     assert dict((await memory.notebooks.read(HERE)).fields) == {}
 
@@ -223,9 +234,60 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
 async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memory: Memory) -> None:
     wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
     await talk(memory, "one", closing=Closing(writes=to_json([wanted])))
-    task = asyncio.create_task(memory.consent.answer(HERE, "abc", ANN, keep=True))
+    task = asyncio.create_task(answer(memory, HERE, agrees=True))
     await memory.learn(HERE)
-    assert await task
+    assert await task == "kept"
+    assert await known(memory, ANNS) == ["likes olives"]
+
+
+@PLACES
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_fact_is_erased_only_once_the_person_has_agreed(
+    memory: Memory, here: Conversation, scope: Conversation, *, agrees: bool
+) -> None:
+    """Also while memory is off: erasing is always allowed."""
+    fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
+    await memory.notebooks.write(await memory.notebooks.read(scope), Writing([fact]))
+    await memory.switch.turn_off(here)
+    await ask(memory, here, ForgetRecord(1, asks_first=True, sender_id=ANN, nonce="abc"))
+    assert await known(memory, scope) == ["sails"]
+    answers = [await answer(memory, here, agrees=each) for each in (agrees, True)]
+    assert answers == ["forgotten" if agrees else "not_forgotten"] * 2
+    assert await known(memory, scope) == ([] if agrees else ["sails"])
+
+
+@pytest.mark.parametrize("wanted", [Remember("rows", 1, nonce="abc"), ForgetRecord(1, nonce="abc")])
+async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
+    memory: Memory, wanted: Remember | ForgetRecord
+) -> None:
+    fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
+    await memory.notebooks.write(await memory.notebooks.read(GROUP), Writing([fact]))
+    await ask(memory, GROUP, replace(wanted, asks_first=True, sender_id=ANN))
+    said_again = Again(1, Source(GROUP.tag, 1, 0, BOB))
+    await memory.notebooks.write(await memory.notebooks.read(GROUP), Writing([said_again]))
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await answer(memory, GROUP, agrees=True)
+    facts = (await memory.notebooks.read(GROUP)).facts
+    assert [(fact.text, fact.is_current) for fact in facts] == [("sails", True)]
+
+
+async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
+    memory.teach(Teaching(with_domain=lambda state, fields: f"{state}{fields}"))
+    await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
+    assert (await memory.notebooks.read(HERE)).state == ""
+    assert await answer(memory, HERE, agrees=True) == "kept"
+    assert (await memory.notebooks.read(HERE)).state == "{}"
+
+
+async def test_a_question_that_was_asked_before_an_update_is_still_answered(
+    memory: Memory,
+) -> None:
+    old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
+    await talk(memory, "one")
+    await memory.notebooks.write(
+        await memory.notebooks.read(HERE), Writing(fields={"p:abc": ("", old)})
+    )
+    assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]
 
 

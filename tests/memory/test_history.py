@@ -10,8 +10,9 @@ import pytest
 from memory.context import AgentContext
 from memory.history import ChatHistory
 from memory.keys import Conversation
+from memory.log import arguments_of, message_of
 from memory.memory import Memory
-from memory.messages import Message
+from memory.messages import Message, Role
 from memory.protocol.jobs import Job, Kind
 from memory.protocol.mailbox import Outcome
 from memory.protocol.turns import Closing, LeaseLost, OpenTurn
@@ -482,3 +483,12 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
     history = await ChatHistory.read(memory.histories, HERE)
     assert interrupted.behind == {}
     assert len(await history.search("boat", 3)) == 3
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_message_is_read_as_it_was_written(role: Role, *, is_own: bool) -> None:
+    message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_own=is_own)
+    names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k")
+    fields = dict(zip(names, (str(value).encode() for value in arguments_of(message)), strict=True))
+    assert message_of(b"3-0", {b"x": b"2", **fields}) == message

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reply.parts import Entity, Part
-from bot.reply.split import split
+from bot.reply.split import split, with_line
 from tests.reply.telegram_rules import faults
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
@@ -116,3 +116,13 @@ def test_more_than_a_hundred_entities_need_another_part() -> None:
 
 def test_an_entity_over_white_space_is_left_out() -> None:
     assert split("a \n b", (Entity("italic", 1, 3),)) == (Part("a \n b"),)
+
+
+def test_a_line_of_ours_stands_below_the_last_part_or_behind_it() -> None:
+    line = Part("Kept: 🧭", (Entity("italic", 0, 8),))
+    below = with_line((Part("a"), Part("😀", (Entity("bold", 0, 2),))), line)
+    italic = Entity("italic", 4, 8)
+    assert below == (Part("a"), Part("😀\n\nKept: 🧭", (Entity("bold", 0, 2), italic)))
+    for full in (Part("x" * 4_087), Part("x", (Entity("bold", 0, 1),) * 100)):
+        assert with_line((full,), line) == (full, line)
+    assert with_line((Part("x" * 4_086),), line)[0].text.endswith("🧭")

@@ -63,6 +63,7 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
         "messages nor in <memory>, or for a second look under another name.",
         SearchMemoryArguments,
         run,
+        is_foreign=False,  # the lines of others' words are marked
     )
 
 

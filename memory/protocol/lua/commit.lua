@@ -6,7 +6,7 @@
 -- written of what is said while memory is off. No statement can look like it, for its quotes are escaped.
 local function forgets_among(writes)
   local found = {}
-  for each in string.gmatch(writes, '%["forget",%d+%]') do found[#found + 1] = each end
+  for each in string.gmatch(writes, '%["forget",%d+[^%[%]"]*"?[%w_%-]*"?%]') do found[#found + 1] = each end
   return #found > 0 and '[' .. table.concat(found, ',') .. ']' or ''
 end
 
