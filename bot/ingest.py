@@ -5,7 +5,6 @@ The bots that name the namespace in `DOCUMENT_NAMESPACES` read them; nobody else
 
 import argparse
 import asyncio
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
     if settings.telegram_bot_token is None:
         sys.stderr.write("TELEGRAM_BOT_TOKEN names the bot whose documents these are\n")
         return 1
-    if not re.fullmatch(NAMESPACE, options.namespace):
+    if not NAMESPACE.fullmatch(options.namespace):
         sys.stderr.write("--namespace takes a name of A-Z a-z 0-9 . _ -\n")
         return 1
     order = Order(options.path, options.namespace, options.link, options.remove)

@@ -17,8 +17,12 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
-NAMESPACE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a namespace of documents may be called."""
+
+_BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
+_WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
+_IMPORT_PATH = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*+:[A-Za-z_]\w*+")
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
@@ -59,8 +63,8 @@ def _only(accepts: Callable[[str], bool]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _matching(pattern: str) -> AfterValidator:
-    return _only(lambda text: re.fullmatch(pattern, text) is not None)
+def _matching(pattern: re.Pattern[str]) -> AfterValidator:
+    return _only(lambda text: pattern.fullmatch(text) is not None)
 
 
 def _is_web_address(text: str) -> bool:
@@ -116,11 +120,11 @@ Verbosity: TypeAlias = Annotated[
 Secret: TypeAlias = Annotated[SecretStr, Allowed("text")]
 BotToken: TypeAlias = Annotated[
     SecretStr,
-    _matching(r"[0-9]+:[A-Za-z0-9_-]+"),
+    _matching(_BOT_TOKEN),
     Allowed("a token from @BotFather: `123456:ABC…`"),
 ]
 WebhookSecret: TypeAlias = Annotated[
-    SecretStr, _matching(r"[A-Za-z0-9_-]{1,256}"), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
+    SecretStr, _matching(_WEBHOOK_SECRET), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
 ]
 WebAddress: TypeAlias = Annotated[
     str,
@@ -151,7 +155,7 @@ UserIds: TypeAlias = Annotated[
 ]
 ImportPath: TypeAlias = Annotated[
     str,
-    _matching(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*"),
+    _matching(_IMPORT_PATH),
     Allowed("a class: `package.module:Class`"),
 ]
 ImportPaths: TypeAlias = Annotated[

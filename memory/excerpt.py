@@ -4,7 +4,6 @@ A pure function of text and question, in the index's own words and stems. What i
 how much room it gets, is decided elsewhere.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +11,15 @@ from dataclasses import dataclass
 from itertools import chain
 from math import log1p
 
+from memory.documents.sentences import sentences
 from memory.index.words import asked_terms, languages_of, terms_of, words_of
 
 LEFT_OUT = "[…]"
 """Stands where a text goes on that is not shown."""
 
-# A sentence ends with its line, with a mark before a blank, or with a full-width mark.
-_SENTENCE_END = re.compile(r"""\n\s*|[.!?…؟۔।]+["'”’»)\]]*\s+|[。！？｡]+["'”’»」』）]*\s*""")
+_MAX_CHARS = 40_000
+"""Characters of a text in which the passage is sought."""
+
 _SHORT = 20
 """Characters below which a sentence is taken together with the next one."""
 
@@ -61,7 +62,7 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     chars = room * len(beginning) // max(1, cost)  # if all were as dense
     if chars <= 0:
         return ""
-    pieces = _pieces(text, question[:_QUESTION_CHARS], chars)
+    pieces = _pieces(text[:_MAX_CHARS], question[:_QUESTION_CHARS], chars)
     start, end = _passage(pieces, chars)
     chars = room * (end - start) // max(1, size(text[start:end]))  # as dense as it is right there
     while chars > 0:
@@ -95,13 +96,14 @@ def _pieces(text: str, question: str, room: int) -> list[_Piece]:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for edge in _SENTENCE_END.finditer(text):
-        if edge.end() - start >= _SHORT:
-            yield start, edge.end()
-            start = edge.end()
-    if start < len(text):
-        yield start, len(text)
+    start = end = 0
+    for sentence in sentences(text):
+        end += len(sentence)
+        if end - start >= _SHORT:
+            yield start, end
+            start = end
+    if start < end:
+        yield start, end
 
 
 def _chunks(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:

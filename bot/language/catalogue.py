@@ -39,7 +39,7 @@ class Catalogue:
         `de-AT` finds German. Values are shown as they are, whatever signs are in them. Raise
         `KeyError` for a key that does not exist or a value that is missing.
         """
-        language = re.split("[-_]", language_code.lower())[0]
+        language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
         return sentences[key].format_map({name: _shown(value) for name, value in values.items()})
 

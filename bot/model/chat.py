@@ -44,7 +44,7 @@ _PAUSE_S = 0.1
 _REST_S = 0.1
 _REST_BYTES = 64 * 1024
 """A connection can be used again when its answer is read to the end; so much is waited for it."""
-_MAX_BYTES = 16 * 2**20
+_MAX_BYTES = 8 * 2**20
 _BYTES_A_TOKEN = 2_000
 """A token comes in an event of its own, of 300 bytes on most servers."""
 _READ_TOKENS = 4
@@ -181,7 +181,7 @@ class OpenAIChatModel:
         try:
             async with aclosing(response):
                 await _read(response, events, answer)
-        except AnswerIncomplete:
+        except (AnswerIncomplete, NotAModel):
             if not answer.is_complete:
                 raise
         except (*FOREIGN, httpx2.HTTPError) as error:

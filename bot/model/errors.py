@@ -80,9 +80,8 @@ class ModelRefused(ModelError):  # noqa: N818
 
     def objects_to(self, parameter: str) -> bool:
         """Whether the server named that parameter when it declined."""
-        if parameter in _ENGLISH:
-            return self.says(re.compile(rf"['\"`.]{parameter}['\"`.\[]"))
-        return parameter in self._objection
+        quoted = _ENGLISH.get(parameter)
+        return self.says(quoted) if quoted else parameter in self._objection
 
 
 class ContextTooLong(ModelRefused):
@@ -144,7 +143,9 @@ FOREIGN = (
 """What a call may raise: sparse servers make the SDK stumble over what it expects to be there."""
 
 _MODEL = re.compile(r"\bmodel", re.IGNORECASE)
-_ENGLISH = frozenset({"include", "reasoning", "text"})
+_ENGLISH = {
+    name: re.compile(rf"['\"`.]{name}['\"`.\[]") for name in ("include", "reasoning", "text")
+}
 """Parameters that are words of any sentence, unless they are quoted or part of a path."""
 
 _UNAVAILABLE = (

@@ -6,7 +6,7 @@ turn. A body is bounded, and so is one event: a server may send a line without a
 
 from collections.abc import Iterator
 
-from bot.model.errors import AnswerIncomplete
+from bot.model.errors import NotAModel
 
 MAX_EVENT_BYTES = 4 * 2**20
 """The last event of a response repeats all of it: text, calls and encrypted thoughts."""
@@ -27,7 +27,7 @@ class EventReader:
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the data of each event that is whole with this piece, up to the end.
 
-        Raise `AnswerIncomplete` when the body or an event is too long.
+        Raise `NotAModel` when the body or an event is too long.
         """
         self._left -= len(piece)
         for line in self._lines(piece):
@@ -35,9 +35,9 @@ class EventReader:
                 return
             yield from self._line(line.rstrip(b"\r\n"))
         if self._left < 0:
-            raise AnswerIncomplete("too long a body")
+            raise NotAModel("too long a body")
         if self._begun_bytes + self._data_bytes > MAX_EVENT_BYTES:
-            raise AnswerIncomplete("too long an event")
+            raise NotAModel("too long an event")
 
     def _lines(self, piece: bytes) -> list[bytes]:
         """Return the lines that are whole with this piece; the rest is copied once, at its end."""

@@ -127,6 +127,8 @@ class ServedModel:
             return replace(taken, dialect=dialect, only_without_effort=True)
         if can_leave and _belongs_elsewhere(error, taken.dialect):
             return replace(taken, dialect=other, left=taken.left | {taken.dialect.name})
+        if _has_no_path(error):
+            return None
         blamed = blamed_for(error, chosen)
         return replace(taken, refused=taken.refused | blamed) if blamed else None
 
@@ -158,4 +160,8 @@ def _belongs_elsewhere(error: ModelRefused, dialect: Dialect) -> bool:
     if error.says(_ASK_RESPONSES if dialect is CHAT else _ASK_CHAT):
         return True
     is_missing = error.status in _PATH_STATUS and error.may_concern_parameters
-    return is_missing and (dialect is RESPONSES or error.says(_NO_PATH))
+    return is_missing and (dialect is RESPONSES or _has_no_path(error))
+
+
+def _has_no_path(error: ModelRefused) -> bool:
+    return error.status in _PATH_STATUS and error.says(_NO_PATH)

@@ -3,18 +3,26 @@
 import re
 
 # In words, as people type it -> as the calculator reads it
-_SPELLINGS = (
-    (r"(?<=\d),(?=\d{3}\b)", ""),
-    (r"\s*(?:%|\bper ?cent)\s*of\s+", " / 100 * "),
-    (r"\s*\bplus\b\s*", " + "),
-    (r"\s*(?:\bminus\b|−)\s*", " - "),
-    (r"\s*(?:\btimes\b|\bmultiplied by\b|×|·|(?<=[\d\s])x(?=[\d\s]))\s*", " * "),
-    (r"\s*(?:\bdivided by\b|÷|(?<=\d)\s+:\s+(?=\d))\s*", " / "),
-    (r"\s*(?:\bto the power of\b|\^)\s*", " ** "),
+_SPELLINGS = tuple(
+    (re.compile(spelling, re.IGNORECASE), symbol)
+    for spelling, symbol in (
+        (r"(?<=\d),(?=\d{3}\b)", ""),
+        (r"(?<!\s)\s*+(?:%|\bper ?cent)\s*+of\s++", " / 100 * "),
+        (r"(?<!\s)\s*+\bplus\b\s*+", " + "),
+        (r"(?<!\s)\s*+(?:\bminus\b|−)\s*+", " - "),
+        (
+            r"(?<!\s)\s*+(?:\btimes\b|\bmultiplied by\b|×|·|(?<=[\d\s])x(?=[\d\s]))\s*+",
+            " * ",
+        ),
+        (r"(?<!\s)\s*+(?:\bdivided by\b|÷|(?<=\s):(?=\s++\d))\s*+", " / "),
+        (r"(?<!\s)\s*+(?:\bto the power of\b|\^)\s*+", " ** "),
+    )
 )
-_EXPRESSION = re.compile(r"[-(]*\d[\d\s.()+\-*/%]*[\d)]")
+_NUMBER = re.compile(r"-?\d[\d.]*")
+_ASKING = re.compile(r"[?？؟=]")
+_EXPRESSION = re.compile(r"(?<![-(])[-(]*+\d[\d\s.()+\-*/%]*[\d)]")
 _OPERATOR = re.compile(r"[\d)]\s*[-+*/%]")
-_LABEL = re.compile(r"\d+(?:[-/.]\d+)+")  # a date, a phone number, a version
+_LABEL = re.compile(r"(?<!\d)\d++(?:[-/.]\d++)++")  # a date, a phone number, a version
 _ORDER = re.compile(
     r"(?:calculate|compute|work out|how much is|what(?:'s|’s| is))\s*$", re.IGNORECASE
 )
@@ -29,10 +37,10 @@ def expression_in(text: str) -> str:
     Numbers that merely occur in a sentence, dates and phone numbers among them, are none.
     """
     for spelling, symbol in _SPELLINGS:
-        text = re.sub(spelling, symbol, text, flags=re.IGNORECASE)
+        text = spelling.sub(symbol, text)
     if summands := _LIST.search(text):
-        return " + ".join(re.findall(r"-?\d[\d.]*", summands[1]))
-    asks = re.search(r"[?？؟=]", text)
+        return " + ".join(_NUMBER.findall(summands[1]))
+    asks = _ASKING.search(text)
     for found in _EXPRESSION.finditer(text):
         alone = not text.replace(found[0], "").strip(" =?.!")
         ordered = alone or _ORDER.search(text[: found.start()])

@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 )
 
 _LATEX = re.compile(r"[\\^_={}]")
-_ONE_LETTER_NAMES = re.compile(r"(?!.*[A-Za-z]{2}).*[A-Za-z]")
+_NAME = re.compile(r"[A-Za-z]++")
 
 
 def protect(markdown: str) -> str:
@@ -72,7 +72,8 @@ def _bracketed(token: re.Match[str], body: str) -> str:
 
 
 def _between_dollars(token: re.Match[str], body: str) -> str:
-    if not _LATEX.search(body) and not _ONE_LETTER_NAMES.match(body):
+    longest_name = max(map(len, _NAME.findall(body)), default=0)
+    if not _LATEX.search(body) and longest_name != 1:
         return _literal(token[0])
     return _formula(token, "$" if token.lastgroup == "dollar" else "$$")
 

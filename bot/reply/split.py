@@ -19,7 +19,7 @@ MAX_ENTITIES = 100
 # Best first; these must fill at least half of a part, a space may come earlier.
 _BREAKS = (("\n\n",), ("\n",), (". ", "! ", "? ", "… ", "؟ ", "。", "！", "？"))
 _SPACES = (" ", "\t", "\n")
-_BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)+")
+_BLANK = re.compile(r"\s*+")
 _VIRAMA = 9  # the combining class of the signs that join Indic consonants
 _LONGEST_CLUSTER = 64  # code points; beyond it somebody plays with combining marks
 
@@ -48,8 +48,7 @@ class _Splitter:
         start, begun = 0, 0
         still_open: list[Entity] = []
         while start < len(self.text):
-            blank = _BLANK_LINES.match(self.text, start)
-            start = blank.end() if blank else start
+            start = self._without_blank_lines(start)
             # What can touch this part: what the last one left open, what begins in its room.
             later = self._begun_before(self.units[start] + MAX_UTF16 + 1)
             here = [
@@ -64,6 +63,11 @@ class _Splitter:
             begun = self._begun_before(self.units[cut])
             still_open = [one for one in here if one.offset < self.units[cut] < one.end]
             start = cut
+
+    def _without_blank_lines(self, start: int) -> int:
+        """Return where the first line after `start` begins that is not blank."""
+        blank = _BLANK.match(self.text, start)
+        return max(start, self.text.rfind("\n", start, blank.end() if blank else start) + 1)
 
     def _begun_before(self, unit: int) -> int:
         """Return how many entities begin before `unit`."""

@@ -33,14 +33,17 @@ _NEVER_SENT = (
 _UNTOLD_WAIT_S = 5.0
 
 # Descriptions are not documented; these fragments were seen. First match wins.
-_REASONS: tuple[tuple[str, RefusalReason], ...] = (
-    (r"entity|entities", "entities"),
-    (r"message to (be replied|reply)", "reply_gone"),
-    (r"thread not found|topic_(deleted|closed|id_invalid)", "topic_gone"),
-    (r"not modified", "unchanged"),
-    (r"message to \w+ not found|message_id_invalid", "message_gone"),
-    (r"too long", "too_long"),
-    (r"file is too big", "too_big"),
+_REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
+    (re.compile(r"entity|entities", re.IGNORECASE), "entities"),
+    (re.compile(r"message to (be replied|reply)", re.IGNORECASE), "reply_gone"),
+    (
+        re.compile(r"thread not found|topic_(deleted|closed|id_invalid)", re.IGNORECASE),
+        "topic_gone",
+    ),
+    (re.compile(r"not modified", re.IGNORECASE), "unchanged"),
+    (re.compile(r"message to \w+ not found|message_id_invalid", re.IGNORECASE), "message_gone"),
+    (re.compile(r"too long", re.IGNORECASE), "too_long"),
+    (re.compile(r"file is too big", re.IGNORECASE), "too_big"),
 )
 
 
@@ -71,7 +74,7 @@ def translate(error: ptb.TelegramError) -> TelegramError:
 
 def _reason(description: str) -> RefusalReason:
     for pattern, reason in _REASONS:
-        if re.search(pattern, description, re.IGNORECASE):
+        if pattern.search(description):
             return reason
     return "other"
 

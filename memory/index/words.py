@@ -23,6 +23,12 @@ UNKNOWN = ""
 _PREFIX = 5
 """Letters kept of a word without a stemmer; McNamee & Mayfield's `trunc-5` (2004)."""
 
+_MAX_LETTERS = 64
+"""Letters of a word that are looked at. No word is longer, and a cache of words counts entries."""
+
+_MAX_CACHED = 65_536
+"""Words that a cache here holds: at most some 20 MB each, whatever people send."""
+
 # Letters, digits and the combining marks that Python's \w leaves out of Indic and Thai words.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -84,9 +90,13 @@ _LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
 }
 
 
-@functools.lru_cache(maxsize=65536)
 def script_of(word: str) -> str:
     """Return the script of a word by its first letter; empty for digits and other scripts."""
+    return _script_of(word[:_MAX_LETTERS])
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def _script_of(word: str) -> str:
     for character in word:
         code = ord(character)
         for script, first, last in _SCRIPTS:
@@ -130,9 +140,13 @@ def _stemmer(algorithm: str) -> "snowballstemmer.stemmer":
     return snowballstemmer.stemmer(algorithm)
 
 
-@functools.lru_cache(maxsize=262144)
 def stem(word: str, language: str) -> str:
     """Return a word's stem: Snowball where the language has one, else its first letters."""
+    return _stem(word[:_MAX_LETTERS], language)
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def _stem(word: str, language: str) -> str:
     known = LANGUAGES.get(language)
     if known is None or not known.stemmer:
         return word[:_PREFIX] if word[:1].isalpha() else word

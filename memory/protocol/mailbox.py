@@ -18,12 +18,16 @@ SEEN_MS = 48 * 3600 * 1000
 
 _REPLICATION_MS = 1_000
 
-SEEN_MOST = 20_000
-"""How many ids a conversation remembers; at the bound intake refuses rather than forgets."""
+SEEN_MOST = 5_000
+"""How many messages of one sender a conversation takes in, and how many commands, in two days.
+
+At the bound intake refuses what this sender sends there, rather than forget an id; others' messages
+and the sender's commands still come in.
+"""
 
 
 class MailboxFull(Exception):  # noqa: N818 - says when
-    """Raised when a conversation sent more in 48 hours than it may; nothing was stored."""
+    """Raised when a sender sent more to a conversation than they may; nothing was stored."""
 
 
 class Outcome(StrEnum):

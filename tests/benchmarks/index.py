@@ -26,7 +26,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from memory.index.words import stem
+from memory.index.words import _stem
 from memory.indexed import indexed_text
 from memory.keys import Conversation
 from memory.log import arguments_of
@@ -66,7 +66,7 @@ class Bench:
 
     def restarted(self) -> Memory:
         """Forget all that the process knows of the conversation."""
-        stem.cache_clear()
+        _stem.cache_clear()
         self.memory = Memory(self.client, 1, self._tokens, self._embedder, AT_ONCE)
         return self.memory
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from memory.index.words import UNKNOWN, asked_terms, languages_of, stem, terms_of, words_of
+from memory.index.words import (
+    UNKNOWN,
+    asked_terms,
+    languages_of,
+    script_of,
+    stem,
+    terms_of,
+    words_of,
+)
 
 
 def terms(text: str) -> list[str]:
@@ -77,3 +85,8 @@ def test_function_words_are_not_asked_for() -> None:
 
 def test_a_word_is_looked_up_in_every_form_heard() -> None:
     assert asked_terms(["hunde"], {"latin": frozenset({"de", UNKNOWN})}) == [("hunde", "hund")]
+
+
+def test_of_a_very_long_word_the_first_letters_are_looked_at() -> None:
+    assert stem("a" * 4096, "en") == stem("a" * 64, "en")
+    assert script_of("1" * 4096 + "a") == script_of("1" * 4096)

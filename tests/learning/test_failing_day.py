@@ -121,7 +121,7 @@ async def have_talked(day: Day, chats: Sequence[Conversation] = CHATS) -> None:
 @ON_A_SERVER
 @pytest.mark.parametrize(
     ("fault", "calls"),
-    [(None, 22), (WRONG_KEY, 11), (NO_SUCH_PAGE, 55), (content_filtered(), 15), (NOT_NOW, 100)],
+    [(None, 22), (WRONG_KEY, 11), (NO_SUCH_PAGE, 22), (content_filtered(), 15), (NOT_NOW, 100)],
     ids=["no JSON", "401", "404", "filter", "503"],
 )
 async def test_a_memory_model_that_fails_is_asked_less_and_less(

@@ -154,3 +154,19 @@ def test_a_text_of_20_000_characters_is_no_work(tokens: TokenCounter, passage: s
     started = time.process_time()
     relevant_excerpt(text, "What is the boat called? 小船 قایق", 200, tokens.count)
     assert time.process_time() - started < 0.2
+
+
+def test_a_long_row_of_marks_is_no_work() -> None:
+    text = "My zebra is called Zoe " + ".!?…" * 8000 + "x"
+    began = time.process_time()
+
+    assert relevant_excerpt(text, "What is my zebra called?", 80).startswith("My zebra")
+    assert time.process_time() - began < 0.5
+
+
+def test_of_a_text_without_end_only_the_beginning_is_searched() -> None:
+    text = "One word after another. " * 2_000 + "The zebra is called Zoe. " + "And more. " * 200_000
+    began = time.process_time()
+
+    assert "Zoe" not in relevant_excerpt(text, "What is the zebra called?", 80)
+    assert time.process_time() - began < 1

@@ -8,7 +8,7 @@ from typing import Literal
 from bot.model.values import PromptMessage
 from memory.tool import ToolDefinition
 
-_MEMORY = re.compile(r"\s*<memory>(.*?)</memory>\s*", re.DOTALL)
+_MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,119 @@
+"""Every regular expression of the product, and what may take it long.
+
+A pattern that is tried from each place of a long run, and reads on to its end, takes the square of
+its length. `python -m tests.hostile.patterns` prints the slow ones.
+"""
+
+import ast
+import importlib
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("bot", "memory", "config")
+
+CHARS = 100_000
+MAX_S = 0.05
+_ALWAYS = " \n\ta9_-.!中"
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def modules() -> Iterator[Path]:
+    """Yield the files of the product."""
+    for package in PACKAGES:
+        yield from (ROOT / package).rglob("*.py")
+
+
+def hidden(path: Path) -> Iterator[str]:
+    """Yield the places of a file where a pattern is made that is no value of its module."""
+    tree = ast.parse(path.read_text("utf-8"))
+    top_level = {
+        call
+        for statement in tree.body
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for call in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)):
+                if name != "escape" and (name != "compile" or node not in top_level):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: re.{name}"
+            case ast.ImportFrom(module="re"):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: from re import"
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """Return all patterns of text by module and name."""
+    found = {}
+    for path in modules():
+        if "re.compile" not in path.read_text("utf-8"):
+            continue
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for name, value in vars(importlib.import_module(module)).items():
+            for number, pattern in enumerate(_within(value)):
+                found[f"{module}.{name}[{number}]"] = pattern
+    return found
+
+
+def _within(value: object) -> Iterator[re.Pattern[str]]:
+    match value:
+        case re.Pattern(pattern=str()):
+            yield value
+        case dict():
+            yield from _within([*value.keys(), *value.values()])
+        case tuple() | list() | set() | frozenset():
+            for each in value:
+                yield from _within(each)
+
+
+def runs(pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield what is repeated: the signs that a pattern names, some of its words, some letters."""
+    signs = (sign for sign in pattern.pattern if not (sign.isascii() and sign.isalnum()))
+    yield from list(dict.fromkeys(signs))[:24]
+    yield from list(dict.fromkeys(_WORD.findall(pattern.pattern)))[:8]
+    yield from _ALWAYS
+
+
+def slow(pattern: re.Pattern[str], repeated: str) -> float:
+    """Return the seconds that a search through a long run takes if they are too many, else 0.
+
+    A run is followed by something else, so that what has to stand at its end is missed. Its half
+    tells whether it is the length or a busy machine that costs the time.
+    """
+    twentieth, half, whole = (CHARS // len(repeated) // share for share in (20, 2, 1))
+    taken = _best(pattern, repeated * twentieth)
+    if taken * 400 <= MAX_S or taken > MAX_S / 4:  # fast even if quadratic, or hopeless
+        return 0 if taken * 400 <= MAX_S else taken * 400
+    taken = _seconds(pattern, f"{repeated * whole}\0")
+    if taken <= MAX_S or taken < 3 * _seconds(pattern, f"{repeated * half}\0"):
+        return 0
+    taken = _best(pattern, repeated * whole)
+    return taken if taken > MAX_S and taken > 3 * _best(pattern, repeated * half) else 0
+
+
+def _best(pattern: re.Pattern[str], text: str) -> float:
+    return min(_seconds(pattern, f"{text}\0") for _ in range(3))
+
+
+def _seconds(pattern: re.Pattern[str], text: str) -> float:
+    began = time.process_time()
+    deque(pattern.finditer(text), maxlen=0)
+    return time.process_time() - began
+
+
+def main() -> None:
+    """Print the patterns that are slow on runs of one or two things."""
+    for name, pattern in patterns().items():
+        single = list(runs(pattern))
+        for repeated in (*single, *map("".join, product(single[:40], repeat=2))):
+            if taken := slow(pattern, repeated):
+                sys.stdout.write(f"{name}: {repeated!r} {taken:.2f} s\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A member of a group who floods the bot there is refused alone."""
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.playground.bot_api import Chat, Person
+from memory.keys import Conversation, Keys
+from memory.memory import Memory
+from memory.protocol.mailbox import SEEN_MOST, Entry, Mailbox, MailboxFull, Outcome
+from memory.redis_client import RedisClient
+from memory.tokens import TokenCounter
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import ANN, BOB, GROUP
+
+US = "@ricordo_bot"
+DAY_S = 86_400
+
+
+async def flooded(store: RedisClient, keys: Keys, group: Conversation, sender: int) -> None:
+    """Leave behind what a flood leaves: many ids that are remembered, and the sender's count."""
+    named = keys.conversation(group)
+    now_ms = int(time.time() * 1000)
+    ids = [part for n in range(4 * SEEN_MOST) for part in (now_ms - n, -n - 1)]
+    await store.call("ZADD", named.seen, *ids)
+    count = f"{now_ms // (DAY_S * 1000)}|{SEEN_MOST}|0"
+    await store.call("HSET", named.meta, f"sent:t:{sender}", count)
+
+
+@pytest.fixture
+def mailbox(store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    monkeypatch.setattr("memory.protocol.mailbox.SEEN_MOST", 3)
+    return Memory(store, 42, tokens, None, OPTIONS).mailbox
+
+
+async def put(
+    mailbox: Mailbox, update_id: int, sender: int, *, is_command: bool = False
+) -> Outcome:
+    return await mailbox.put(GROUP, Entry(update_id, sender, is_command, b"words"))
+
+
+async def test_a_flood_is_refused_to_its_sender_alone(mailbox: Mailbox) -> None:
+    for update_id in range(1, 4):
+        assert await put(mailbox, update_id, ANN) is Outcome.TAKEN
+    with pytest.raises(MailboxFull):
+        await put(mailbox, 4, ANN)
+    assert await put(mailbox, 1, ANN) is Outcome.DUPLICATE
+    assert await put(mailbox, 5, BOB) is Outcome.TAKEN
+
+
+async def test_commands_have_a_share_of_their_own(mailbox: Mailbox) -> None:
+    for update_id in range(1, 4):
+        await put(mailbox, update_id, ANN)
+    for update_id in range(11, 14):
+        assert await put(mailbox, update_id, ANN, is_command=True) is Outcome.TAKEN
+    with pytest.raises(MailboxFull):
+        await put(mailbox, 14, ANN, is_command=True)
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "before", "outcome"),
+    [(0, 3, "full"), (1, 0, "full"), (1, 3, "full"), (2, 3, "taken"), (-1, 3, "taken")],
+)
+async def test_a_share_is_that_of_two_days(
+    mailbox: Mailbox, store: RedisClient, days_ago: int, before: int, outcome: str
+) -> None:
+    """By the server's clock; when that goes back, what it counted in the future is void."""
+    (server_s, _) = await store.call("TIME")
+    meta = Keys(42).conversation(GROUP).meta
+    day = int(server_s) // DAY_S - days_ago
+    today = 3 if days_ago else 0
+    await store.call("HSET", meta, f"sent:t:{ANN}", f"{day}|{today}|{before}")
+    try:
+        assert (await put(mailbox, 1, ANN)).value == outcome
+    except MailboxFull:
+        assert outcome == "full"
+
+
+@pytest.fixture
+async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        yield opened
+
+
+async def answered(rig: Rig, person: Person, chat: Chat, text: str) -> str:
+    return (await rig.ask(person, chat, text)).text
+
+
+async def test_one_member_does_not_make_a_groups_bot_deaf(rig: Rig, valkey: str) -> None:
+    """Before, a question, /clear, /memory off and /forget got no answer for up to 48 hours."""
+    await rig.start()
+    (anna, _), (ben, _) = rig.anna(), rig.ben()
+    mallory, _ = rig.person(1666, "Mallory")
+    group = rig.telegram.group("Club", [ben, mallory], [anna])
+    keys, here = Keys(rig.telegram.bot.id), Conversation.of_chat(group.id)
+    store = await RedisClient.open(valkey)
+    await flooded(store, keys, here, mallory.id)
+    await mallory.say(group, f"{US} and another one")
+    await rig.bot.wait_for_log("mailbox full")
+    assert await answered(rig, ben, group, f"{US} hello") == "All right."
+    assert "?" in await answered(rig, anna, group, "/clear")
+    assert await answered(rig, ben, group, "/forget") == sentence("forget.ask")
+    assert await answered(rig, mallory, group, "/forget") == sentence("forget.ask")
+    await store.close()

@@ -1,0 +1,197 @@
+"""A model server that wants to stop the bot gets a bounded part of its time and memory."""
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from itertools import chain, repeat
+
+import pytest
+
+from bot.model.chat import OpenAIChatModel, Wishes
+from bot.model.client import open_client
+from bot.model.embedder import OpenAIEmbedder
+from bot.model.errors import AnswerIncomplete, ModelError, NotAModel
+from bot.model.structured import StructuredModel
+from bot.model.values import ModelReply, PromptMessage
+from memory.embeddings import EmbeddingsUnavailable
+from tests.hostile.model_server import MB, Answer, serving
+from tests.model.internal_calls import fill
+
+HELLO = (PromptMessage("user", "hello"),)
+LIMIT_S = 20
+MAX_HELD_S = 0.1
+"""No answer keeps the loop from its other work for longer."""
+REPLY_TOKENS = 1_000
+
+Body = Callable[[], Iterable[bytes]]
+
+
+def event(**chunk: object) -> bytes:
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def delta(**delta: object) -> bytes:
+    return event(choices=[{"index": 0, "delta": delta}])
+
+
+def call(number: int, arguments: str = "{}") -> bytes:
+    function = {"name": "clock", "arguments": arguments}
+    return delta(tool_calls=[{"index": number, "id": f"id-{number}", "function": function}])
+
+
+def mebibytes(count: int, of: bytes) -> Iterable[bytes]:
+    return repeat(of * (MB // 16 // len(of)), 16 * count)
+
+
+def end(reason: str) -> bytes:
+    return event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}]) + b"data: [DONE]\n\n"
+
+
+async def ask(base_url: str, api: str = "chat") -> ModelReply:
+    async with open_client(base_url, None, 5, api=api) as client:  # type: ignore[arg-type]
+        model = OpenAIChatModel(client, "gpt-test", LIMIT_S, Wishes(REPLY_TOKENS))
+        return await model.complete(HELLO, ())
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[None]:
+    """Fail when the loop was held for too long by the CPU."""
+    held = [0.0]
+
+    async def watch() -> None:
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0.002)
+            held.append(time.thread_time() - began)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+    assert max(held) < MAX_HELD_S
+
+
+GZIPPED = gzip.compress(b"data: " + b"a" * (64 * MB))
+LONG_CALL = call(0, "a" * 100_000)
+DEEP = b"[" * 500_000
+STREAMS: dict[str, tuple[Body, bytes]] = {
+    "a line without an end": (lambda: mebibytes(150, b"data"), b""),
+    "lines without an event": (lambda: mebibytes(150, b"data: and on and on\n"), b""),
+    "small pieces of a line": (lambda: repeat(b"x" * 100, 200_000), b""),
+    "an event of nothing but objects": (
+        lambda: [b"data: [", b"{}," * (MB // 3), b"{}]\n\n"],
+        b"",
+    ),
+    "deep nesting": (lambda: [b"data: ", DEEP, b"\n\n"], b""),
+    "a number of 100,000 digits": (lambda: [b'data: {"usage":', b"9" * 100_000, b"}\n\n"], b""),
+    "a gzip bomb": (lambda: [GZIPPED], b"content-encoding: gzip\r\n"),
+    "thoughts without an end": (
+        lambda: repeat(delta(reasoning_content="hm " * 100) * 50, 10_000),
+        b"",
+    ),
+    "arguments without an end": (lambda: chain([call(0)], repeat(LONG_CALL, 2_000)), b""),
+    "comments without an end": (lambda: mebibytes(150, b": still thinking about that\n\n"), b""),
+}
+
+
+BY_RESPONSES = ("an event of nothing but objects", "deep nesting", "thoughts without an end")
+
+
+@pytest.mark.parametrize(
+    ("name", "api"),
+    [*((name, "chat") for name in STREAMS), *((name, "responses") for name in BY_RESPONSES)],
+)
+async def test_a_stream_is_bounded(name: str, api: str) -> None:
+    body, head = STREAMS[name]
+    async with serving(Answer.streamed(body, head)) as server, watched():
+        with pytest.raises((AnswerIncomplete, NotAModel)):
+            await ask(server.base_url, api)
+    assert server.taken < server.asked * 48 * MB
+    assert server.asked <= 2
+
+
+async def test_text_is_read_up_to_four_times_the_reply_and_counts_as_cut() -> None:
+    endless = repeat(delta(content="word " * 100) * 20, 100_000)
+    async with serving(Answer.streamed(lambda: endless)) as server, watched():
+        reply = await ask(server.base_url)
+    assert (len(reply.text), reply.finish_reason) == (16 * REPLY_TOKENS, "length")
+    assert server.taken < 4 * MB
+
+
+async def test_a_response_is_read_as_far() -> None:
+    said = event(type="response.output_text.delta", output_index=0, delta="word " * 100)
+    async with serving(Answer.streamed(lambda: repeat(said * 20, 100_000))) as server, watched():
+        reply = await ask(server.base_url, "responses")
+    assert (len(reply.text), reply.finish_reason) == (16 * REPLY_TOKENS, "length")
+    assert server.taken < 4 * MB
+
+
+async def test_of_ten_thousand_calls_the_first_are_taken() -> None:
+    calls = [call(number) for number in range(10_000)]
+    async with serving(Answer.streamed(lambda: [*calls, end("tool_calls")])) as server, watched():
+        reply = await ask(server.base_url)
+    assert [call.id for call in reply.tool_calls] == [f"id-{number}" for number in range(32)]
+
+
+async def test_of_ten_thousand_calls_of_a_response_the_first_are_taken() -> None:
+    calls = [
+        event(
+            type="response.output_item.done",
+            item={"type": "function_call", "call_id": f"{number}", "name": "f", "arguments": "{}"},
+        )
+        for number in range(10_000)
+    ]
+    async with serving(Answer.streamed(lambda: calls)) as server, watched():
+        reply = await ask(server.base_url, "responses")
+    assert (len(reply.tool_calls), reply.finish_reason) == (32, "tool_calls")
+
+
+async def test_an_error_is_read_as_far_as_it_says_anything() -> None:
+    body = lambda: chain([b'{"error": {"message": "'], mebibytes(150, b"no. "))  # noqa: E731
+    async with serving(Answer.whole(body, b"400 Bad Request")) as server, watched():
+        with pytest.raises(ModelError):
+            await ask(server.base_url)
+        assert server.taken < server.asked * 4 * MB  # what sockets hold in between is not read
+
+
+@pytest.mark.parametrize("status", [b"301 Moved", b"307 Temporary Redirect", b"308 Permanent"])
+async def test_a_redirect_is_not_followed(status: bytes) -> None:
+    async with serving(Answer.streamed(lambda: [delta(content="Got you."), end("stop")])) as other:
+        head = b"HTTP/1.1 " + status + b"\r\nlocation: " + other.base_url.encode() + b"\r\n"
+        async with serving(Answer(head, list)) as server:
+            with pytest.raises(NotAModel):
+                await ask(server.base_url)
+            async with open_client(server.base_url, None, 5) as client:
+                with pytest.raises(EmbeddingsUnavailable):
+                    await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+                with pytest.raises(NotAModel):
+                    await fill(StructuredModel(client, "m", LIMIT_S))
+    assert (server.asked, other.asked) == (3, 0)
+
+
+WHOLE: dict[str, tuple[Body, bytes]] = {
+    "150 MB": (lambda: mebibytes(150, b" "), b""),
+    "objects": (lambda: [b"[", b"{}," * (MB // 50), b"{}]"], b""),
+    "deep nesting": (lambda: [DEEP[:60_000]], b""),
+    "a gzip bomb": (lambda: [GZIPPED], b"content-encoding: gzip\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+async def test_answers_in_one_piece_are_bounded(name: str) -> None:
+    body, head = WHOLE[name]
+    answer = Answer.whole(body, b"200 OK\r\n" + head.rstrip())
+    async with (
+        serving(answer) as server,
+        watched(),
+        open_client(server.base_url, None, 5) as client,
+    ):
+        with pytest.raises(ModelError):
+            await fill(StructuredModel(client, "m", LIMIT_S))
+        with pytest.raises(EmbeddingsUnavailable):
+            await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
+    assert server.taken < server.asked * 12 * MB

@@ -1,0 +1,18 @@
+"""No regular expression of the product takes the square of a text's length."""
+
+from tests.hostile.patterns import hidden, modules, patterns, runs, slow
+
+
+def test_every_pattern_is_compiled_where_it_can_be_found() -> None:
+    assert [place for path in modules() for place in hidden(path)] == []
+
+
+def test_no_pattern_is_slow_on_a_long_run() -> None:
+    found = {
+        (name, repeated): taken
+        for name, pattern in patterns().items()
+        for repeated in dict.fromkeys(runs(pattern))
+        if (taken := slow(pattern, repeated))
+    }
+
+    assert found == {}

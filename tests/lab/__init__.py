@@ -1,0 +1,1 @@
+"""Runs by hand against servers that nobody here wrote."""

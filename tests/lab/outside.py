@@ -1,0 +1,209 @@
+"""The real bot talks through model servers that nobody here wrote.
+
+    python -m tests.lab.outside
+
+Installs aimock and LiteLLM into `$RICORDO_LAB` (the system's folder for temporary files, else),
+never into this environment. On each road one person says four things over a local Telegram: the
+bot answers, learns, calls a tool, and calls two at once. A road whose server cannot be installed
+is skipped and says why.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bot.check.recognition import recognize
+from bot.playground.bot_api import Chat, Person
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.rig import KEY, Rig, open_rig
+from tests.lab.outside_servers import (
+    NotInstallable,
+    aimock,
+    install_aimock,
+    install_litellm,
+    litellm,
+)
+from tests.valkey import ValkeyServer
+
+MODEL, EMBEDDINGS = "gpt-5.4-mini", "text-embedding-3-small"
+STATE = {
+    "first_name": "Anna",
+    "last_name": "unknown",
+    "discussion_summary": "Her boat is called Aurora",
+    "key_entities": ["Aurora"],
+    "open_problems": [],
+    "current_goals": [],
+}
+
+
+def called(name: str, **arguments: object) -> dict[str, object]:
+    """Return a tool call as fixtures write it."""
+    return {"name": name, "arguments": arguments}
+
+
+def fixture(when: dict[str, object], then: dict[str, object]) -> dict[str, object]:
+    """Return one rule of aimock."""
+    return {"match": when, "response": then}
+
+
+FIXTURES = [
+    fixture({"userMessage": "What was said"}, {"content": json.dumps({"running_state": STATE})}),
+    fixture(
+        {"userMessage": "both at once", "hasToolResult": False},
+        {
+            "toolCalls": [called("calculate", expression="6*9"), called("current_time")],
+            "reasoning": "Two tools are needed.",
+        },
+    ),
+    fixture({"userMessage": "both at once", "hasToolResult": True}, {"content": "Both are done."}),
+    fixture(
+        {"userMessage": "six times seven", "hasToolResult": False},
+        {"toolCalls": [called("calculate", expression="6*7")], "reasoning": "A sum."},
+    ),
+    fixture(
+        {"userMessage": "six times seven", "toolResultContains": "42"}, {"content": "It is 42."}
+    ),
+    fixture({"userMessage": "Aurora"}, {"content": "A fine name for a boat."}),
+]
+"""The first that fits answers. What is said later stands higher: prompts repeat what was said."""
+MADE_UP = "A fine name for a boat."
+
+
+def model_list(upstream: str) -> list[dict[str, Any]]:
+    """Return what LiteLLM serves: two providers played by aimock, and answers of its own."""
+    key = {"api_key": "any"}
+    through = {
+        "by-openai": {"model": f"openai/{MODEL}", "api_base": f"{upstream}/v1", **key},
+        "by-anthropic": {"model": "anthropic/claude-sonnet-4-5", "api_base": upstream, **key},
+        "made-up": {"model": f"openai/{MODEL}", "mock_response": MADE_UP, **key},
+        EMBEDDINGS: {"model": f"openai/{EMBEDDINGS}", "api_base": f"{upstream}/v1", **key},
+    }
+    return [{"model_name": name, "litellm_params": params} for name, params in through.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Road:
+    """How the bot reaches a model; a road that `only_answers` has neither tools nor memory."""
+
+    server: str
+    api: str
+    model: str
+    only_answers: bool = False
+
+
+ROADS = (
+    Road("aimock", "chat", MODEL),
+    Road("aimock", "responses", MODEL),
+    Road("LiteLLM", "chat", "made-up", only_answers=True),
+    Road("LiteLLM", "chat", "by-openai"),
+    Road("LiteLLM", "responses", "by-openai"),
+    Road("LiteLLM", "chat", "by-anthropic"),
+    Road("LiteLLM", "responses", "by-anthropic"),
+)
+HEADER = (
+    "server  | OPENAI_API | model         | check says | asked over | answer | learned | vectors"
+    " | tool | two"
+)
+
+
+async def main() -> int:
+    """Print a line for each road; return 1 when one of them failed."""
+    folder = Path(os.environ.get("RICORDO_LAB", Path(tempfile.gettempdir()) / "ricordo-lab"))
+    print(HEADER, flush=True)  # noqa: T201 - what it is run for
+    failed = False
+    async with AsyncExitStack() as stack:
+        addresses: dict[str, str] = {}
+        reasons: dict[str, str] = {}
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        try:
+            mock = await stack.enter_async_context(
+                aimock(await install_aimock(folder), work, FIXTURES)
+            )
+            addresses["aimock"] = mock
+            addresses["LiteLLM"] = await stack.enter_async_context(
+                litellm(await install_litellm(folder), work, model_list(mock))
+            )
+        except NotInstallable as error:
+            reasons = {road.server: str(error) for road in ROADS if road.server not in addresses}
+        for road in ROADS:
+            name = f"{road.server:7} | {road.api:10} | {road.model:13}"
+            if road.server in reasons:
+                line = f"skipped: {reasons[road.server]}"
+            else:
+                line, went_well = await travel(road, addresses[road.server])
+                failed |= not went_well
+            print(f"{name} | {line}", flush=True)  # noqa: T201
+    return int(failed)
+
+
+async def travel(road: Road, address: str) -> tuple[str, bool]:
+    """Return what is seen on a road, and whether all of it went well."""
+    known = await recognize(f"{address}/v1", KEY)
+    seen = [f"{known.name or 'no name':10}"]
+    try:
+        async with bot_on(road, address) as rig:
+            said = await talk(rig, only_answers=road.only_answers)
+            apis = {line["api"] for line in rig.bot.log if line["event"] == "model answers"}
+    except (TimeoutError, AssertionError) as error:
+        return f"{seen[0]} | failed: {str(error)[-1500:]}", False
+    widths = (6, 7, 7, 4, 3)
+    marks = {True: "yes", False: "NO", None: "-"}
+    seen.append(f"{' '.join(sorted(apis)):10}")
+    seen += [f"{marks[each]:{width}}" for each, width in zip(said, widths, strict=True)]
+    as_asked = {api.lower() for api in apis} == {road.api}
+    return " | ".join(seen), as_asked and False not in said
+
+
+@asynccontextmanager
+async def bot_on(road: Road, address: str) -> AsyncIterator[Rig]:
+    """Give a bot that asks the server at `address`."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = ValkeyServer(Path(folder))
+        store.start()
+        try:
+            async with open_rig(store.url, Path(folder)) as rig:
+                await rig.start(
+                    openai_base_url=f"{address}/v1",
+                    openai_api=road.api,
+                    openai_model=road.model,
+                    openai_embedding_model=EMBEDDINGS,
+                    learn="off" if road.only_answers else "state",
+                    learn_every_turns=1,
+                )
+                yield rig
+        finally:
+            store.stop()
+
+
+async def talk(rig: Rig, *, only_answers: bool) -> list[bool | None]:
+    """Return whether the bot answered, learned, stored vectors, used a tool, and two at once."""
+    anna, chat = rig.anna()
+    reply = await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    answered = reply.text == MADE_UP
+    vectors = any(line["event"] == "learned" and line["messages"] for line in rig.bot.log)
+    if only_answers:
+        return [answered, None, vectors, None, None]
+    learned = "Aurora" in (await rig.ask(anna, chat, "/memory")).text
+    return [
+        answered,
+        learned,
+        vectors,
+        await is_answered(rig, anna, chat, "What is six times seven?", "It is 42."),
+        await is_answered(rig, anna, chat, "Now both at once, please", "Both are done."),
+    ]
+
+
+async def is_answered(rig: Rig, person: Person, chat: Chat, text: str, answer: str) -> bool:
+    """Say something and compare the bot's answer."""
+    return (await ask_and_learn(rig, person, chat, text)).text == answer
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
