@@ -17,18 +17,32 @@ _PATIENCE_S = 5
 _MAX_BYTES = 64 * 1024
 """OpenRouter's list of models is ten times as long; its first entries say enough."""
 
+_ANYWHERE = re.IGNORECASE | re.MULTILINE
+_SIGNS = {
+    "LiteLLM": re.compile(r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b', _ANYWHERE),
+    "OpenRouter": re.compile(r'//openrouter\.ai/|"canonical_slug"', _ANYWHERE),
+    "Azure OpenAI": re.compile(r"\.azure\.com/|^apim-request-id:|^x-ms-region:", _ANYWHERE),
+    "Groq": re.compile(r"//api\.groq\.com/|^x-groq-|console\.groq\.com", _ANYWHERE),
+    "llama.cpp": re.compile(r'^server: llama\.cpp|"owned_by": ?"llamacpp"', _ANYWHERE),
+    "LM Studio": re.compile(
+        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method', _ANYWHERE
+    ),
+    "vLLM": re.compile(r'"owned_by": ?"vllm"', _ANYWHERE),
+    "Ollama": re.compile(r'"owned_by": ?"library"', _ANYWHERE),
+    "OpenAI": re.compile(r"//api\.openai\.com/|^openai-(version|processing-ms):", _ANYWHERE),
+}
+"""What the address, a header or a body of a server holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
     """A server of docs/models.md.
 
-    `sign` is what its address, headers or bodies hold, `address` how its base URL looks.
-    `context` is what makes its context larger, `tools` what lets its models call tools, and
-    `refusal` what a request that it declines may lack.
+    `address` is how its base URL looks. `context` is what makes its context larger, `tools` what
+    lets its models call tools, and `refusal` what a request that it declines may lack.
     """
 
     name: str
-    sign: str
     address: str
     context: str = ""
     tools: str = ""
@@ -38,63 +52,54 @@ class KnownServer:
 KNOWN = (
     KnownServer(
         "LiteLLM",
-        r'^x-litellm-|"no_db_connection"|"created": ?1677610602\b',
         "http://HOST:4000/v1",
         refusal="LiteLLM says so of a wrong OPENAI_API_KEY as well",
     ),
     KnownServer(
         "OpenRouter",
-        r'//openrouter\.ai/|"canonical_slug"',
         "https://openrouter.ai/api/v1",
         tools="OpenRouter lists which models take tools",
         refusal="at OpenRouter OPENAI_MODEL is written as maker/model",
     ),
     KnownServer(
         "Azure OpenAI",
-        r"\.azure\.com/|^apim-request-id:|^x-ms-region:",
         "https://RESOURCE.openai.azure.com/openai/v1 (OPENAI_MODEL is the deployment's name)",
     ),
     KnownServer(
         "Groq",
-        r"//api\.groq\.com/|^x-groq-|console\.groq\.com",
         "https://api.groq.com/openai/v1",
     ),
     KnownServer(
         "llama.cpp",
-        r'^server: llama\.cpp|"owned_by": ?"llamacpp"',
         "http://HOST:8080/v1",
         context="the context of llama-server (-c)",
         tools="start llama-server with --jinja",
     ),
     KnownServer(
         "LM Studio",
-        r'"owned_by": ?"organization_owner"|Unexpected endpoint or method',
         "http://HOST:1234/v1",
         context="the context length with which LM Studio loads the model",
     ),
     KnownServer(
         "vLLM",
-        r'"owned_by": ?"vllm"',
         "http://HOST:8000/v1",
         context="vLLM's --max-model-len",
         tools="start vLLM with --enable-auto-tool-choice and --tool-call-parser",
     ),
     KnownServer(
         "Ollama",
-        r'"owned_by": ?"library"',
         "http://HOST:11434/v1",
         context="OLLAMA_CONTEXT_LENGTH at the server",
         tools="`ollama show MODEL` says whether it takes tools",
     ),
     KnownServer(
         "OpenAI",
-        r"//api\.openai\.com/|^openai-(version|processing-ms):",
         "https://api.openai.com/v1",
     ),
 )
 """The first whose sign is found counts: LiteLLM passes on what the servers behind it say."""
 
-OTHER = KnownServer("", "", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
+OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
 
 
 async def recognize(base_url: str, key: str | None) -> KnownServer:
@@ -109,7 +114,7 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
         ):
             seen += await _answer(client, request)
             for server in KNOWN:
-                if re.search(server.sign, seen, re.IGNORECASE | re.MULTILINE):
+                if _SIGNS[server.name].search(seen):
                     return server
     return OTHER
 
