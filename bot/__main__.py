@@ -25,7 +25,7 @@ from bot.telegram.errors import BadToken, WebhookTaken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
-from memory.embedded import EmbeddedError
+from memory.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store_errors import StoreError
 
 log = structlog.get_logger(__name__)
@@ -41,6 +41,28 @@ _REASONS = (
     UnusableBehavior,
     UnusableSystemPrompt,
     WebhookTaken,
+)
+
+# The first kind that fits; what is not here names its variable itself.
+_ADVICE: tuple[tuple[type[Exception], str], ...] = (
+    (
+        EmbeddedBusy,
+        "is the bot running already? If not, use another folder: DATA_DIR=~/ricordo-2 make run",
+    ),
+    (
+        EmbeddedUnwritable,
+        "use a folder that you may write to: DATA_DIR=~/ricordo make run; or set REDIS_URL",
+    ),
+    (EmbeddedError, ""),
+    (
+        StoreError,
+        'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',
+    ),
+    (
+        PortUnavailable,
+        "is the bot running already? If not, use another port: PORT=8081 make run",
+    ),
+    (BadToken, "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"),
 )
 
 
@@ -59,7 +81,9 @@ def main() -> int:
     try:
         return command(settings, options)
     except _REASONS as error:
-        log.critical("cannot start", reason=type(error).__name__, detail=str(error))
+        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+        given = {"advice": advice} if advice else {}
+        log.critical("cannot start", reason=type(error).__name__, detail=str(error), **given)
         return 1
 
 

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from bot.assistant import open_models
 from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
-from bot.documents.refusals import DocumentRefused
+from bot.documents.refusals import IN_WORDS, DocumentRefused
 from bot.metering.metrics import Metrics
 from bot.metering.usage import UsageRecorder, billed_to
 from bot.process import redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents.chunking import passages
-from memory.documents.library import Library, Origin, key_of
+from memory.documents.library import Library, Origin, Put, key_of
+from memory.embedded import EmbeddedBusy
 from memory.embeddings import EmbeddingsUnavailable
 from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
@@ -66,8 +67,15 @@ def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
         sys.stderr.write(f"there is no {order.path}\n")
         return 1
     bot_id = int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
-    with redis_address(settings) as redis:
-        return asyncio.run(_ingest(settings, redis, bot_id, order))
+    try:
+        with redis_address(settings) as redis:
+            return asyncio.run(_ingest(settings, redis, bot_id, order))
+    except EmbeddedBusy:
+        sys.stderr.write(
+            f"a running bot holds the embedded Valkey in {settings.data_dir}: stop it, ingest, and "
+            "start it again. With a REDIS_URL both can run at the same time\n"
+        )
+        return 1
 
 
 async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> int:
@@ -93,34 +101,73 @@ async def ingest(memory: Memory, order: Order) -> int:
     """Put or remove the documents of an order, embed what is new; return the exit status."""
     scope = Conversation.of_namespace(order.namespace)
     library = Library(memory.store, memory.notebooks)
-    failed = False
+    done = _Done()
     for name, file in order.files():
         if order.removes:
-            found = await library.remove(scope, key_of(name))
+            found = await library.remove(scope, key_of(name)) is not None
+            done.removed += found
+            done.absent += not found
             _say(name, "removed" if found else "not there")
             continue
         try:
-            _say(name, await _put(memory, library, scope, Origin(name, order.link), file))
-        except (DocumentRefused, NotWritten) as refusal:
-            failed = True
-            _say(name, f"refused: {refusal}")
+            put = await _put(memory, library, scope, Origin(name, order.link), file)
+        except DocumentRefused as refusal:
+            done.refused += 1
+            _say(name, f"refused: {IN_WORDS[refusal.reason]}")
+        except NotWritten:
+            done.refused += 1
+            _say(name, "not written: it was changed at the same time; try again")
+        else:
+            done.files += 1
+            done.passages += put.document.passages
+            _say(name, _counted(put.document.passages, "passage") if put.is_new else "unchanged")
     try:
         await memory.learn(scope)
     except EmbeddingsUnavailable:
         _say("embeddings", "unavailable now; a running bot makes up for it")
-    return int(failed)
+    return done.report(order)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What became of the files of an order."""
+
+    files: int = 0
+    passages: int = 0
+    refused: int = 0
+    removed: int = 0
+    absent: int = 0
+
+    def report(self, order: Order) -> int:
+        """Say it in one line; return 1 if a file was refused, or if there was none."""
+        if not (self.files or self.refused or self.removed or self.absent):
+            sys.stderr.write(f"no .txt, .md or .pdf file in {order.path}\n")
+            return 1
+        if order.removes:
+            absent = f", {self.absent} not there" if self.absent else ""
+            _say(f"namespace {order.namespace}", f"{self.removed} removed{absent}")
+            return 0
+        refused = f", {self.refused} refused" if self.refused else ""
+        what = f"{_counted(self.files, 'file')}, {_counted(self.passages, 'passage')}{refused}"
+        _say(f"namespace {order.namespace}", what)
+        if self.files:
+            _say("read by", f"bots that run with DOCUMENT_NAMESPACES={order.namespace}")
+        return int(self.refused > 0)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 async def _put(
     memory: Memory, library: Library, scope: Conversation, origin: Origin, file: Path
-) -> str:
-    """Put one document and say how that went."""
+) -> Put:
+    """Put one document."""
     content = await asyncio.to_thread(file.read_bytes)
     sections = await Formats(LIMITS).sections(content, format_of(file.name, ""))
     cut = await asyncio.to_thread(passages, sections, memory.tokens)
     origin = Origin(origin.name, origin.link, len(content))
-    put = await library.put(await memory.notebooks.read(scope), origin, cut)
-    return f"{put.document.passages} passages" if put.is_new else "unchanged"
+    return await library.put(await memory.notebooks.read(scope), origin, cut)
 
 
 def _say(name: str, what: str) -> None:

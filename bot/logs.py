@@ -4,6 +4,7 @@ Never message texts; tokens and keys are taken out of whatever a library says.
 """
 
 import logging
+import os
 import sys
 from collections.abc import Iterable, Mapping
 
@@ -48,6 +49,11 @@ class Redaction:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
+def _has_colors() -> bool:
+    """Whether lines may be colored: see https://no-color.org; a file keeps the escape codes."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
 def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
     """Send all logs of the process to standard output; `style` is auto, json or pretty."""
     pretty = style == "pretty" or (style == "auto" and sys.stdout.isatty())
@@ -60,7 +66,7 @@ def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
         Redaction(secrets),
     ]
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer()
+        structlog.dev.ConsoleRenderer(colors=_has_colors())
         if pretty
         else structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str).decode()

@@ -378,6 +378,10 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     """Read the environment and `env_file` (the environment wins); raise one `SettingsError`."""
     try:
         return Settings(_env_file=env_file)
+    except OSError as exc:
+        raise SettingsError(f"{env_file} cannot be read: {exc.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{env_file} is not UTF-8 text: save it as UTF-8") from None
     except ValidationError as exc:
         refusals = {
             _refusal(error["loc"], error.get("ctx", {}))

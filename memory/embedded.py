@@ -51,6 +51,10 @@ class EmbeddedBusy(EmbeddedError):  # noqa: N818 - says when
     """Raised when another process is using the same data folder."""
 
 
+class EmbeddedUnwritable(EmbeddedError):  # noqa: N818 - says when
+    """Raised when the data folder cannot be made or written to."""
+
+
 class EmbeddedValkey:
     """The server on one data folder."""
 
@@ -64,7 +68,8 @@ class EmbeddedValkey:
         """Start the server and return its `unix://` address once it answers.
 
         Call it from the main thread: the server is told to end when the starting thread does.
-        Raise `EmbeddedBusy` for a data folder in use, `EmbeddedError` for all that fails.
+        Raise `EmbeddedBusy` for a data folder in use, `EmbeddedUnwritable` for one that cannot be
+        written to, `EmbeddedError` for all else that fails.
         """
         binary = valkey_binary()
         try:
@@ -78,7 +83,8 @@ class EmbeddedValkey:
             self._wait_for_answer(self._server, path)
         except OSError as exc:
             self.stop()
-            raise EmbeddedError(f"cannot keep data in {self._data_dir}: {exc.strerror}") from exc
+            why = f"cannot keep data in {self._data_dir}: {exc.strerror}"
+            raise EmbeddedUnwritable(why) from exc
         except BaseException:
             self.stop()
             raise
@@ -135,7 +141,8 @@ def valkey_binary() -> Path:
         if binary.exists():
             return binary
     raise EmbeddedError(
-        f"there is no embedded Valkey for {sys.platform} on {platform.machine()}: set REDIS_URL"
+        f"there is no embedded Valkey for {sys.platform} on {platform.machine()}: set REDIS_URL. "
+        "The playground needs the embedded one; on Windows it runs in WSL"
     )
 
 

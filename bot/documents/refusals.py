@@ -15,6 +15,19 @@ Reason = Literal[
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 
+# For the operator's terminal, in English; people read the catalogue.
+IN_WORDS: dict[Reason, str] = {
+    "type": "neither text, Markdown nor PDF",
+    "too_big": "too big",
+    "too_long": "too many pages or too much text",
+    "encrypted": "protected by a password",
+    "no_text": "no text in it; are its pages pictures?",
+    "damaged": "damaged, or it took too long to read",
+    "letters": "its text encoding cannot be told; save it as UTF-8",
+    "full": "no room for more",
+}
+
+
 class DocumentRefused(Exception):  # noqa: N818 - says when
     """Raised for a file that cannot be taken in, with one of the reasons above."""
 

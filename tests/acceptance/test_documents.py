@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.playground.bot_api import Chat, Hang, Message, Person, Upload
+from memory.embedded import EmbeddedValkey
 from tests.acceptance.buttons import ask_first, erase, press
 from tests.acceptance.rig import ROOT, Rig
 from tests.acceptance.sentences import sentence, sentence_in
@@ -232,8 +233,11 @@ async def test_a30_the_operators_documents_are_read_by_the_bots_that_name_them(
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "sea.md").write_bytes(b"# Whales\n\n" + WHALE)
     (tmp_path / "docs" / "ignored.zip").write_bytes(b"PK")
-    assert await _ingest(rig, tmp_path / "docs", "--link", "https://sea") == "sea.md: 1 passages\n"
-    assert await _ingest(rig, tmp_path / "docs", "--link", "https://sea") == "sea.md: unchanged\n"
+    put = "namespace manual: 1 file, 1 passage\nread by: bots that run with "
+    put += "DOCUMENT_NAMESPACES=manual\n"
+    link = ("--link", "https://sea")
+    assert await _ingest(rig, tmp_path / "docs", *link) == f"sea.md: 1 passage\n{put}"
+    assert await _ingest(rig, tmp_path / "docs", *link) == f"sea.md: unchanged\n{put}"
 
     await rig.start(document_namespaces="other")
     anna, chat = rig.anna()
@@ -244,21 +248,51 @@ async def test_a30_the_operators_documents_are_read_by_the_bots_that_name_them(
     await rig.ask(anna, chat, QUESTION)
     assert "[sea.md, Whales, https://sea]" in asked_last(rig)
 
-    assert await _ingest(rig, tmp_path / "docs", "--remove") == "sea.md: removed\n"
+    removed = "sea.md: removed\nnamespace manual: 1 removed\n"
+    assert await _ingest(rig, tmp_path / "docs", "--remove") == removed
     await rig.ask(anna, chat, f"Again: {QUESTION}")
     assert "[sea.md" not in asked_last(rig)
 
 
-async def _ingest(rig: Rig, path: Path, *options: str) -> str:
+async def test_ingest_says_what_it_refused_and_that_nothing_fitted(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
+    said = await _ingest(webhook_rig, tmp_path, status=1)
+    assert said == f"no .txt, .md or .pdf file in {tmp_path}\n"
+    said = await _ingest(webhook_rig, tmp_path / "picture.png", status=1)
+    assert said == (
+        "picture.png: refused: neither text, Markdown nor PDF\n"
+        "namespace manual: 0 files, 0 passages, 1 refused\n"
+    )
+
+
+async def test_ingest_says_that_a_running_bot_holds_the_embedded_store(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig, folder = webhook_rig, tmp_path / "data"
+    (tmp_path / "sea.md").write_bytes(WHALE)
+    rig.environment |= {"REDIS_URL": "", "DATA_DIR": str(folder)}
+    running = EmbeddedValkey(folder)
+    running.start()
+    try:
+        said = await _ingest(rig, tmp_path / "sea.md", status=1)
+    finally:
+        running.stop()
+    assert said.startswith(f"a running bot holds the embedded Valkey in {folder}: stop it, ")
+
+
+async def _ingest(rig: Rig, path: Path, *options: str, status: int = 0) -> str:
     command = ("-m", "bot", "ingest", str(path), "--namespace", "manual", *options)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *command),
         cwd=ROOT,
         env=rig.environment,
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     written, _ = await process.communicate()
-    assert process.returncode == 0
+    assert process.returncode == status
     return written.decode()
 
 

@@ -1,9 +1,11 @@
 """A bot that cannot start says why, in one line without secrets, and exits with 1 (A23)."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
+from bot.telegram.client import TelegramClient
 from tests.acceptance.rig import Rig
 from tests.valkey import free_port
 
@@ -25,48 +27,72 @@ async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) ->
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("settings", "reason", "advice"),
     [
-        ({"telegram_bot_token": "123456:wrong-secret"}, "BadToken"),
-        ({"redis_url": f"redis://127.0.0.1:{free_port()}"}, "StoreUnavailable"),
+        ({"telegram_bot_token": "123456:wrong-secret"}, "BadToken", "TELEGRAM_BOT_TOKEN"),
+        ({"redis_url": f"redis://127.0.0.1:{free_port()}"}, "StoreUnavailable", "REDIS_URL"),
+        (
+            {"redis_url": "", "data_dir": "/dev/null/data"},
+            "EmbeddedUnwritable",
+            "DATA_DIR=~/ricordo make run",
+        ),
         (
             {"telegram_bot_token": "", "webhook_url": "", "dyno": "web.1"},
             "TELEGRAM_BOT_TOKEN is not set",
+            "",
         ),
     ],
-    ids=["wrong token", "no Redis", "no token on a platform"],
+    ids=["wrong token", "no Redis", "no writable folder", "no token on a platform"],
 )
 async def test_what_makes_a_start_impossible_is_said(
-    webhook_rig: Rig, settings: dict[str, str], reason: str
+    webhook_rig: Rig, settings: dict[str, str], reason: str, advice: str
 ) -> None:
     bot = webhook_rig.another_bot(from_scratch=True, **settings)
     await bot.start(until="cannot start")
-    assert (await bot.wait_for_log("cannot start"))["reason"] == reason
+    refused = await bot.wait_for_log("cannot start")
+    assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
     assert await bot.exit_status() == 1
 
 
+async def test_a_port_that_is_taken_is_named_with_a_command_that_helps(webhook_rig: Rig) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        bot = webhook_rig.another_bot(port=taken.getsockname()[1])
+        await bot.start(until="cannot start")
+        refused = await bot.wait_for_log("cannot start")
+    assert refused["reason"] == "PortUnavailable"
+    assert "PORT=8081 make run" in refused["advice"]
+    assert await bot.exit_status() == 1
+
+
+async def set_anothers_webhook(rig: Rig) -> None:
+    """Have messages delivered to some other process."""
+    client = TelegramClient(rig.telegram.token, rig.telegram.url)
+    await client.set_webhook(f"http://127.0.0.1:{free_port()}/secret-path", "s3cret")
+    await client.close()
+
+
 async def test_a_bot_that_would_poll_leaves_anothers_webhook_alone(webhook_rig: Rig) -> None:
-    """The running bot keeps its messages; a worker, which does not poll, starts all the same."""
+    """A worker, which does not poll, starts all the same."""
     rig = webhook_rig
-    await rig.start()
-    second = rig.another_bot(webhook_url="")
-    await second.start(until="cannot start")
-    refused = await second.wait_for_log("cannot start")
+    rig.environment["WEBHOOK_URL"] = ""
+    await set_anothers_webhook(rig)
+    await rig.bot.start(until="cannot start")
+    refused = await rig.bot.wait_for_log("cannot start")
     assert refused["reason"] == "WebhookTaken"
     assert "TAKE_OVER_WEBHOOK=yes" in refused["detail"]
-    assert await second.exit_status() == 1
-    await rig.another_bot(command="worker", webhook_url="").start()
+    assert "secret-path" not in str(rig.bot.raw)
+    assert await rig.bot.exit_status() == 1
+    await rig.another_bot(command="worker").start()
     assert rig.telegram.calls_to("deleteWebhook") == []
-    await rig.ask(*rig.anna(), "Are you there?")
 
 
 async def test_a_bot_takes_a_webhook_over_where_it_may(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start()
-    await rig.bot.stop()
-    second = rig.another_bot(webhook_url="", take_over_webhook="yes")
-    await second.start()
-    await second.wait_for_log("webhook taken over: the process there gets no messages any more")
+    await set_anothers_webhook(rig)
+    await rig.start(webhook_url="", take_over_webhook="yes")
+    await rig.bot.wait_for_log("webhook taken over: the process there gets no messages any more")
     await rig.ask(*rig.anna(), "Are you there?")
 
 
@@ -81,5 +107,6 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes
     refused = await second.wait_for_log("cannot start")
     assert refused["reason"] == "EmbeddedBusy"
     assert refused["detail"] == f"another process is using {folder}"
+    assert "DATA_DIR=" in refused["advice"]
     assert await second.exit_status() == 1
     await rig.ask(*rig.anna(), "Are you there?")

@@ -1,6 +1,8 @@
 """Log lines: who and where on each, one JSON object or one pretty line, and never a secret."""
 
+import io
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -155,3 +157,25 @@ SAYING_IT = st.text(st.characters(codec="utf-8")).map(lambda text: f"{text}{TOKE
 def test_no_structure_hides_a_secret(value: object) -> None:
     clean = Redaction([TOKEN])(None, "", {"event": "x", "value": value})
     assert TOKEN not in repr(clean)
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("output", "no_color", "is_colored"),
+    [(Terminal, "", True), (Terminal, "1", False), (io.StringIO, "", False)],
+    ids=["terminal", "NO_COLOR", "file"],
+)
+def test_pretty_lines_are_colored_only_on_a_terminal_that_wants_it(
+    monkeypatch: pytest.MonkeyPatch, output: type[io.StringIO], no_color: str, *, is_colored: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys, "stdout", written := output())
+    configure_logs("info", "pretty", SECRETS)
+    own("words")
+    assert ("\x1b[" in written.getvalue()) == is_colored

@@ -272,3 +272,18 @@ def test_the_example_file_names_only_settings_and_loads(load: Loader) -> None:
     assert assignments
     assert {line.partition("=")[0].lower() for line in assignments} <= set(Settings.model_fields)
     assert load(str(ROOT / ".env.example")).telegram_bot_token is None
+
+
+def test_an_env_file_that_is_no_text_is_named_in_one_line(load: Loader, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"OPENAI_MODEL=\xff\xfe\n")
+    with pytest.raises(SettingsError, match=r"^\S+\.env is not UTF-8 text: save it as UTF-8$"):
+        load(str(tmp_path / ".env"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_an_env_file_that_may_not_be_read_is_named_in_one_line(
+    load: Loader, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").touch(mode=0)
+    with pytest.raises(SettingsError, match=r"^\S+\.env cannot be read: Permission denied$"):
+        load(str(tmp_path / ".env"))
