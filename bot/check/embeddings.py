@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from bot.check.model_trouble import trouble
+from bot.check.recognition import recognize
 from bot.check.rows import Row, Rows
 from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
@@ -28,7 +29,7 @@ async def check_embeddings(settings: Settings) -> Rows:
         try:
             native = await _length(OpenAIEmbedder(client, name, None, _PATIENCE_S))
         except EmbeddingsUnavailable as error:
-            yield _failed(error)
+            yield await _failed(error, settings)
             return
         if asked is None:
             yield unasked(name, native)
@@ -36,7 +37,10 @@ async def check_embeddings(settings: Settings) -> Rows:
         try:
             got = await _length(OpenAIEmbedder(client, name, asked, _PATIENCE_S))
         except EmbeddingsUnavailable as error:
-            yield _too_short(name, asked, native) if native < asked else _failed(error)
+            if native < asked:
+                yield _too_short(name, asked, native)
+            else:
+                yield await _failed(error, settings)
             return
         yield Row(_WHAT, "ok", f"{name}: {got} dimensions, as asked (of itself {native})")
 
@@ -58,8 +62,11 @@ def _too_short(name: str, asked: int, native: int) -> Row:
     return Row(_WHAT, "fail", seen, f"set OPENAI_EMBEDDING_DIMENSIONS to {native} or less")
 
 
-def _failed(error: EmbeddingsUnavailable) -> Row:
+async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
+    key = settings.openai_embedding_api_key
+    secret = key.get_secret_value() if key else None
+    known = await recognize(settings.openai_embedding_base_url, secret)
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
-    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL")
+    row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
     return replace(row, advice=f"{row.advice}, or go without: OPENAI_EMBEDDING_MODEL=off")

@@ -42,7 +42,8 @@ def trouble(
             seen = f"the server declines such a request ({error.status}{code})"
             advice = f"try another {model}"
             if known.refusal:
-                advice += f"; {known.refusal}"
+                hint = known.refusal.replace("OPENAI_API_KEY", f"{server}_API_KEY")
+                advice += f"; {hint.replace('OPENAI_MODEL', model)}"
         case ModelUnavailable():
             seen, advice = _unavailable(error, model, server)
         case NotAModel():
@@ -60,7 +61,7 @@ def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str,
     match error.code, error.status:
         case "dns" | "connection_refused" | "connection_failed", _:
             seen = _CONNECTION[error.code]
-            advice = f"look at {server}_BASE_URL: is it right, and does the server run?"
+            advice = f"look at {server}_BASE_URL, and whether the server runs"
         case "insufficient_quota", _:
             seen, advice = "the account has no credit left", f"look at that of {server}_API_KEY"
         case _, HTTPStatus.TOO_MANY_REQUESTS:

@@ -138,8 +138,8 @@ WRONG = [
         profiles.GROQ,
         "Embeddings",
         "there is no such model, or no such page",
-        "look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL, which mostly ends in /v1, "
-        "or go without: OPENAI_EMBEDDING_MODEL=off",
+        "look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL (Groq: "
+        "https://api.groq.com/openai/v1), or go without: OPENAI_EMBEDDING_MODEL=off",
     ),
     Wrong(
         replace(profiles.OLLAMA, context_tokens=2000),
@@ -216,6 +216,12 @@ async def test_a_typical_mistake_has_the_row_that_is_documented(
     [failed] = [row for row in rows.values() if row.verdict == "fail"]
     assert (failed.what, failed.seen[: len(wrong.seen)]) == (wrong.row, wrong.seen)
     assert failed.advice[: len(wrong.advice)] == wrong.advice
+
+
+def test_a_hint_names_the_settings_that_were_used() -> None:
+    litellm = next(server for server in KNOWN if server.name == "LiteLLM")
+    row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", litellm)
+    assert row.advice.endswith("LiteLLM says so of a wrong OPENAI_EMBEDDING_API_KEY as well")
 
 
 def every_trouble() -> Iterator[Row]:
