@@ -62,6 +62,7 @@ from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
 from bot.upkeep import Learner, Upkeep
+from bot.watchdog import LoopWatchdog
 from bot.web import WebServer, health_routes
 from config.settings import Settings
 from memory.append_only_file import keep_clean
@@ -230,6 +231,7 @@ class App:
             asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(sharing.run()),
             asyncio.create_task(watch_erasures(memory)),
+            asyncio.create_task(LoopWatchdog().run()),
         ]
         if self._duty.works:
             upkeep = Upkeep(memory, learner, buttons.report, deleting)
