@@ -120,7 +120,8 @@ class Settings(BaseSettings):
     # Model
     openai_api_key: values.Secret | None = Field(default=None, description="Key of the model's API")
     openai_base_url: values.WebAddress = Field(
-        default="https://api.openai.com/v1", description="Any server with OpenAI's chat completions"
+        default="https://api.openai.com/v1",
+        description="Any server with OpenAI's chat completions or Responses",
     )
     openai_api: Annotated[Literal["auto", "chat", "responses"], values.AnyCase] = Field(
         default="auto",

@@ -39,9 +39,9 @@ async def test_a10_two_calls_at_once_and_nothing_of_them_in_the_next_turn(rig: R
 
 
 async def test_a11_a_model_that_always_asks_for_a_tool_has_to_answer_in_the_end(
-    webhook_rig: Rig,
+    model_rig: Rig,
 ) -> None:
-    rig = webhook_rig
+    rig = model_rig
     await rig.start(max_steps=3, max_calls_per_tool=2)
     anna, chat = rig.anna()
     sums = [Reply(tool_calls=(tool_call("calculate", expression="1 + 1"),)) for _ in range(3)]
@@ -59,9 +59,9 @@ async def test_a11_a_model_that_always_asks_for_a_tool_has_to_answer_in_the_end(
 
 
 async def test_a12_a_wrong_call_goes_back_to_the_model_and_the_run_goes_on(
-    webhook_rig: Rig,
+    model_rig: Rig,
 ) -> None:
-    rig = webhook_rig
+    rig = model_rig
     rig.model.dialect = replace(rig.model.dialect, reads_arguments=True)
     await rig.start(max_steps=9, max_calls_per_tool=9)
     anna, chat = rig.anna()
@@ -89,8 +89,8 @@ async def test_a12_a_wrong_call_goes_back_to_the_model_and_the_run_goes_on(
     assert rig.model.log.refusals == []
 
 
-async def test_a13_what_the_model_says_is_shown_word_for_word(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a13_what_the_model_says_is_shown_word_for_word(model_rig: Rig) -> None:
+    rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
     call = json.dumps({"function_call": {"name": "calculate", "arguments": {"expression": "1"}}})
@@ -108,8 +108,8 @@ async def test_a13_what_the_model_says_is_shown_word_for_word(webhook_rig: Rig) 
     assert rig.model.log.refusals == []
 
 
-async def test_a_sparse_model_server_answers_as_any_other(webhook_rig: Rig) -> None:
-    rig = webhook_rig
+async def test_a_sparse_model_server_answers_as_any_other(model_rig: Rig) -> None:
+    rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
     for number, quirk in enumerate(Quirk):
@@ -122,9 +122,9 @@ async def test_a_sparse_model_server_answers_as_any_other(webhook_rig: Rig) -> N
     assert rig.model.log.refusals == []
 
 
-async def test_half_an_answer_is_never_shown(webhook_rig: Rig) -> None:
+async def test_half_an_answer_is_never_shown(model_rig: Rig) -> None:
     """Broken off once it is asked for again; broken off twice it is owned up to."""
-    rig = webhook_rig
+    rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
     for broken in (StreamBreak.CUT, StreamBreak.DROP, StreamBreak.ERROR, StreamBreak.MALFORMED):
@@ -142,9 +142,9 @@ async def test_half_an_answer_is_never_shown(webhook_rig: Rig) -> None:
 
 
 async def test_an_answer_that_stalls_is_asked_for_again_and_ends_at_the_time_limit(
-    webhook_rig: Rig,
+    model_rig: Rig,
 ) -> None:
-    rig = webhook_rig
+    rig = model_rig
     await rig.start(model_timeout_s=1)
     anna, chat = rig.anna()
     rig.model.faults.add(StreamBreak.STALL)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bot.playground.bot_api import BotApiServer, Chat, Person
 from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
@@ -33,8 +34,10 @@ class Model:
         """Return the answer."""
         if request.response_format == "text":
             return Reply(REPLY)
-        wanted: Mapping[str, object] = request.raw["response_format"]["json_schema"]["schema"]  # type: ignore[index]
-        return Reply(json.dumps(empty(wanted)))
+        raw: Mapping[str, Any] = request.raw
+        over_responses = request.api == "responses"
+        asked = raw["text"]["format"] if over_responses else raw["response_format"]["json_schema"]
+        return Reply(json.dumps(empty(asked["schema"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class World:
     model: ModelApiServer
     valkey: ValkeyServer
     folder: Path
+    api: str = "chat"
 
     def environment(self, port: int, redis: str) -> dict[str, str]:
         """Return the settings of a bot; all that is not said here is as shipped."""
@@ -56,6 +60,7 @@ class World:
             "OPENAI_API_KEY": KEY,
             "OPENAI_BASE_URL": self.model.base_url,
             "OPENAI_MODEL": "gpt-benchmark",
+            "OPENAI_API": self.api,
             "OPENAI_EMBEDDING_MODEL": EMBEDDINGS,
             "REDIS_URL": redis,
             "PORT": str(port),

@@ -4,10 +4,12 @@
 
 Both bots run as processes of their own, poll the same local Telegram and stream the same answers
 from the same local model, which live in this process; the machine is best left alone meanwhile.
-Prints one JSON object. `cpu_ms_a_turn` is user and system time of the bot's process, learning
-included. `redis` has the median of steady turns at that turn of a conversation, after one that
-warms the process: round trips and bytes as they pass on the wire, learning and what no turn asks
-for apart; `server_bytes` is what the server itself counts for the same time, everything included.
+Prints one JSON object. `over_responses` is the same bot asking its model over the Responses API,
+`ricordo` over chat completions. `cpu_ms_a_turn` is user and system time of the bot's process,
+learning included. `redis` has the median of steady turns at that turn of a conversation, after one
+that warms the process: round trips and bytes as they pass on the wire, learning and what no turn
+asks for apart; `server_bytes` is what the server itself counts for the same time, everything
+included.
 """
 
 import asyncio
@@ -197,8 +199,13 @@ async def measure(world: World) -> dict[str, object]:
     async with running(world, "bot", world.valkey.url) as bot:
         await bot.ready()
         ricordo = await load(world, bot, 2_000)
+    by_responses = replace(world, api="responses")
+    async with running(by_responses, "bot", world.valkey.url) as bot:
+        await bot.ready()
+        over_responses = await load(by_responses, bot, 3_000)
     return {
         "ricordo": ricordo,
+        "over_responses": over_responses,
         "without_memory": without_memory,
         "cpu_ratio": round(ricordo["cpu_ms_a_turn"] / without_memory["cpu_ms_a_turn"], 2),
         "start": start,

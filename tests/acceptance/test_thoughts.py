@@ -1,0 +1,52 @@
+"""A reasoning model answers people as any other, and its thoughts are kept nowhere."""
+
+from bot.playground.model_api import Reply, tool_call
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.stored import everything_stored
+
+THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30
+
+
+async def test_thoughts_that_take_an_answers_room_delay_it_and_do_not_replace_it(
+    model_rig: Rig,
+) -> None:
+    rig = model_rig
+    await rig.start(openai_reasoning="medium")
+    anna, chat = rig.anna()
+    lost = Reply("", finish_reason="length", thoughts=THOUGHTS)
+    for late in (
+        lost,
+        Reply("", thoughts=THOUGHTS),
+        Reply("Where", (), "length", thoughts=THOUGHTS),
+    ):
+        rig.script.then(late, Reply("In Kirkwall.", thinking_s=0.5))
+        assert (await rig.ask(anna, chat, "Where is it?")).text == "In Kirkwall."
+    assert [request.effort for request in rig.requests] == ["medium", "low"] * 3
+
+    rig.script.then(lost, lost)
+    reply = await rig.ask(anna, chat, "And now?")
+    line = await rig.bot.wait_for_log("no answer")
+    assert reply.text == sentence("error.turn", reference=line["reference"])
+
+
+async def test_thoughts_go_back_within_a_turn_and_are_stored_nowhere(
+    webhook_rig: Rig, valkey: str
+) -> None:
+    rig = webhook_rig
+    await rig.start(openai_api="responses", learn="synopses", learn_every_turns=1)
+    anna, chat = rig.anna()
+    for number in (1, 2):
+        call = tool_call("calculate", expression=f"{number} + 1")
+        rig.script.then(Reply("", (call,), thoughts=THOUGHTS), f"Sum {number}.")
+        assert (await rig.ask(anna, chat, f"Do sum {number}")).text == f"Sum {number}."
+    sent = [str(request.raw["input"]).count("encrypted_content") for request in rig.requests]
+    assert [count for request, count in zip(rig.requests, sent, strict=True) if request.tools] == [
+        *(0, 1),
+        *(0, 1),
+    ]
+    stored = await everything_stored(valkey)
+    assert stored
+    assert b"gAAAAA" not in stored
+    assert "gAAAAA" not in "".join(rig.bot.raw)
+    assert rig.model.log.refusals == []
