@@ -18,6 +18,8 @@ async def check_settings(settings: Settings) -> Rows:
     yield Row("Settings", "ok", f"read, {place}, updates {intake}")
     if settings.telegram_bot_token is None:
         yield _missing_token(settings)
+    elif not settings.allowed_user_ids:
+        yield _open_to_everybody()
     if lacks_model_key(settings):
         yield Row("Model key", "fail", "not set", "set OPENAI_API_KEY")
     elif lacks_embedding_key(settings):
@@ -60,6 +62,15 @@ def lacks_embedding_key(settings: Settings) -> bool:
         settings.openai_embedding_model is not None
         and settings.openai_embedding_api_key is None
         and _is_openai(settings.openai_embedding_base_url)
+    )
+
+
+def _open_to_everybody() -> Row:
+    return Row(
+        "Who may use it",
+        "warn",
+        "everybody, on your key",
+        "set ALLOWED_USER_IDS; the bot tells a person whom it refuses their number",
     )
 
 

@@ -5,7 +5,14 @@ from urllib.parse import urlsplit
 
 from bot.check.rows import Row, Rows, Verdict
 from bot.telegram.client import TelegramClient
-from bot.telegram.errors import BadToken, Conflict, FloodWait, TelegramError, Unreachable
+from bot.telegram.errors import (
+    BadToken,
+    Conflict,
+    FloodWait,
+    OutcomeUnknown,
+    TelegramError,
+    Unreachable,
+)
 from bot.telegram.values import BotIdentity, WebhookState
 from bot.telegram.webhook import WEBHOOK_PATH
 from config.settings import Settings
@@ -21,7 +28,7 @@ async def check_token(settings: Settings, token: str) -> Rows:
     try:
         yield known(await client.identify())
     except BadToken:
-        yield _refused_token()
+        yield _refused_token(settings)
     except TelegramError as error:
         yield Row("Telegram", "warn", _trouble(error), "no reason to stop: the bot goes on trying")
     finally:
@@ -41,7 +48,10 @@ async def check_telegram(settings: Settings, token: str) -> Rows:
         if not state.url and settings.webhook_url is None:
             yield await _pollers(client)
     except BadToken:
-        yield _refused_token()
+        yield _refused_token(settings)
+    except OutcomeUnknown:
+        seen = f"no answer of a Bot API from {urlsplit(settings.telegram_api_url).netloc}"
+        yield Row("Telegram", "fail", seen, "look at TELEGRAM_API_URL, and try again")
     except TelegramError as error:
         advice = "look at TELEGRAM_API_URL and this machine's network, and try again"
         yield Row("Telegram", "fail", _trouble(error), advice)
@@ -111,8 +121,12 @@ async def _pollers(client: TelegramClient) -> Row:
     return Row(what, "ok", "nobody else was heard")
 
 
-def _refused_token() -> Row:
+def _refused_token(settings: Settings) -> Row:
     advice = "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"
+    if settings.telegram_api_url != Settings.model_fields["telegram_api_url"].default:
+        # To a wrong page, any website says the same.
+        host = urlsplit(settings.telegram_api_url).netloc
+        advice += f"; or look at TELEGRAM_API_URL: is {host} a Bot API server?"
     return Row("Telegram", "fail", "the token is not accepted", advice)
 
 

@@ -54,6 +54,7 @@ def test_every_file_starts_the_same_and_checks_before() -> None:
     assert RAILWAY["deploy"]["startCommand"] == PROCFILE["web"]
     assert RAILWAY["deploy"]["preDeployCommand"] == [RELEASE]
     assert f"preDeployCommand: {RELEASE}\n" in RENDER
+    assert FLY["deploy"]["release_command"] == RELEASE
     assert re.search(r"startCommand: .*&& exec python -m bot\n", RENDER)
 
 

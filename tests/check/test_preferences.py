@@ -1,7 +1,7 @@
 """What is said of the operator's own model for the running state."""
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from bot.check.preferences import check_settings
 from bot.check.rows import Row
@@ -36,3 +36,12 @@ async def test_what_cannot_be_asked_for_strictly_is_named(
 ) -> None:
     row = await row_of(f"{__name__}:{model}")
     assert (row.verdict, seen in row.seen) == (verdict, True)
+
+
+@pytest.mark.parametrize(("allowed", "warns"), [(frozenset[int](), True), (frozenset({7}), False)])
+async def test_a_bot_that_is_open_to_everybody_is_warned_of(
+    allowed: frozenset[int], *, warns: bool
+) -> None:
+    settings = Settings(telegram_bot_token=SecretStr("42:made_up"), allowed_user_ids=allowed)
+    rows = {row.what: row async for row in check_settings(settings)}
+    assert ("Who may use it" in rows) == warns

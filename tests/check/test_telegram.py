@@ -50,6 +50,7 @@ async def test_a_refused_token_is_one_failed_row_that_does_not_show_it(
     [row] = (await rows_of(asked(settings, "123456:wrong-secret"))).values()
     assert (row.verdict, row.seen) == ("fail", "the token is not accepted")
     assert "wrong-secret" not in repr(row)
+    assert "is 127.0.0.1:" in row.advice  # a website says the same of every page
 
 
 @pytest.mark.parametrize("fault", [DropConnection(), ServerError(502), FloodWait(30)])
