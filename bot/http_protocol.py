@@ -8,6 +8,7 @@ from asyncio import TimerHandle, Transport
 from typing import Any
 
 import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
@@ -16,8 +17,34 @@ log = structlog.get_logger(__name__)
 REQUEST_S = 10.0
 """How long a request may take to arrive, headers and body."""
 MAX_CONNECTIONS = 256
+_CONNECTION = "bot.connection"
 MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
+
+
+def quiet_when_gone(app: ASGIApp) -> ASGIApp:
+    """Let a request end in silence when its caller has gone before the answer.
+
+    The event loop refuses to write then, and uvicorn would log a traceback for each such caller.
+    """
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_if_there(message: Message) -> None:
+            try:
+                await send(message)
+            except RuntimeError as error:
+                raise _GoneError from error
+
+        try:
+            await app(scope, receive, send_if_there)
+        except _GoneError:
+            scope["extensions"][_CONNECTION]["is_gone"]()
+
+    return run
+
+
+class _GoneError(Exception):
+    """Raised when an answer cannot be written any more."""
 
 
 class Connections(ServerState):
@@ -67,6 +94,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Start the clock, also for a request that came along with the end of another."""
         self._expect_request()
         super().on_message_begin()
+        self.scope["extensions"] = {_CONNECTION: {"is_gone": self._caller_is_gone}}
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body; whoever reads the body bounds it."""
@@ -96,6 +124,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
             self._all.incomplete.pop(self, None)
+
+    def _caller_is_gone(self) -> None:
+        # The loop tells so in a moment; until then uvicorn would miss the answer.
+        self.cycle.disconnected = True
 
     def _give_up(self) -> None:
         log.debug("connection closed", reason="no complete request")

@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
-from bot.http_protocol import BoundedHttpProtocol, Connections
+from bot.http_protocol import BoundedHttpProtocol, Connections, quiet_when_gone
 from bot.telegram.health import TelegramHealth
 from memory.redis_client import RedisClient
 from memory.store_errors import StoreError
 
 _PING_S = 3.0
+_LOOK_EVERY_S = 1.0
 
 
 class PortUnavailable(Exception):  # noqa: N818 - says when
@@ -35,13 +36,14 @@ def health_routes(
 
     Redis is not ready with fewer than `wait_replicas`, for then no message is taken.
     """
+    redis = _RedisLook(store, wait_replicas)
 
     async def healthz(_: Request) -> PlainTextResponse:
         return PlainTextResponse("ok")
 
     async def readyz(_: Request) -> JSONResponse:
         checks = {
-            "redis": await _redis_state(store, wait_replicas),
+            "redis": await redis.state(),
             "telegram": _telegram_state(health, has_webhook=has_webhook),
         }
         is_ready = all(state == "ok" for state in checks.values())
@@ -60,7 +62,7 @@ class WebServer:
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
-            Router(routes),
+            quiet_when_gone(Router(routes)),
             http=BoundedHttpProtocol,
             # A header must not say where a call comes from: `/metrics` asks.
             proxy_headers=False,
@@ -107,20 +109,40 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _redis_state(store: RedisClient, wait_replicas: int) -> str:
-    try:
-        async with asyncio.timeout(_PING_S):
-            await store.ping()
-            policy = (await store.info("memory")).get("maxmemory_policy", "noeviction")
-            told = await store.info("replication") if wait_replicas else {}
-    except (StoreError, TimeoutError):
-        return "unreachable"
-    if policy != "noeviction":
-        return f"maxmemory-policy is {policy}, must be noeviction"
-    linked = int(told.get("connected_slaves", wait_replicas))
-    if linked < wait_replicas:
-        return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
-    return "ok"
+class _RedisLook:
+    """Looks at Redis, once a second for all who ask: its connections are for the bot."""
+
+    def __init__(self, store: RedisClient, wait_replicas: int) -> None:
+        self._store = store
+        self._wait_replicas = wait_replicas
+        self._looked_at = float("-inf")
+        self._state = ""
+        self._looking = asyncio.Lock()
+
+    async def state(self) -> str:
+        """Return "ok" or what is wrong."""
+        now = asyncio.get_running_loop().time
+        async with self._looking:
+            if now() - self._looked_at >= _LOOK_EVERY_S:
+                self._state = await self._look()
+                self._looked_at = now()
+            return self._state
+
+    async def _look(self) -> str:
+        wait_replicas = self._wait_replicas
+        try:
+            async with asyncio.timeout(_PING_S):
+                await self._store.ping()
+                policy = (await self._store.info("memory")).get("maxmemory_policy", "noeviction")
+                told = await self._store.info("replication") if wait_replicas else {}
+        except (StoreError, TimeoutError):
+            return "unreachable"
+        if policy != "noeviction":
+            return f"maxmemory-policy is {policy}, must be noeviction"
+        linked = int(told.get("connected_slaves", wait_replicas))
+        if linked < wait_replicas:
+            return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
+        return "ok"
 
 
 def _telegram_state(health: TelegramHealth, *, has_webhook: bool) -> str:

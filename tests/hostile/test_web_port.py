@@ -1,6 +1,7 @@
 """The web port, as somebody meets it who knows no secret and wants to stop the bot."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from bot.http_protocol import BoundedHttpProtocol
 from bot.web import WebServer
 
 HERE = "127.0.0.1"
@@ -143,6 +145,34 @@ async def test_a_request_under_way_is_never_closed_for_a_new_connection(
         assert (await answer).text == "done"
     server.stop()
     await running
+
+
+async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> PlainTextResponse:
+        began.set()
+        await go_on.wait()
+        return PlainTextResponse("done")
+
+    server = WebServer([Route("/", slow)], port=0, host=HERE)
+    running = asyncio.create_task(server.run())
+    with caplog.at_level(logging.ERROR, "uvicorn.error"):
+        reader, writer = await asyncio.open_connection(HERE, server.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: bot\r\n\r\n")
+        await began.wait()
+        (connection,) = server._server.server_state.connections
+        assert isinstance(connection, BoundedHttpProtocol)
+        # As the loop does when the caller is gone: closed at once, told later.
+        go_on.set()
+        connection.transport.abort()
+        await until_closed(reader)
+        writer.close()
+        server.stop()
+        await running
+    assert caplog.records == []
 
 
 async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:

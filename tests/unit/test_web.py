@@ -105,6 +105,17 @@ async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_many_who_ask_at_once_cost_one_look_at_redis(store: RedisClient) -> None:
+    """The page is public, and the bot's own calls would wait behind each look."""
+    app = Router(health_routes(store, TelegramHealth(identity=ME), has_webhook=False))
+    transport = httpx2.ASGITransport(app)
+    before = store.round_trips
+    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
+        answers = await asyncio.gather(*(caller.get("/readyz") for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert store.round_trips - before == 2
+
+
 @asynccontextmanager
 async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
     running = asyncio.create_task(server.run())
