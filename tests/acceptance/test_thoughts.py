@@ -50,3 +50,25 @@ async def test_thoughts_go_back_within_a_turn_and_are_stored_nowhere(
     assert b"gAAAAA" not in stored
     assert "gAAAAA" not in "".join(rig.bot.raw)
     assert rig.model.log.refusals == []
+
+
+async def test_a_conversation_is_named_by_a_hash_and_a_person_only_when_wanted(
+    model_rig: Rig,
+) -> None:
+    rig = model_rig
+    await rig.start(openai_safety_identifier="on", openai_verbosity="low")
+    anna, annas = rig.anna()
+    ben, bens = rig.ben()
+    for person, chat in ((anna, annas), (anna, annas), (ben, bens)):
+        await rig.ask(person, chat, "Hello")
+    for name in ("prompt_cache_key", "safety_identifier"):
+        first, second, other = (str(request.raw[name]) for request in rig.requests)
+        assert first == second != other
+        assert str(anna.id) not in first
+        assert len(first) == 32
+    await rig.bot.kill()
+    await rig.start(openai_safety_identifier="off")
+    await rig.ask(anna, annas, "Hello again")
+    assert "safety_identifier" not in rig.requests[-1].raw
+    assert rig.requests[-1].raw["prompt_cache_key"] == rig.requests[0].raw["prompt_cache_key"]
+    assert rig.model.log.refusals == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model.values import PromptMessage
+from bot.model.values import PromptMessage, ReasoningItem
 from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.turn.system_prompt import UnusableSystemPrompt, load_system_prompt
 from memory.excerpt import LEFT_OUT
@@ -420,6 +420,22 @@ def test_steps_that_cannot_fit_go_with_their_calls(assembler: PromptAssembler) -
     assert asked == answered
     assert asked[-1] == "call-19-7"
     assert 0 < len(asked) < 160
+
+
+@pytest.mark.parametrize(("size", "is_sent"), [(100, True), (2_000, False)])
+def test_thoughts_of_a_step_count_and_go_before_the_step_does(
+    assembler: PromptAssembler, size: int, *, is_sent: bool
+) -> None:
+    thoughts = ReasoningItem("here", 0, {"encrypted_content": "gAAA"}, tokens=size)
+    call = ToolCall("call-1", "calculate", "{}")
+    done = CompletedStep(Action((call,), "", (thoughts,)), (ToolResult("call-1", "2"),))
+    without = assembler.assemble(PromptParts(words("x " * 1_000), NOW, steps=(step(1, "2"),)))
+    prompt = assembler.assemble(PromptParts(words("x " * 1_000), NOW, steps=(done,)))
+    action, result = prompt.messages[-2:]
+    assert action.reasoning == ((thoughts,) if is_sent else ())
+    assert (action.tool_calls, result.content) == ((call,), "2")
+    assert prompt.tokens.total <= BUDGET.prompt_tokens - BUDGET.reply_tokens
+    assert prompt.tokens.steps >= without.tokens.steps - 20 + (size if is_sent else 0)
 
 
 def test_tools_count(tokens: TokenCounter) -> None:
