@@ -1,10 +1,11 @@
 """Which of the known model servers answers at an address, and what helps with that one.
 
-A server is told by what it cannot help saying: headers, fields of its list of models, the words
-of an error. Two requests are made that cost nothing: the list, and a chat completion that asks
-for nothing.
+Headers, the fields of its list of models, and the words of an error tell a server from others. Two
+requests are made, and neither costs anything: the list of models, and a chat completion without
+messages.
 """
 
+import asyncio
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,7 +105,9 @@ OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CO
 
 async def recognize(base_url: str, key: str | None) -> KnownServer:
     """Return the server at an address, `OTHER` when it is none that we know."""
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers = {b"accept-encoding": b"identity"}
+    if key:
+        headers[b"authorization"] = f"Bearer {key}".encode()
     address = base_url.rstrip("/")
     seen = f"{address}/"
     async with HttpClient(verify=trusted(), timeout=_PATIENCE_S, headers=headers) as client:
@@ -122,14 +125,20 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
 async def _answer(client: HttpClient, request: httpx2.Request) -> str:
     """Return headers and the beginning of the body, one header a line; "" without an answer."""
     told = ""
-    with suppress(httpx2.HTTPError):
-        response = await client.send(request, stream=True)
-        told = "".join(f"\n{name}: {value}" for name, value in response.headers.items()) + "\n"
+    with suppress(httpx2.HTTPError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE_S):
+            told = await _beginning(await client.send(request, stream=True))
+    return told
+
+
+async def _beginning(response: httpx2.Response) -> str:
+    try:
         body = b""
         async for piece in response.aiter_bytes():
             body += piece
             if len(body) > _MAX_BYTES:
                 break
+    finally:
         await response.aclose()
-        told += body.decode(errors="replace")
-    return told
+    headers = "".join(f"\n{name}: {value}" for name, value in response.headers.items())
+    return f"{headers}\n{body.decode(errors='replace')}"

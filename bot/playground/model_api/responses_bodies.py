@@ -85,7 +85,7 @@ def _check_types(raw: Json) -> None:
 
 
 def _typed(given: object) -> object:
-    """Name the type of messages, which may leave it out: else anything could be meant."""
+    """Add `type` to messages, which may omit it, so that the branch is known."""
     if not isinstance(given, list):
         return given
     return [
@@ -95,7 +95,7 @@ def _typed(given: object) -> object:
 
 
 def _late_errors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[ErrorDetails]:
-    """Yield what is wrong inside of `Iterable` fields, which pydantic checks as they are read."""
+    """Yield what is wrong in `Iterable` fields: pydantic checks them only when they are read."""
     if isinstance(value, str):
         return
     if isinstance(value, Mapping):
@@ -112,10 +112,10 @@ def _late_errors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[Er
 
 
 def _likely(errors: list[ErrorDetails]) -> ErrorDetails:
-    """Return the first error of the branch that was meant, where a union has been tried in vain.
+    """Return the error to report, because a union has errors for each of its branches.
 
-    Branches of another `type` or of another kind of value are not meant; of the others, the one
-    with the fewest errors is.
+    The client did not mean a branch of another `type`, or one for another kind of value. Of the
+    remaining branches it meant the one with the fewest errors.
     """
     branches: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for error in errors:
@@ -169,7 +169,7 @@ def _check_values(raw: Json) -> None:
 
 
 def _messages(raw: Json) -> list[PromptMessage]:
-    """Return the prompt as chat completions would have it; reasoning entries stay in `raw` only."""
+    """Return the prompt in the form of chat completions; reasoning entries are only in `raw`."""
     messages: list[PromptMessage] = []
     if raw.get("instructions"):
         messages.append(PromptMessage("system", raw["instructions"]))

@@ -1,0 +1,50 @@
+"""What a failed row says of a model's server: always a setting to change."""
+
+import re
+from collections.abc import Iterator
+
+from bot.check.model_trouble import trouble
+from bot.check.recognition import KNOWN, OTHER
+from bot.check.rows import Row
+from bot.model.errors import (
+    AnswerIncomplete,
+    AnswerUnreadable,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from config.settings import Settings
+
+
+def test_a_hint_names_the_settings_that_were_used() -> None:
+    litellm = next(server for server in KNOWN if server.name == "LiteLLM")
+    row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", litellm)
+    assert row.advice.endswith("LiteLLM says so of a wrong OPENAI_EMBEDDING_API_KEY as well")
+
+
+def every_trouble() -> Iterator[Row]:
+    errors: list[ModelError] = [
+        ContextTooLong(),
+        ModelRefused(status=400),
+        ModelRefused(status=401),
+        ModelRefused(status=404),
+        NotAModel(),
+        AnswerIncomplete(),
+        AnswerUnreadable(),
+        ModelUnavailable(code="timeout"),
+        ModelUnavailable(code="dns"),
+        ModelUnavailable(code="insufficient_quota", status=429),
+        *(ModelUnavailable(status=status) for status in (429, 500, 501)),
+    ]
+    for error in errors:
+        for known in (*KNOWN, OTHER):
+            for model in ("OPENAI_MODEL", "OPENAI_EMBEDDING_MODEL"):
+                yield trouble("Model", error, model, known)
+
+
+def test_every_failed_row_names_a_variable_to_change() -> None:
+    names = {name.upper() for name in Settings.model_fields}
+    for row in every_trouble():
+        assert names & set(re.findall(r"[A-Z][A-Z_]+", row.advice)), row
