@@ -18,7 +18,6 @@ from memory.census import count_all, count_conversation
 from memory.keys import Conversation
 from memory.memory import Memory
 from memory.plan.dropping import Dropped
-from memory.protocol.usage import together
 
 log = structlog.get_logger(__name__)
 
@@ -133,8 +132,7 @@ class AdminCommands:
         census = await count_conversation(self._memory.client, self._memory.keys, conversation)
         if not (census.messages or census.waiting or census.epoch):
             return self._say(asked, "admin.nothing_there")
-        used = together(await self._memory.usage.of_conversation(conversation, time.time()))
-        keys = ["admin.inspect", "admin.used"] + ["admin.dropped"] * (census.dropped != Dropped())
+        keys = ["admin.inspect"] + ["admin.dropped"] * (census.dropped != Dropped())
         return self._say(
             asked,
             *keys,
@@ -144,7 +142,6 @@ class AdminCommands:
             last=self._sentences.moment(asked.sender.language, census.last_at),
             waiting=census.waiting,
             epoch=census.epoch,
-            tokens=used.total,
             dropped_vectors=census.dropped.vectors,
             dropped_messages=census.dropped.messages,
         )

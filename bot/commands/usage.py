@@ -35,24 +35,37 @@ class UsageCommand:
     ) -> None:
         self._usage = memory.usage
         self._rations = memory.rations
+        self._mailbox = memory.mailbox
         self._sentences = sentences
         self._budget = budget
         self._bounds = bounds
 
     async def show(self, asked: Inbound, _: Conversation) -> Answer:
-        """Tell a person their own usage, and admins that of the whole bot; in private only."""
+        """Tell a person their own usage, and admins that of the whole bot or of one chat.
+
+        In private only.
+        """
         language = asked.sender.language
         if asked.is_group:
             return Answer(self._sentences.say(language, "usage.only_private"))
         now = time()
+        is_admin = asked.sender.is_person and asked.sender.id in self._bounds.admins
+        if is_admin and (chat := asked.text.strip()).removeprefix("-").isdecimal():
+            return Answer(render(await self._chat(language, int(chat), now)))
         texts = [
             *await self._own(language, asked.sender.id, now),
             *await self._bound(language, asked.sender.id, now),
         ]
-        if asked.sender.is_person and asked.sender.id in self._bounds.admins:
+        if is_admin:
             month = await self._usage.of_bot(now, _LARGEST)
             texts += self._whole(language, month, now)
         return Answer(render("\n\n".join(texts)))
+
+    async def _chat(self, language: str, chat_id: int, now: float) -> str:
+        """Return the month of one chat, of a group with topics that of no topic."""
+        conversation = await self._mailbox.resolve(Conversation.of_chat(chat_id))
+        sums = await self._usage.of_conversation(conversation, now)
+        return self._period(language, "usage.chat", sums)
 
     async def _own(self, language: str, person: int, now: float) -> list[str]:
         days = await self._usage.of_person(person, now)

@@ -103,6 +103,8 @@ async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> Non
     assert f"Budget: {cost:.4f} of 1.0000 (0 %)" in reply.text
     for line in (f"{anna.id}: {sums[0]}", f"{ada.id}: {sums[1]}", "Share of learning: 0.0 %"):
         assert line in reply.text
+    one_chat = await rig.ask(ada, adas, f"/usage {anna.id}")
+    assert totals(one_chat) == {"That chat, this month": sums[0]}
     assert "The whole bot" not in (await rig.ask(anna, annas, "/usage")).text
 
 
