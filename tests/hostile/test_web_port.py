@@ -1,7 +1,7 @@
 """The web port, as somebody meets it who knows no secret and wants to stop the bot."""
 
 import asyncio
-import logging
+import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,9 +10,11 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
+from starlette.types import Message, Scope
 
-from bot.http_protocol import BoundedHttpProtocol
+from bot.http_protocol import MAX_CONNECTIONS, quiet_when_gone
+from bot.process import raise_file_limit
 from bot.web import WebServer
 
 HERE = "127.0.0.1"
@@ -147,32 +149,21 @@ async def test_a_request_under_way_is_never_closed_for_a_new_connection(
     await running
 
 
-async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    began, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback() -> None:
+    """Many who reset their connections at once made uvicorn log one each, as long as a page."""
+    gone: list[bool] = []
 
-    async def slow(_: Request) -> PlainTextResponse:
-        began.set()
-        await go_on.wait()
-        return PlainTextResponse("done")
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
 
-    server = WebServer([Route("/", slow)], port=0, host=HERE)
-    running = asyncio.create_task(server.run())
-    with caplog.at_level(logging.ERROR, "uvicorn.error"):
-        reader, writer = await asyncio.open_connection(HERE, server.port)
-        writer.write(b"GET / HTTP/1.1\r\nHost: bot\r\n\r\n")
-        await began.wait()
-        (connection,) = server._server.server_state.connections
-        assert isinstance(connection, BoundedHttpProtocol)
-        # As the loop does when the caller is gone: closed at once, told later.
-        go_on.set()
-        connection.transport.abort()
-        await until_closed(reader)
-        writer.close()
-        server.stop()
-        await running
-    assert caplog.records == []
+    async def send(_: Message) -> None:
+        raise RuntimeError("the handler is closed")  # uvloop's words
+
+    connection = {"is_gone": lambda: gone.append(True)}
+    scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    scope["extensions"] = {"bot.connection": connection}
+    await quiet_when_gone(Router([Route("/", here)]))(scope, receive, send)
+    assert gone == [True]
 
 
 async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,3 +180,16 @@ async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.Monkey
     server.stop()
     await running
     assert answer.text == HERE
+
+
+def test_descriptors_are_left_for_calls_of_our_own() -> None:
+    """Many systems start a process with 1,024, of which callers took every one."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+    try:
+        raise_file_limit()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert soft == min(hard, 65_536)
+    assert soft > 2 * MAX_CONNECTIONS
