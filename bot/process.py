@@ -1,11 +1,11 @@
 """What ties the bot to its process: the address of its Redis, a client of it, signals."""
 
 import asyncio
-import resource
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import structlog
 
@@ -59,6 +59,10 @@ def raise_file_limit() -> None:
 
     Many systems start a process with 1,024, which callers of the web port could use up.
     """
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - Windows has none
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft < wanted:
@@ -71,5 +75,16 @@ async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
+        with suppress(NotImplementedError):  # on Windows Ctrl-C cancels instead
+            loop.add_signal_handler(number, stopping.set)
     await run(stopping)
+
+
+def run_loop(main: Coroutine[object, object, None]) -> None:
+    """Run to the end on uvloop, or on asyncio's own loop where there is none, as on Windows."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ModuleNotFoundError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
