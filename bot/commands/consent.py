@@ -72,7 +72,11 @@ def _told(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tu
 
 
 def _fields(write: SetDomain) -> str:
-    fields = orjson.loads(write.fields)
+    """Return what would be noted; as it stands where it is no object, which changes nothing."""
+    try:
+        fields = dict(orjson.loads(write.fields))
+    except (TypeError, ValueError):
+        return write.fields[:_DOMAIN_CHARS]
     return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_DOMAIN_CHARS]
 
 

@@ -48,7 +48,8 @@ class AIContextBehavior:
     ) -> str:
         """Return what the model is to be told in this call beside the dialogue; never stored.
 
-        `new_messages` is what has just been said, not the history. "" adds nothing.
+        `new_messages` is what has just been said, not the history. "" adds nothing. What holds
+        untrusted text bears `wording.FOREIGN_MARK`: then tools ask before they write.
         """
         return ""
 
