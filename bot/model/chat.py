@@ -110,12 +110,16 @@ class OpenAIChatModel:
         limit covers all of it. Raise `ModelError`.
         """
         asked = _Asked(messages, tools, tool_choice, labels, self._wishes.reasoning)
+        first: ModelReply | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
-                reply = await self._insist(asked)
-                return await self._think_less(asked, reply) if _is_lost(reply) else reply
+                first = await self._insist(asked)
+                return await self._think_less(asked, first) if _is_lost(first) else first
         except TimeoutError as error:
-            raise ModelUnavailable("no answer in time", code="timeout") from error
+            late = ModelUnavailable("no answer in time", code="timeout")
+            if first is None:
+                raise late from error
+            return _beginning(first, late)
 
     async def _think_less(self, asked: _Asked, first: ModelReply) -> ModelReply:
         log.warning("thoughts took the answer's room", model=self._served.name)
@@ -123,8 +127,7 @@ class OpenAIChatModel:
         try:
             second = await self._insist(replace(asked, effort=effort, room=_THINKING))
         except ModelError as error:
-            error.usage += first.usage
-            raise
+            return _beginning(first, error)
         self._served.make_room()
         reply = second if second.text or second.tool_calls or not first.text else first
         reply = replace(reply, usage=first.usage + second.usage)
@@ -195,6 +198,15 @@ class OpenAIChatModel:
         """Return how long nothing may come: a model that shall think a lot says nothing first."""
         thinks = self._wishes.reasoning not in (None, "none", "minimal", "low")
         return self._timeout_s if thinks else None
+
+
+def _beginning(reply: ModelReply, error: ModelError) -> ModelReply:
+    """Return an answer that thoughts have cut, if there is any of it; else raise the error."""
+    usage = reply.usage + error.usage
+    if reply.text.strip():
+        return replace(reply, usage=usage)
+    error.usage = usage
+    raise error
 
 
 def _is_lost(reply: ModelReply) -> bool:

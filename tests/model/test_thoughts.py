@@ -6,10 +6,19 @@ import pytest
 
 from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.client import ModelClient, open_client
-from bot.model.errors import AnswerIncomplete
+from bot.model.errors import AnswerIncomplete, ModelError
 from bot.model.structured import StructuredModel
 from bot.model.values import PromptMessage, Usage
-from bot.playground.model_api import ModelApiServer, Reply, Scripted, tool_call
+from bot.playground.model_api import (
+    ApiError,
+    ApiRequest,
+    Break,
+    ChatRequest,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    tool_call,
+)
 from memory.tool import ToolDefinition
 from tests.model.internal_calls import ANSWER, PARTS, fill, write
 
@@ -30,6 +39,10 @@ async def client(
 
 def efforts(server: ModelApiServer) -> list[str]:
     return [chat.effort for chat in server.log.chats]
+
+
+def _thinks_less(request: ApiRequest) -> bool:
+    return isinstance(request, ChatRequest) and request.effort == "low"
 
 
 def rooms(server: ModelApiServer) -> list[int]:
@@ -89,6 +102,22 @@ async def test_the_beginning_of_an_answer_is_better_than_none(
     script.then(CUT, LOST)
     reply = await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
+
+
+@pytest.mark.parametrize("limit_s", [0.5, 10])
+async def test_so_it_is_when_the_second_request_fails_or_takes_too_long(
+    client: ModelClient, server: ModelApiServer, script: Scripted, limit_s: float
+) -> None:
+    script.then(CUT)
+    trouble = Break.HANG if limit_s < 1 else ApiError(401, "Incorrect API key")
+    server.faults.add(trouble, times=None, when=_thinks_less)
+    model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100))
+    reply = await model.complete(HELLO, ())
+    assert (reply.text, reply.finish_reason) == ("Once upon", "length")
+    script.then(LOST)
+    with pytest.raises(ModelError) as caught:
+        await model.complete(HELLO, ())
+    assert caught.value.usage.reasoning_tokens > 0
 
 
 @pytest.mark.parametrize(
