@@ -119,3 +119,9 @@ async def test_others_words_are_marked_where_they_are_found(context: AgentContex
     forwarded = Message(0, 0, "user", "My boat is red", NOON, 7, "Anna", is_own=False)
     context.chat_history.committed([forwarded], 1, 1)
     assert FOREIGN_MARK in await found(context, "boat")
+
+
+async def test_a_number_behind_a_name_is_no_part_of_it(context: AgentContext) -> None:
+    said = Message(0, 0, "user", "My boat is red", NOON, 7, "Anna")
+    context.chat_history.committed([said], 1, 1)
+    assert "My boat is red" in await found(context, "boat", speaker="Anna (2)")

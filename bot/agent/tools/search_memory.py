@@ -1,5 +1,6 @@
 """`search_memory`: the agent's own look into what was said earlier in this conversation."""
 
+import re
 from datetime import date, datetime, time, tzinfo
 from math import inf
 
@@ -14,6 +15,8 @@ from memory.tool import Arguments, Tool
 from memory.untrusted_text import harmless
 
 _EXCERPT_CHARS = 600
+_NUMBER = re.compile(r" \(\d{1,6}\)\Z")
+"""Behind a name that several people of a group have; the stored name has none."""
 
 
 class SearchMemoryArguments(Arguments):
@@ -72,7 +75,7 @@ def _among(arguments: SearchMemoryArguments, zone: tzinfo) -> Among:
     return Among(
         since=datetime.combine(since, time.min, zone).timestamp() if since else -inf,
         until=datetime.combine(until, time.max, zone).timestamp() if until else inf,
-        speaker=arguments.speaker,
+        speaker=_NUMBER.sub("", arguments.speaker),
     )
 
 
