@@ -52,6 +52,17 @@ class LoopbackLoop(uvloop.Loop):
         _check(host)
         return await super().create_connection(protocol_factory, host, port, **kwargs)
 
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """End what waits when a test's time is over.
+
+        pytest-timeout raises that from a signal, and uvloop takes it for an error of a callback,
+        reports it and waits on for ever.
+        """
+        if isinstance(context.get("exception"), pytest.fail.Exception):
+            for task in asyncio.all_tasks(self):
+                task.cancel(str(context["exception"]))
+        super().call_exception_handler(context)
+
 
 def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:
     """Run tests on the bot's event loop; it also takes a tenth less of the processor."""

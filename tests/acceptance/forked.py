@@ -10,6 +10,8 @@ import orjson
 READY = b"ready\n"
 """What a launcher says first."""
 
+_START_S = 20
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -34,7 +36,8 @@ class Forked:
             socket.send_fds(connection, [orjson.dumps([environment, command])], [output.fileno()])
         watch = await asyncio.open_unix_connection(sock=connection)
         stream = await asyncio.open_unix_connection(sock=ours, limit=2**22)
-        return cls(int(await watch[0].readline()), stream, watch)
+        async with asyncio.timeout(_START_S):
+            return cls(int(await watch[0].readline()), stream, watch)
 
     def send_signal(self, number: int) -> None:
         """Send a signal; one that has ended needs none."""
