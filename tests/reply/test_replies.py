@@ -1,3 +1,6 @@
+import pytest
+from structlog.testing import capture_logs
+
 from bot.reply.parts import Part
 from bot.reply.render import plain, render
 from bot.reply.replies import MAX_CHARS, MAX_PARTS, reply_parts
@@ -30,3 +33,17 @@ async def test_what_is_beyond_the_bound_is_not_even_read() -> None:
 
     assert (parts, is_whole) == ((*plain("x" * MAX_CHARS),)[: MAX_PARTS - 1], False)
     assert isinstance(parts[0], Part)
+
+
+async def test_a_reply_that_takes_too_long_to_render_is_shown_as_plain_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bot.reply.replies._TIME_LIMIT_S", 0)
+    markdown = f"{PARAGRAPH}\n\n" * 8
+    with capture_logs() as log:
+        parts, is_whole = await reply_parts(markdown)
+
+    assert (parts, is_whole) == (plain(markdown), True)
+    (warning,) = log
+    assert (warning["log_level"], warning["chars"]) == ("warning", len(markdown))
+    assert "bold" not in str(warning)
