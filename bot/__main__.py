@@ -29,12 +29,14 @@ from pydantic import SecretStr
 
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
+from bot.check.preferences import lacks_model_key
 from bot.logs import configure_logs
 from bot.process import raise_file_limit, redis_address, run_loop, until_told
 from bot.telegram.errors import BadToken, WebhookTaken
 from bot.turn.system_prompt import UnusableSystemPrompt
 from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
+from config.unknown import unknown_names
 from memory.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store_errors import StoreError
 
@@ -87,6 +89,8 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     configure_logs(settings.log_level, settings.log_format, _secrets(settings))
+    for unknown in unknown_names():
+        log.warning("unknown setting", name=unknown.name, did_you_mean=unknown.nearest)
     command: Command = options.command
     try:
         return command(settings, options)
@@ -131,6 +135,7 @@ def _everything(settings: Settings, options: argparse.Namespace) -> int:
     if settings.platform:
         log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
         return 1
+    log.info("no TELEGRAM_BOT_TOKEN is set, so this is the playground")
     return _demo(settings, options)
 
 
@@ -171,6 +176,8 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
 
 def _serve(settings: Settings, token: str, duty: Duty) -> int:
     raise_file_limit()
+    if lacks_model_key(settings):
+        log.error("no OPENAI_API_KEY is set: nobody will get an answer", look_at="OPENAI_API_KEY")
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
         run_loop(until_told(app.run))

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 from bot.behaviors import UnusableBehavior, domain_of
 from bot.check.rows import Row, Rows
 from config.settings import Settings
+from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
 from memory.shape import Shape
 
@@ -16,6 +17,9 @@ async def check_settings(settings: Settings) -> Rows:
     place = f"on {settings.platform}" if settings.platform else "on no platform that we know"
     intake = "by webhook" if settings.webhook_url else "by polling"
     yield Row("Settings", "ok", f"read, {place}, updates {intake}")
+    for unknown in unknown_names():
+        seen = f"{unknown.name} is no setting, so nobody reads it"
+        yield Row("Settings", "warn", seen, f"did you mean {unknown.nearest}?")
     if settings.telegram_bot_token is None:
         yield _missing_token(settings)
     elif not settings.allowed_user_ids:

@@ -58,3 +58,10 @@ def reason_of(error: BaseException, model: str = "OPENAI_MODEL") -> dict[str, ob
         "reason": type(cause).__name__,
         **{name: value for name, value in told.items() if value},
     }
+
+
+def summary(error: BaseException, model: str = "OPENAI_MODEL") -> str:
+    """Return the same as one line."""
+    told = {name: str(value) for name, value in reason_of(error, model).items()}
+    setting = told.pop("look_at", "")
+    return " ".join(told.values()) + (f"; look at {setting}" if setting else "")

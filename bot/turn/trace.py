@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from bot.model.advice import summary
 from bot.turn.answer import RunAgent
 from bot.turn.prompt import Prompt
 from memory.context import AgentContext
@@ -24,8 +25,8 @@ class TurnTrace:
     """One run of the agent as it stood at its end.
 
     `prompt` is that of its last model call and `window` what was chosen for it. `began_at` is in
-    Unix seconds; `seconds` include recalling. Of a run that failed `failure` is the error's class
-    and `reply` is empty.
+    Unix seconds; `seconds` include recalling. Of a run that failed `failure` says why, as the log
+    does, and `reply` is empty.
     """
 
     conversation: Conversation
@@ -66,7 +67,7 @@ def watched(
             finish = await run(context)
             reply = finish.text
         except BaseException as error:
-            failure = type(error).__name__
+            failure = summary(error)
             raise
         else:
             return finish

@@ -110,3 +110,25 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes
     assert "DATA_DIR=" in refused["advice"]
     assert await second.exit_status() == 1
     await rig.ask(*rig.anna(), "Are you there?")
+
+
+@pytest.mark.parametrize("server", ["https://api.openai.com/v1", "http://127.0.0.1:1/v1"])
+async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
+    webhook_rig: Rig, server: str
+) -> None:
+    """One's own server needs no key."""
+    bot = webhook_rig.another_bot(
+        from_scratch=True,
+        openai_api_key="",
+        openai_key="sk-somebodys",
+        openai_base_url=server,
+        redis_url=f"redis://127.0.0.1:{free_port()}",
+    )
+    await bot.start(until="cannot start")
+    unknown = await bot.wait_for_log("unknown setting")
+    assert (unknown["name"], unknown["did_you_mean"]) == ("OPENAI_KEY", "OPENAI_API_KEY")
+    told = [line["event"] for line in bot.log]
+    is_openai = "openai.com" in server
+    assert ("no OPENAI_API_KEY is set: nobody will get an answer" in told) is is_openai
+    assert "sk-somebodys" not in "".join(bot.raw)
+    assert await bot.exit_status() == 1
