@@ -1,6 +1,10 @@
 """Which behaviors a bot has: the built-in ones, and those that the operator names."""
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,6 +13,7 @@ from bot.documents.room import text_rag
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.cadence import Cadence
+from memory.behaviors.kept import Kept
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
@@ -18,7 +23,9 @@ from memory.learning.lesson import LearningBehavior
 from memory.learning.model import InternalModel
 from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
+from memory.notebook.notebooks import Notebooks
 
+_NAME = "[a-z][a-z0-9_]{0,31}"
 _LESSON_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior; the narrative within it has a limit of its own."""
@@ -46,7 +53,8 @@ def behaviors_of(
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
         behaviors.append(text_rag(settings, memory))
-    behaviors += map(_made, settings.behaviors)
+    _check_names(settings.behaviors)
+    behaviors += (_made(path, memory.notebooks) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
 
@@ -80,11 +88,32 @@ def teaching_of(
     return Teaching(learning, model, with_domain, settings.openai_memory_model)
 
 
-def _made(path: str) -> AIContextBehavior:
-    behavior = _class_at("BEHAVIORS", path)()
+def _made(path: str, notebooks: Notebooks) -> AIContextBehavior:
+    """Make an operator's behavior; one whose constructor takes an argument gets its own store."""
+    kind = _class_at("BEHAVIORS", path)
+    name = getattr(kind, "name", "")
+    wanted = [
+        parameter
+        for parameter in signature(kind).parameters.values()
+        if parameter.default is Parameter.empty
+        and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    ]
+    if len(wanted) > 1:
+        raise UnusableBehavior(f"BEHAVIORS: {path} takes more than its store")
+    if wanted and (not re.fullmatch(_NAME, name) or name == AIContextBehavior.name):
+        raise UnusableBehavior(f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME})")
+    behavior = kind(Kept(notebooks, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
     return behavior
+
+
+def _check_names(paths: Sequence[str]) -> None:
+    """Refuse two behaviors of one name: they would share what they keep."""
+    names = Counter(getattr(_class_at("BEHAVIORS", path), "name", path) for path in paths)
+    names.pop(AIContextBehavior.name, None)
+    if clashing := [name for name, count in names.items() if count > 1]:
+        raise UnusableBehavior(f"BEHAVIORS: more than one is called {clashing[0]}")
 
 
 def _class_at(setting: str, path: str) -> type[Any]:

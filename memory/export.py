@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import orjson
 
+from memory.behaviors.kept import kept_of
 from memory.documents.library import documents
 from memory.keys import Conversation
 from memory.log import message_of
@@ -55,6 +56,7 @@ class Exporter:
             "facts": [_fact(fact) for fact in facts.facts],
             "synopses": _synopses(here),
             "documents": _documents(here),
+            "kept_by_behaviors": kept_of(here),
         }
         room = most_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept = _newest(said, room)

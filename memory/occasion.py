@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from memory.keys import Conversation
+from memory.notebook.writes import ToolWrite
 from memory.ownership import IsAdmin, nobody
 
 
@@ -21,12 +22,14 @@ class Occasion:
     """Whom a call is about: the conversation, who speaks, and when (Unix seconds).
 
     `is_admin` asks whether the speaker administers the group; only `memory.ownership` calls it.
+    `writes` is what is to be written once the reply is sent; None where that has happened.
     """
 
     conversation: Conversation
     speaker: Person
     now: float
     is_admin: IsAdmin = field(default=nobody, compare=False, repr=False)
+    writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
 
     @property
     def facts_scope(self) -> Conversation:

@@ -32,6 +32,7 @@ async def run_despite_refusals(
     Then window, recollections and what behaviors tell are taken out of the context. Raise
     `WordsRefused` or `ModelError`.
     """
+    before = tuple(context.writes)  # what behaviors want written, not the tools of a run
     try:
         return await run_agent(agent, toolbox, context)
     except ModelRefused as error:
@@ -41,7 +42,7 @@ async def run_despite_refusals(
     if context.window or context.recalled or context.told or context.completed_steps:
         log.warning("words tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.told = (), (), ""
-        context.writes.clear()
+        del context.writes[len(before) :]
         try:
             return await run_agent(agent, toolbox, context)
         except ModelRefused as error:

@@ -15,7 +15,7 @@ from bot.reply.parts import Button, Part
 from bot.telegram.inbound import Pressed
 from memory.keys import Conversation
 from memory.learning.consent import Consent
-from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite
+from memory.notebook.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
 from memory.protocol.erasure import NotConfirmed
 
 log = structlog.get_logger(__name__)
@@ -52,7 +52,7 @@ def told(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> tu
     return tuple(
         part
         for write in writes
-        if not write.asks_first and not isinstance(write, SetDomain)
+        if not write.asks_first and not isinstance(write, SetDomain | Keep)
         for part in _told(sentences, language, "did", write)[-1:]
     )
 
@@ -69,6 +69,8 @@ def _told(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tu
             return sentences.say(language, key, text=write.text, old=write.old_text)
         case SetDomain():
             return sentences.say(language, f"consent.{how}", text=_fields(write))
+        case Keep():  # the operator's, like domain fields
+            return ()
 
 
 def _fields(write: SetDomain) -> str:

@@ -127,7 +127,8 @@ class TurnAnswerer:
     async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
         is_admin = partial(self._is_admin, asker_of(last, self._telegram))
-        occasion = occasion_of(last, history.conversation, is_admin)
+        writes: list[ToolWrite] = []
+        occasion = replace(occasion_of(last, history.conversation, is_admin), writes=writes)
         async with asyncio.timeout(self._options.timeout_s):
             recalled, memories = await asyncio.gather(
                 self._recall(words, window, history),
@@ -144,6 +145,7 @@ class TurnAnswerer:
                 recalled=recalled,
                 told=memories,
                 occasion=occasion,
+                writes=writes,
             )
             finish = await self._run_agent(context)
         parts, is_whole = await reply_parts(finish.text)
@@ -153,17 +155,17 @@ class TurnAnswerer:
         if not is_whole:
             log.warning("answer cut", chars=len(finish.text))
             parts += self._sentences.say(last.sender.language, "error.too_long_answer")
-        writes = await _writes(context)
-        for line in told(self._sentences, last.sender.language, writes):
+        wanted = await _writes(context)
+        for line in told(self._sentences, last.sender.language, wanted):
             parts = with_line(parts, line)
-        asked = questions(self._sentences, last.sender.language, writes)
+        asked = questions(self._sentences, last.sender.language, wanted)
         outbox = self._outbox(last, Answer(parts + asked), said=finish.text[:MAX_CHARS])
         # What is perhaps declined must not come back by way of what the tools did.
         steps = () if asked else context.completed_steps
         return replace(
             outbox,
             digest=digest(steps),
-            writes=to_json(writes).decode(),
+            writes=to_json(wanted).decode(),
             untrusted=is_answer_untrusted(context),
         )
 

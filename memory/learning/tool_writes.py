@@ -10,7 +10,7 @@ from memory.learning.ledger import Ledger
 from memory.notebook.notebook import Notebook
 from memory.notebook.notebooks import Notebooks, Writing
 from memory.notebook.records import Entry, Source
-from memory.notebook.writes import ForgetRecord, Remember, SetDomain, ToolWrite, from_json
+from memory.notebook.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite, from_json
 from memory.occasion import facts_scope
 from memory.protocol.switch import MemorySwitch
 
@@ -76,7 +76,9 @@ class ToolWriter:
         for write in writes:
             if is_off and not isinstance(write, ForgetRecord):
                 continue
-            if write.asks_first:
+            if isinstance(write, Keep):
+                done[write.field] = (here.fields.get(write.field, ""), write.stored(seq))
+            elif write.asks_first:
                 name, change = question_field(write, seq, ledger.now)
                 done[name] = change
             elif isinstance(write, SetDomain):

@@ -90,12 +90,12 @@ def _rests_on(name: str, stored: str) -> int:
     """Return the sequence of the message that a field rests on, 0 for none.
 
     Digests (`d:`) are named by it; what tools want written (`t:`) and what is to be kept only if a
-    person agrees (`p:`) begin with it.
+    person agrees (`p:`) begin with it, and so does what an operator's behavior keeps (`b:`).
     """
     match name[:2]:
         case "d:":
             return int(name[2:])
-        case "t:" | "p:":
+        case "t:" | "p:" | "b:":
             return int(stored.partition("|")[0])
         case _:
             return 0

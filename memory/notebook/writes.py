@@ -49,7 +49,42 @@ class SetDomain:
     nonce: str = ""
 
 
-ToolWrite = Remember | ForgetRecord | SetDomain
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep a text of an operator's behavior under a name; "" drops it."""
+
+    behavior: str
+    name: str
+    text: str
+    asks_first: bool = False
+    sender_id: int = 0
+    nonce: str = ""
+
+    @property
+    def field(self) -> str:
+        """Name the field in which it stands."""
+        return f"{_KEPT}{self.behavior}:{self.name}"
+
+    def stored(self, seq: int) -> str:
+        """Return what the field holds; it begins with the message that it rests on."""
+        return f"{seq}|{self.text}" if self.text else ""
+
+
+def kept_field(field: str) -> tuple[str, str] | None:
+    """Return behavior and name of a field that holds a kept text; nothing for another field."""
+    if not field.startswith(_KEPT):
+        return None
+    behavior, _, name = field.removeprefix(_KEPT).partition(":")
+    return behavior, name
+
+
+def read_kept(stored: str) -> str:
+    """Return the text that such a field holds."""
+    return stored.partition("|")[2]
+
+
+ToolWrite = Remember | ForgetRecord | SetDomain | Keep
+_KEPT = "b:"
 
 
 def to_json(writes: Sequence[ToolWrite]) -> bytes:
@@ -66,6 +101,7 @@ _KINDS: dict[str, type[ToolWrite]] = {
     "remember": Remember,
     "forget": ForgetRecord,
     "domain": SetDomain,
+    "keep": Keep,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

@@ -20,7 +20,7 @@ PAGE = Path(memory.behaviors.__file__).with_name("README.md")  # NOW is a Friday
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AIContextBehavior]:
     """Give the class of the page, imported from a file of its own."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(code.splitlines()) <= 30
     (tmp_path / "opening_hours_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))

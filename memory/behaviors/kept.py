@@ -1,0 +1,67 @@
+"""What an operator's own behavior keeps of a conversation: short texts under names of its choice.
+
+Each rests on the message of the turn in which it was kept, and goes with it: by `/clear`, by
+`/forget`, and when that message alone is forgotten. `/export` tells them all. Nothing is kept while
+memory is off, and nothing of a turn that brought no answer.
+"""
+
+from memory.notebook.notebook import Notebook
+from memory.notebook.notebooks import Notebooks
+from memory.notebook.writes import Keep, from_json, kept_field, read_kept
+from memory.occasion import Occasion
+
+MAX_ENTRIES = 100
+MAX_CHARS = 1_000
+
+
+class CannotKeep(Exception):  # noqa: N818 - says when
+    """Raised for a text that is too long or too many, or when the turn has its answer already."""
+
+
+class Kept:
+    """The store of one behavior; others do not see it."""
+
+    def __init__(self, notebooks: Notebooks, behavior: str) -> None:
+        self._notebooks = notebooks
+        self._behavior = behavior
+
+    async def read(self, occasion: Occasion) -> dict[str, str]:
+        """Return what is kept of this conversation, by name; of this turn, too."""
+        here = await self._notebooks.current(occasion.conversation)
+        found = kept_of(here).get(self._behavior, {})
+        for turn in (name for name in here.fields if name.startswith("t:")):
+            _, _, waiting = here.fields[turn].partition("|")
+            self._apply(found, from_json(waiting))
+        self._apply(found, occasion.writes or ())
+        return found
+
+    async def keep(self, occasion: Occasion, name: str, text: str) -> None:
+        """Keep a text, in place of what has this name; "" drops it. Raise `CannotKeep`.
+
+        From a tool (with `context.occasion`) or a hook that runs before the answer.
+        """
+        if occasion.writes is None:
+            raise CannotKeep("the turn has its answer already")
+        known = await self.read(occasion)
+        if len(name) + len(text) > MAX_CHARS:
+            raise CannotKeep(f"more than {MAX_CHARS} characters")
+        if text and name not in known and len(known) >= MAX_ENTRIES:
+            raise CannotKeep(f"more than {MAX_ENTRIES} entries")
+        occasion.writes.append(Keep(self._behavior, name, text))
+
+    def _apply(self, found: dict[str, str], writes: object) -> None:
+        for write in writes if isinstance(writes, list | tuple) else ():
+            if isinstance(write, Keep) and write.behavior == self._behavior:
+                found.pop(write.name, None)
+                if write.text:
+                    found[write.name] = write.text
+
+
+def kept_of(here: Notebook) -> dict[str, dict[str, str]]:
+    """Return what all behaviors keep of a conversation, by behavior and name."""
+    kept: dict[str, dict[str, str]] = {}
+    for field, stored in here.fields.items():
+        if (place := kept_field(field)) is not None:
+            behavior, name = place
+            kept.setdefault(behavior, {})[name] = read_kept(stored)
+    return kept
