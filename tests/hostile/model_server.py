@@ -48,10 +48,12 @@ class HostileServer:
             await reader.readexactly(int(length or 0))
             self.asked += 1
             writer.write(self._answer.head + b"connection: close\r\n\r\n")
-            for piece in self._answer.body():
+            for number, piece in enumerate(self._answer.body()):
                 writer.write(piece)
                 await writer.drain()
                 self.taken += len(piece)
+                if not number % 64:  # else it would hold the loop itself until a buffer is full
+                    await asyncio.sleep(0)
         writer.close()
 
 
