@@ -1,0 +1,31 @@
+"""Nothing that is sent stops the bot for others: each row of the table against a running bot."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.rig import Rig, open_rig
+from tests.hostile.attacks import ATTACKS, Attack
+from tests.hostile.waits import waits_during
+
+BUSY_MACHINE_S = 0.5
+"""What other tests on the same two cores add to any wait."""
+NEVER_MS = 1_000
+"""A place that the attack is not about is named where the machine, not the bot, is slow."""
+
+
+@pytest.fixture
+async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:  # noqa: ARG001
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
+async def test_an_attack_does_no_harm_and_others_wait_no_longer(attack: Attack, rig: Rig) -> None:
+    waits = await waits_during(attack, rig)
+
+    assert waits.usual <= 2 * waits.quiet + BUSY_MACHINE_S
+    for line in waits.held:
+        assert not any(place in line["place"] for place in attack.places), line
+        assert line["ms"] < NEVER_MS, line

@@ -1,0 +1,54 @@
+"""How long somebody else waits for an answer, alone and while the bot is attacked."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tests.acceptance.rig import Rig
+from tests.hostile.attacks import Attack, Scene
+
+_QUESTIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds; `held` are the watchdog's lines while the attack went on."""
+
+    quiet: float
+    usual: float
+    longest: float
+    held: tuple[dict[str, Any], ...]
+
+
+async def waits_during(attack: Attack, rig: Rig) -> Waits:
+    """Start the bot, run the attack, and ask as another person until it ends."""
+    await rig.start(max_concurrent_turns=4)
+    mallory, chat = rig.person(1666, "Mallory")
+    group = rig.telegram.group("Mallory's", [mallory], forum=attack.where == "a forum")
+    for _ in range(2):  # what is loaded late
+        await _wait(rig)
+    quiet = median([await _wait(rig) for _ in range(_QUESTIONS)])
+    seen = len(rig.bot.log)
+    async with _running(attack, Scene(rig, mallory, chat, group)) as attacking:
+        waits = [await _wait(rig)]
+        while not attacking.done():
+            waits.append(await _wait(rig))
+    held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop held"]
+    return Waits(quiet, median(waits), max(waits), tuple(held))
+
+
+async def _wait(rig: Rig) -> float:
+    began = time.monotonic()
+    await rig.ask(*rig.ben(), "Are you there?")
+    return time.monotonic() - began
+
+
+@asynccontextmanager
+async def _running(attack: Attack, scene: Scene) -> AsyncIterator[asyncio.Task[None]]:
+    """Give the attack as a task; raise what it raised."""
+    async with asyncio.TaskGroup() as group:
+        yield group.create_task(attack.run(scene))
