@@ -136,6 +136,8 @@ class ModelApiServer:
         if reply.gate:
             await reply.gate.wait()
         await asyncio.sleep(reply.delay_s)
+        if await request.is_disconnected():
+            return Response()  # nobody is there to be billed
         usage = bill(reply, prompt_tokens(seen, self.dialect), self.dialect.count_tokens)
         answered = Answered(asked, reply, usage, self.dialect.server, faults)
         if not asked.stream:
