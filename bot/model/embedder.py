@@ -121,9 +121,13 @@ class OpenAIEmbedder:
             found = [object_of(each) for each in list_of(answer["data"])]
             # Sparse servers leave the index out; the sort keeps their order.
             found.sort(key=lambda each: count_of(each.get("index")))
-            return np.stack([_row(each["embedding"]) for each in found])
+            with np.errstate(over="ignore"):  # a number beyond float32 is infinite
+                rows = np.stack([_row(each["embedding"]) for each in found])
         except (*FOREIGN, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
+        if not rows.size or not np.isfinite(rows).all():
+            raise NotAModel("no finite numbers")
+        return rows
 
 
 def _row(given: object) -> Vectors:

@@ -195,3 +195,15 @@ async def test_answers_in_one_piece_are_bounded(name: str) -> None:
         with pytest.raises(EmbeddingsUnavailable):
             await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
     assert server.taken < server.asked * 12 * MB
+
+
+@pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
+async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
+    """Before, a number beyond float32 became a row that is no number, which finds everything."""
+    body = f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()
+    async with (
+        serving(Answer.whole(lambda: [body])) as server,
+        open_client(server.base_url, None, 5) as client,
+    ):
+        with pytest.raises(EmbeddingsUnavailable):
+            await OpenAIEmbedder(client, "m", None, LIMIT_S).embed(["hello"])
