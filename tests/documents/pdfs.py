@@ -12,6 +12,11 @@ def pdf(*pages: str) -> bytes:
     return _written([_page_text(page) for page in pages])
 
 
+def content_pdf(content: bytes, filters: str = "") -> bytes:
+    """Return a PDF whose one page is drawn by `content`, as it stands behind its filters."""
+    return _written([content], filters)
+
+
 def bomb(nbytes: int) -> bytes:
     """Return a PDF whose page unpacks, layer by layer, to so many bytes."""
     layers = zlib.compress(zlib.compress(b" " * nbytes, 9), 9)
