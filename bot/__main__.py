@@ -44,6 +44,12 @@ log = structlog.get_logger(__name__)
 
 _WORKER_NICENESS = 10
 
+_THREAD_TURN_S = 0.0005
+"""While a thread renders or indexes something long, the event loop gets its turn this soon.
+
+Python's default is ten times as long, and an answer needs many turns of the loop.
+"""
+
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
 _REASONS = (
     BadToken,
@@ -80,6 +86,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 def main() -> int:
     """Run a command to its end; return the exit status."""
+    sys.setswitchinterval(_THREAD_TURN_S)
     gc.freeze()
     gc.enable()
     options = _parser().parse_args()
