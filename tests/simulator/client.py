@@ -128,6 +128,11 @@ class SimulatedRedisClient(RedisClient):
                 [reply] = await self.pipeline([command])
         return reply
 
+    @property
+    def is_cluster(self) -> bool:
+        """Return false: a pipeline is one round trip here."""
+        return False
+
     def script(self, source: str) -> Script:
         """Make a Lua text callable, without a name that only a real server asks for."""
         return NamelessScript(self, source)
