@@ -50,6 +50,20 @@ class _ForgetfulTurns(TurnStore):
         await self.renew(lease)
 
 
+class ClumsyBot(SimulatedBot):
+    """Fails by a bug whenever a reply is to be written."""
+
+    def __init__(self, ends: Ends) -> None:
+        super().__init__(ends)
+        turns, usage = self.memory.turns, self.memory.usage
+        self.memory.turns = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
+
+
+class _ClumsyTurns(TurnStore):
+    async def write_outbox(self, lease: Lease, parts: bytes) -> None:
+        raise AttributeError("simulated")
+
+
 class DespairingBot(SimulatedBot):
     """Gives every turn up at once, with a notice."""
 

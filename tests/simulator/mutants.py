@@ -108,6 +108,7 @@ MUTANTS = (
         ),
         since=40,
     ),
+    Mutant("no reply can be written", "no error is unforeseen", _bot(broken_bots.ClumsyBot)),
     Mutant("no outbox is written", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",

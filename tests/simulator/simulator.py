@@ -97,9 +97,12 @@ class _Texts:
 def _errors_told_to(tell: Callable[[BaseException | None, str], None]) -> Iterator[None]:
     """Let log lines go nowhere, but errors with a traceback be told."""
 
-    def hear(_: Any, method: str, event: MutableMapping[str, Any]) -> NoReturn:
-        if method == "exception":
-            tell(sys.exc_info()[1], str(event["event"]))
+    def hear(_: Any, __: str, event: MutableMapping[str, Any]) -> NoReturn:
+        # The logger calls its method `error` for both `error` and `exception`.
+        traced = event.get("exc_info")
+        if traced:
+            error = traced if isinstance(traced, BaseException) else sys.exc_info()[1]
+            tell(error, str(event["event"]))
         raise structlog.DropEvent
 
     before = structlog.get_config()
