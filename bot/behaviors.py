@@ -25,7 +25,7 @@ from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
 from memory.notebook.notebooks import Notebooks
 
-_NAME = "[a-z][a-z0-9_]{0,31}"
+_NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _LESSON_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior; the narrative within it has a limit of its own."""
@@ -100,8 +100,8 @@ def _made(path: str, notebooks: Notebooks) -> AIContextBehavior:
     ]
     if len(wanted) > 1:
         raise UnusableBehavior(f"BEHAVIORS: {path} takes more than its store")
-    if wanted and (not re.fullmatch(_NAME, name) or name == AIContextBehavior.name):
-        raise UnusableBehavior(f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME})")
+    if wanted and (not _NAME.fullmatch(name) or name == AIContextBehavior.name):
+        raise UnusableBehavior(f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})")
     behavior = kind(Kept(notebooks, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")

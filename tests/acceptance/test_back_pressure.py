@@ -65,7 +65,7 @@ async def test_whatever_waits_behind_a_ban_is_delivered_in_order_and_once(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(sends_per_second=30)
+    await rig.start(sends_per_second=30, prompt_tokens=16_000, reply_tokens=6_000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 6)]
     rig.script.on("long", "\n\n".join(paragraphs))
