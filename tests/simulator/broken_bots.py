@@ -61,6 +61,7 @@ class ClumsyBot(SimulatedBot):
 
 class _ClumsyTurns(TurnStore):
     async def write_outbox(self, lease: Lease, parts: bytes) -> None:
+        del lease, parts
         raise AttributeError("simulated")
 
 
