@@ -101,7 +101,9 @@ def _made(path: str, notebooks: Notebooks) -> AIContextBehavior:
     if len(wanted) > 1:
         raise UnusableBehavior(f"BEHAVIORS: {path} takes more than its store")
     if wanted and (not _NAME.fullmatch(name) or name == AIContextBehavior.name):
-        raise UnusableBehavior(f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})")
+        raise UnusableBehavior(
+            f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})"
+        )
     behavior = kind(Kept(notebooks, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
