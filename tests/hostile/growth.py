@@ -21,7 +21,7 @@ _MAX_RATIO = 3.4
 _MAX_OUTPUT = 4
 """Characters shown of each character written; a root or a fraction adds its signs."""
 
-_TOO_SHORT_S = 0.04
+_TOO_SHORT_S = 0.02
 """A time that tells nothing about growth."""
 
 

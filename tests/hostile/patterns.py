@@ -48,16 +48,16 @@ def hidden(path: Path) -> Iterator[str]:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return all patterns of text by module and name."""
-    found = {}
+    """Return all patterns of text by module and name, each once."""
+    found: dict[re.Pattern[str], str] = {}
     for path in modules():
         if "re.compile" not in path.read_text("utf-8"):
             continue
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for name, value in vars(importlib.import_module(module)).items():
             for number, pattern in enumerate(_within(value)):
-                found[f"{module}.{name}[{number}]"] = pattern
-    return found
+                found.setdefault(pattern, f"{module}.{name}[{number}]")
+    return {name: pattern for pattern, name in found.items()}
 
 
 def _within(value: object) -> Iterator[re.Pattern[str]]:
@@ -82,13 +82,19 @@ def runs(pattern: re.Pattern[str]) -> Iterator[str]:
 def slow(pattern: re.Pattern[str], repeated: str) -> float:
     """Return the seconds that a search through a long run takes if they are too many, else 0.
 
-    A run is followed by something else, so that what has to stand at its end is missed. Its half
+    A run is followed by something else, so that what has to stand at its end is missed. What two
+    short runs take tells what may be quadratic. Only that is tried at full length, where half of it
     tells whether it is the length or a busy machine that costs the time.
     """
-    twentieth, half, whole = (CHARS // len(repeated) // share for share in (20, 2, 1))
-    taken = _best(pattern, repeated * twentieth)
-    if taken * 400 <= MAX_S or taken > MAX_S / 4:  # fast even if quadratic, or hopeless
-        return 0 if taken * 400 <= MAX_S else taken * 400
+    short, longer, half, whole = (CHARS // len(repeated) // share for share in (40, 10, 2, 1))
+    taken = _best(pattern, repeated * short)
+    if taken * 1600 <= MAX_S or taken > MAX_S / 8:  # fast even if quadratic, or hopeless
+        return 0 if taken * 1600 <= MAX_S else taken * 1600
+    # What four times the length takes beyond four times the time is 12 times the quadratic part.
+    taken_longer = _seconds(pattern, f"{repeated * longer}\0")
+    quadratic = (taken_longer - 4 * taken) / 12
+    if taken_longer < 4.25 * taken or 40 * taken + 1600 * quadratic <= MAX_S / 2:
+        return 0
     taken = _seconds(pattern, f"{repeated * whole}\0")
     if taken <= MAX_S or taken < 3 * _seconds(pattern, f"{repeated * half}\0"):
         return 0

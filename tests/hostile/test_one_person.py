@@ -12,7 +12,7 @@ from tests.acceptance.rig import Rig, open_rig
 from tests.documents.pdfs import slow_pdf
 
 US = "@ricordo_bot"
-SLOW = Upload(slow_pdf(pages=3), "slow.pdf", "application/pdf")
+SLOW = Upload(slow_pdf(pages=1), "slow.pdf", "application/pdf")
 
 
 @pytest.fixture
