@@ -475,7 +475,7 @@ roles: st.SearchStrategy[Role] = st.sampled_from(["user", "user", "assistant"])
 dialogues = st.lists(st.tuples(roles, any_text, names), max_size=14).map(
     lambda turns: tuple(said(i, text, role, name) for i, (role, text, name) in enumerate(turns, 1))
 )
-results = any_text | st.just("output " * 150_000)
+results = any_text | st.just("output " * 20_000)
 steps_taken = st.lists(
     st.tuples(st.lists(results, min_size=1, max_size=3), any_text, any_text), max_size=4
 ).map(
