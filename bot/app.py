@@ -18,7 +18,6 @@ from bot.commands.menus import descriptions, menus
 from bot.commands.room import Running, command_room
 from bot.commands.sentences import Sentences
 from bot.documents.room import document_room
-from bot.erasure_watch import watch_erasures
 from bot.intake import Intake
 from bot.language.catalogue import Catalogue
 from bot.metering.budget import Budget, BudgetWatch
@@ -63,6 +62,7 @@ from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
 from bot.upkeep import Learner, Upkeep
 from bot.watchdog import LoopWatchdog
+from bot.watching import keep_looking
 from bot.web import WebServer, health_routes
 from config.settings import Settings
 from memory.append_only_file import keep_clean
@@ -77,6 +77,8 @@ log = structlog.get_logger(__name__)
 _TURNS_GRACE_S = 15
 _LEARNING_GRACE_S = 2
 _SECONDS_A_DAY = 86_400
+_ERASURES_EVERY_S = 0.5
+"""What any process has erased leaves the memory of every other one this soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ class App:
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(sharing.run()),
-            asyncio.create_task(watch_erasures(memory)),
+            asyncio.create_task(keep_looking(memory.drop_erased, "erasures", _ERASURES_EVERY_S)),
             asyncio.create_task(LoopWatchdog().run()),
         ]
         if self._duty.works:

@@ -4,19 +4,14 @@ Every process looks; they agree by one hash in Redis: when a model last answered
 admins know that it does not.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
-
-import structlog
 
 from bot.model.advice import look_at
 from bot.model.condition import ModelCondition
 from bot.notices import AdminNotices
+from bot.watching import keep_looking
 from memory.memory import Memory
-from memory.store_errors import StoreError
-
-log = structlog.get_logger(__name__)
 
 _EVERY_S = 15.0
 
@@ -40,14 +35,7 @@ class ModelWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        while True:
-            try:
-                await self.look()
-            except StoreError as error:
-                log.warning("models not watched", reason=type(error).__name__)
-            except Exception:  # the outer fence: the next look may pass
-                log.exception("model watch failed")
-            await asyncio.sleep(_EVERY_S)
+        await keep_looking(self.look, "models", _EVERY_S)
 
     async def look(self) -> None:
         """Look once at each model."""

@@ -1,18 +1,13 @@
 """The month's budget of the whole bot: whether it is used up, and telling admins in time."""
 
-import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
 from time import time
 
-import structlog
-
 from bot.metering.prices import Prices, shown
 from bot.notices import AdminNotices
+from bot.watching import keep_looking
 from memory.protocol.usage import UsageStore
-from memory.store_errors import StoreError
-
-log = structlog.get_logger(__name__)
 
 _EVERY_S = 5.0
 _NOTICES = (100, 80)
@@ -45,14 +40,8 @@ class BudgetWatch:
 
     async def run(self) -> None:
         """Look again and again until cancelled; there is nothing to do without a budget."""
-        while self._budget.amount:
-            try:
-                await self.look()
-            except StoreError as error:
-                log.warning("budget not watched", reason=type(error).__name__)
-            except Exception:  # the outer fence: the next look may pass
-                log.exception("budget watch failed")
-            await asyncio.sleep(_EVERY_S)
+        if self._budget.amount:
+            await keep_looking(self.look, "budget", _EVERY_S)
 
     async def look(self) -> None:
         """Tell admins what they have not been told of this month; raise `StoreError`."""
