@@ -11,8 +11,10 @@ from tests.hostile.waits import waits_during
 
 BUSY_MACHINE_S = 0.5
 """What other tests on the same two cores add to any wait."""
-NEVER_MS = 1_000
-"""A place that the attack is not about is named where the machine, not the bot, is slow."""
+MAX_ATTACKED_MS = 400
+"""How long the attacked place may hold the loop; before its repair each held it for seconds."""
+MAX_MS = 1_000
+"""How long any other place may: other tests on the same cores stop the process for a moment."""
 
 
 @pytest.fixture
@@ -27,5 +29,5 @@ async def test_an_attack_does_no_harm_and_others_wait_no_longer(attack: Attack, 
 
     assert waits.usual <= 2 * waits.quiet + BUSY_MACHINE_S
     for line in waits.held:
-        assert not any(place in line["place"] for place in attack.places), line
-        assert line["ms"] < NEVER_MS, line
+        attacked = any(place in line["place"] for place in attack.places)
+        assert line["ms"] < (MAX_ATTACKED_MS if attacked else MAX_MS), line
