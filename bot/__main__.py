@@ -30,15 +30,15 @@ from pydantic import SecretStr
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
 from bot.check.preferences import lacks_model_key
-from bot.logs import configure_logs
-from bot.process import raise_file_limit, redis_address, run_loop, until_told
+from bot.prompt.system_prompt import UnusableSystemPrompt
+from bot.runtime.logs import configure_logs
+from bot.runtime.process import raise_file_limit, redis_address, run_loop, until_told
+from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
-from bot.turn.system_prompt import UnusableSystemPrompt
-from bot.web import PortUnavailable
 from config.settings import Settings, SettingsError, load_settings
 from config.unknown import unknown_names
-from memory.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
-from memory.store_errors import StoreError
+from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
+from memory.store.errors import StoreError
 
 log = structlog.get_logger(__name__)
 

@@ -12,35 +12,39 @@ import structlog
 
 from bot.assistant import Assistant, open_models
 from bot.behaviors import behaviors_of, teaching_of
+from bot.commands.build import Running, command_room
 from bot.commands.buttons import Buttons
 from bot.commands.exporting import ExportingSender
 from bot.commands.menus import descriptions, menus
-from bot.commands.room import Running, command_room
+from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
-from bot.documents.room import document_room
-from bot.intake import Intake
+from bot.documents.build import document_room
 from bot.language.catalogue import Catalogue
-from bot.metering.budget import Budget, BudgetWatch
-from bot.metering.metered import MeteredAnswerer, MeteredRunner, MeteredSender
-from bot.metering.metrics import Metrics
-from bot.metering.page import metrics_route
-from bot.metering.prices import Prices
-from bot.metering.usage import UsageRecorder
+from bot.metrics.budget import Budget, BudgetWatch
+from bot.metrics.metrics import Metrics
+from bot.metrics.observers import MeteredAnswerer, MeteredRunner, MeteredSender
+from bot.metrics.page import metrics_route
+from bot.metrics.prices import Prices
+from bot.metrics.usage_counter import UsageRecorder
 from bot.model.condition import ModelCondition
-from bot.model_watch import ModelWatch
-from bot.notices import AdminNotices
-from bot.plan_watch import PlanWatch
-from bot.polling_lease import PollingLease
-from bot.pressure import Pressure
-from bot.process import open_store
-from bot.sharing import Sharing
+from bot.runtime.capacity_watch import CapacityWatch
+from bot.runtime.maintenance import Learner, Maintenance
+from bot.runtime.model_watch import ModelWatch
+from bot.runtime.process import open_store
+from bot.runtime.watchdog import LoopWatchdog
+from bot.runtime.watching import keep_looking
+from bot.runtime.web import WebServer, health_routes
+from bot.telegram.backpressure import Backpressure
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
 from bot.telegram.errors import NotTaken
 from bot.telegram.health import TelegramHealth
-from bot.telegram.paced import PacedTelegramClient
-from bot.telegram.pacing import OutboundBudget
+from bot.telegram.intake import Intake
 from bot.telegram.polling import Poller
+from bot.telegram.polling_lease import PollingLease
+from bot.telegram.rate_limit import OutboundBudget
+from bot.telegram.rate_limited import RateLimitedTelegramClient
+from bot.telegram.send_share import Sharing
 from bot.telegram.setup import (
     SetupPlan,
     Webhook,
@@ -56,21 +60,17 @@ from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
 from bot.turn.permits import Permits, PersonLimits, freeing_uploads
-from bot.turn.rationed import Allowance, RationedAnswerer
+from bot.turn.quota import Allowance, RationedAnswerer
 from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
-from bot.upkeep import Learner, Upkeep
-from bot.watchdog import LoopWatchdog
-from bot.watching import keep_looking
-from bot.web import WebServer, health_routes
 from config.settings import Settings
-from memory.append_only_file import keep_clean
+from memory.limits.quotas import Quota
 from memory.memory import Memory, MemoryOptions
-from memory.protocol.rations import Ration
-from memory.protocol.turns import TurnTimes
-from memory.selectors import BlockWindowMessageSelector
-from memory.tokens import TokenCounter
+from memory.queue.turns import TurnTimes
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.store.append_only_file import keep_clean
+from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -100,7 +100,7 @@ class _Parts:
 
     memory: Memory
     tokens: TokenCounter
-    telegram: PacedTelegramClient
+    telegram: RateLimitedTelegramClient
     assistant: Assistant
     hooks: TurnHooks
     running: Running
@@ -148,8 +148,8 @@ class App:
             memory.teach(teaching_of(self._settings, behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors, self._bot_id)
             address = self._settings.telegram_api_url
-            budget = OutboundBudget(self._settings.sends_per_second, memory.paces)
-            telegram = PacedTelegramClient(self._token, address, budget)
+            budget = OutboundBudget(self._settings.sends_per_second, memory.send_rates)
+            telegram = RateLimitedTelegramClient(self._token, address, budget)
             stack.push_async_callback(telegram.close)
             await stack.enter_async_context(self._web(memory))
             started = asyncio.create_task(self._introduce(telegram))
@@ -194,11 +194,11 @@ class App:
         allowed = settings.allowed_user_ids and settings.allowed_user_ids | admins
         reader = UpdateReader(me, frozenset(commands), allowed)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
-        ration = Ration(settings.user_turns_per_minute, settings.user_tokens_per_day)
+        quota = Quota(settings.user_turns_per_minute, settings.user_tokens_per_day)
         budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
-        allowance = Allowance(memory.rations, ration, budget, admins)
+        allowance = Allowance(memory.quotas, quota, budget, admins)
         limits = PersonLimits(settings.max_turns_per_person, settings.max_uploads_per_person)
-        permits = Permits(limits, memory.mailbox.ring)
+        permits = Permits(limits, memory.mailbox.wake)
         answerer = TurnAnswerer(
             self._run_agent(parts.assistant),
             Desks(commands, freeing_uploads(files.receive, permits) if files.receive else None),
@@ -226,9 +226,9 @@ class App:
             lease_s=settings.lease_s,
         )
         notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
-        sharing = Sharing(memory.doorbell(), telegram.budget, settings.lease_s)
+        sharing = Sharing(memory.ready_queue(), telegram.budget, settings.lease_s)
         tasks = [
-            asyncio.create_task(PlanWatch(memory.plan, notices).run()),
+            asyncio.create_task(CapacityWatch(memory.plan, notices).run()),
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(sharing.run()),
@@ -236,14 +236,18 @@ class App:
             asyncio.create_task(LoopWatchdog().run()),
         ]
         if self._duty.works:
-            upkeep = Upkeep(memory, learner, buttons.report, deleting)
-            tasks += [asyncio.create_task(worker.run()), asyncio.create_task(upkeep.run())]
+            maintenance = Maintenance(memory, learner, buttons.report, deleting)
+            tasks += [asyncio.create_task(worker.run()), asyncio.create_task(maintenance.run())]
         if self._settings.redis_url is None:
             tasks.append(asyncio.create_task(keep_clean(memory.client, memory.erased)))
         intake_tasks: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            crowd = Pressure(memory.client, memory.keys, settings.max_waiting_bells)
-            self._intake = Intake(reader, memory.mailbox, buttons, memory.plan.reserve, crowd)
+            backpressure = Backpressure(
+                memory.client, memory.keys, settings.max_pending_conversations
+            )
+            self._intake = Intake(
+                reader, memory.mailbox, buttons, memory.plan.ballast, backpressure
+            )
             intake_tasks = self._taking_in(memory, telegram)
         if self._observer is not None:
             self._observer.serving(memory)

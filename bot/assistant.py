@@ -13,9 +13,9 @@ from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
-from bot.metering.metered import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
-from bot.metering.metrics import Metrics, Which
-from bot.metering.usage import ModelMeter, UsageRecorder
+from bot.metrics.metrics import Metrics, Which
+from bot.metrics.observers import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
+from bot.metrics.usage_counter import ModelMeter, UsageRecorder
 from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.client import RETRIES, ModelClient, open_client
 from bot.model.condition import ModelCondition, WatchedChatModel
@@ -27,15 +27,15 @@ from bot.model.internal import InternalCalls
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from bot.model.values import CallLabels, ChatModel, PromptMessage
-from bot.turn.prompt import Prompt, PromptAssembler, PromptBudget, PromptParts
-from bot.turn.system_prompt import load_system_prompt
+from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, PromptParts
+from bot.prompt.system_prompt import load_system_prompt
 from config.settings import Settings
+from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
-from memory.context import AgentContext
-from memory.embeddings import Embedder
-from memory.learning.model import InternalModel
-from memory.steps import FinishAction
-from memory.tokens import TokenCounter
+from memory.behaviors.steps import FinishAction
+from memory.learning.internal_model import InternalModel
+from memory.search.embeddings import Embedder
+from memory.text.tokens import TokenCounter
 
 _EMBEDDING_TIMEOUT_S = 10.0
 _SILENCE_S = 30.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bot.documents.room import text_rag
+from bot.documents.build import text_rag
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.cadence import Cadence
@@ -18,15 +18,15 @@ from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
 from memory.behaviors.user_facts import UserFacts
+from memory.learning.batch import LearningBehavior
+from memory.learning.internal_model import InternalModel
 from memory.learning.learner import Teaching
-from memory.learning.lesson import LearningBehavior
-from memory.learning.model import InternalModel
 from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
-from memory.notebook.notebooks import Notebooks
+from memory.scopes.scope_memories import ScopeMemories
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
-_LESSON_TOKENS = 3_000
+_BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior; the narrative within it has a limit of its own."""
 
@@ -42,19 +42,19 @@ def behaviors_of(
 
     Raise `UnusableBehavior` or `FunctionNameClash`.
     """
-    notebooks, tokens, zone = memory.notebooks, memory.tokens, settings.timezone
+    scope_memories, tokens, zone = memory.scope_memories, memory.tokens, settings.timezone
     cadence = _cadence(settings)
     narrative = NarrativeOptions(settings.recall_narrative)
     kinds: dict[str, AIContextBehavior] = {
-        "state": RunningState(notebooks, domain_of(settings), cadence),
-        "facts": UserFacts(notebooks, tokens, zone, cadence),
-        "synopses": Synopses(notebooks, tokens, model, zone, narrative),
+        "state": RunningState(scope_memories, domain_of(settings), cadence),
+        "facts": UserFacts(scope_memories, tokens, zone, cadence),
+        "synopses": Synopses(scope_memories, tokens, model, zone, narrative),
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
         behaviors.append(text_rag(settings, memory))
     _check_names(settings.behaviors)
-    behaviors += (_made(path, memory.notebooks) for path in settings.behaviors)
+    behaviors += (_made(path, memory.scope_memories) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
 
@@ -64,7 +64,7 @@ def _cadence(settings: Settings) -> Cadence:
     return Cadence(
         every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
         after_s=settings.learn_after_s,
-        most_tokens=min(_LESSON_TOKENS, settings.window_tokens // 2),
+        max_tokens=min(_BATCH_TOKENS, settings.window_tokens // 2),
     )
 
 
@@ -88,7 +88,7 @@ def teaching_of(
     return Teaching(learning, model, with_domain, settings.openai_memory_model)
 
 
-def _made(path: str, notebooks: Notebooks) -> AIContextBehavior:
+def _made(path: str, scope_memories: ScopeMemories) -> AIContextBehavior:
     """Make an operator's behavior; one whose constructor takes an argument gets its own store."""
     kind = _class_at("BEHAVIORS", path)
     name = getattr(kind, "name", "")
@@ -104,7 +104,7 @@ def _made(path: str, notebooks: Notebooks) -> AIContextBehavior:
         raise UnusableBehavior(
             f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(Kept(notebooks, name)) if wanted else kind()
+    behavior = kind(Kept(scope_memories, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
     return behavior

@@ -13,21 +13,21 @@ from pathlib import Path
 from bot.assistant import open_models
 from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
 from bot.documents.refusals import IN_WORDS, DocumentRefused
-from bot.metering.metrics import Metrics
-from bot.metering.usage import UsageRecorder, billed_to
-from bot.process import redis_address
+from bot.metrics.metrics import Metrics
+from bot.metrics.usage_counter import UsageRecorder, billed_to
+from bot.runtime.process import redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin, Put, key_of
-from memory.embedded import EmbeddedBusy
-from memory.embeddings import EmbeddingsUnavailable
-from memory.keys import Conversation
 from memory.memory import Memory, MemoryOptions
-from memory.notebook.notebooks import NotWritten
-from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.queue.turns import TurnTimes
+from memory.scopes.scope_memories import NotWritten
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedBusy
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
 
 LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_cpu_s=300, pdf_mb=2_048)
 """The operator's own files; larger than what strangers may send."""
@@ -89,7 +89,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
         recorder = UsageRecorder()
         async with open_models(settings, Metrics(), recorder) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, _options(settings))
-            scope = Conversation.of_namespace(order.namespace)
+            scope = Scope.of_namespace(order.namespace)
             async with recorder.writing(memory.usage):
                 with billed_to(scope):
                     return await ingest(memory, order)
@@ -99,8 +99,8 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
 
 async def ingest(memory: Memory, order: Order) -> int:
     """Put or remove the documents of an order, embed what is new; return the exit status."""
-    scope = Conversation.of_namespace(order.namespace)
-    library = Library(memory.store, memory.notebooks)
+    scope = Scope.of_namespace(order.namespace)
+    library = Library(memory.store, memory.scope_memories)
     done = _Done()
     for name, file in order.files():
         if order.removes:
@@ -159,15 +159,13 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-async def _put(
-    memory: Memory, library: Library, scope: Conversation, origin: Origin, file: Path
-) -> Put:
+async def _put(memory: Memory, library: Library, scope: Scope, origin: Origin, file: Path) -> Put:
     """Put one document."""
     content = await asyncio.to_thread(file.read_bytes)
     sections = await Formats(LIMITS).sections(content, format_of(file.name, ""))
     cut = await asyncio.to_thread(passages, sections, memory.tokens)
     origin = Origin(origin.name, origin.link, len(content))
-    return await library.put(await memory.notebooks.read(scope), origin, cut)
+    return await library.put(await memory.scope_memories.read(scope), origin, cut)
 
 
 def _say(name: str, what: str) -> None:

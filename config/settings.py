@@ -285,7 +285,7 @@ class Settings(BaseSettings):
     max_uploads_per_person: int = Field(
         default=1, ge=1, le=1000, description="Files of one person read at once by one process"
     )
-    max_waiting_bells: int = Field(
+    max_pending_conversations: int = Field(
         default=10_000,
         ge=0,
         le=10_000_000,

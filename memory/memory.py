@@ -6,38 +6,38 @@ Built once, in the composition root.
 import asyncio
 from dataclasses import dataclass
 
-from memory.cache import ConversationCache
-from memory.correcting import Correcting
-from memory.embeddings import Embedder, QuestionVectors
-from memory.export import Exporter
-from memory.forgetting import Forgetting
-from memory.history import HistoryParts
-from memory.keys import Conversation, Keys
+from memory.behaviors.call_context import facts_scope
+from memory.erasure.clearing import Erasure
+from memory.erasure.correcting import Correcting
+from memory.erasure.export import Exporter
+from memory.erasure.forgetting import Forgetting
+from memory.erasure.jobs import Jobs
+from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, Progress, Teaching
 from memory.learning.vectors import VectorLearner
-from memory.notebook.notebooks import Notebooks
-from memory.occasion import facts_scope
-from memory.plan.keeper import PlanKeeper
-from memory.protocol.dead_letters import DeadLetters
-from memory.protocol.doorbell import Doorbell
-from memory.protocol.erasure import Erasure
-from memory.protocol.jobs import Jobs
-from memory.protocol.leases import NamedLease
-from memory.protocol.mailbox import Mailbox
-from memory.protocol.paces import Paces
-from memory.protocol.rations import Rations
-from memory.protocol.scripts import Scripts
-from memory.protocol.store import Store
-from memory.protocol.sweep import Sweep
-from memory.protocol.switch import MemorySwitch
-from memory.protocol.turns import Known, TurnStore, TurnTimes
-from memory.protocol.usage import UsageStore
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.limits.capacity import CapacityMonitor
+from memory.limits.quotas import Quotas
+from memory.limits.send_rate import SendRates
+from memory.limits.usage import UsageStore
+from memory.queue.dead_letters import DeadLetters
+from memory.queue.mailbox import Mailbox
+from memory.queue.ready_queue import ReadyQueue
+from memory.queue.recovery import Sweep
+from memory.queue.turns import Cursor, TurnStore, TurnTimes
+from memory.scopes.cache import ConversationCache
+from memory.scopes.history import HistoryParts
+from memory.scopes.scope_memories import ScopeMemories
+from memory.search.embeddings import Embedder, QuestionVectors
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.store.lock import NamedLease
+from memory.store.scripts import Scripts
+from memory.store.store import Store
+from memory.text.tokens import TokenCounter
 
 _PAGE = 1_000
-_NOTEBOOKS_SHARE = 4
+_SCOPES_SHARE = 4
 """Notebooks get a quarter of the cache, conversations the rest."""
 
 
@@ -83,36 +83,38 @@ class Memory:
         self.erasure = Erasure(self.store, self.mailbox)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
-        self.rations = Rations(self.store)
-        self.paces = Paces(self.store)
-        notebooks_bytes = options.cache_bytes // _NOTEBOOKS_SHARE
-        self.cache = ConversationCache(options.cache_bytes - notebooks_bytes)
+        self.quotas = Quotas(self.store)
+        self.send_rates = SendRates(self.store)
+        scopes_bytes = options.cache_bytes // _SCOPES_SHARE
+        self.cache = ConversationCache(options.cache_bytes - scopes_bytes)
         self._questions = questions = QuestionVectors(embedder)
-        self.notebooks = Notebooks(self.store, questions, most_bytes=notebooks_bytes)
+        self.scope_memories = ScopeMemories(self.store, questions, max_bytes=scopes_bytes)
         self._erased_until = b"-"
-        self.correcting = Correcting(self.store, self.notebooks)
-        self.forgetting = Forgetting(self.store, self.notebooks, self.erasure, options.tail)
+        self.correcting = Correcting(self.store, self.scope_memories)
+        self.forgetting = Forgetting(self.store, self.scope_memories, self.erasure, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
-        self.exporter = Exporter(self.store, self.notebooks)
+        self.exporter = Exporter(self.store, self.scope_memories)
         self.histories = HistoryParts(
             store=self.store,
             cache=self.cache,
-            notebooks=self.notebooks,
+            scope_memories=self.scope_memories,
             tokens=tokens,
             questions=questions,
             tail=options.tail,
         )
-        self.plan = PlanKeeper(self.store, options.redis_bytes, options.tail)
+        self.plan = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
         self.teach(Teaching())
 
     def teach(self, teaching: Teaching) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._learner = ConversationLearner(
-            self.store, self.notebooks, self.tokens, self._vectors, teaching
+            self.store, self.scope_memories, self.tokens, self._vectors, teaching
         )
-        self.consent = Consent(self.store, self.notebooks, self.correcting, teaching.with_domain)
+        self.consent = Consent(
+            self.store, self.scope_memories, self.correcting, teaching.with_domain
+        )
         self.plan.wait_for(teaching.behaviors)
 
     async def drop_erased(self) -> None:
@@ -125,19 +127,19 @@ class Memory:
             *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
         ):
             for _, fields in told:
-                scope = Conversation(fields[b"c"].decode())
+                scope = Scope(fields[b"c"].decode())
                 self.cache.drop(scope)
-                self.notebooks.drop(scope)
+                self.scope_memories.drop(scope)
             self._questions.forget()
             self._erased_until = b"(" + told[-1][0]
 
-    def doorbell(self) -> Doorbell:
+    def ready_queue(self) -> ReadyQueue:
         """Return a new ear at the bells of conversations with mail."""
-        return Doorbell(self.client, self.scripts, self.keys.doorbell)
+        return ReadyQueue(self.client, self.scripts, self.keys.ready_queue)
 
-    def job_bell(self) -> Doorbell:
+    def job_queue(self) -> ReadyQueue:
         """Return a new ear at the bells of jobs."""
-        return Doorbell(self.client, self.scripts, self.keys.jobs)
+        return ReadyQueue(self.client, self.scripts, self.keys.jobs)
 
     def poller_lease(self, ttl_ms: int) -> NamedLease:
         """Return this process's claim on being the one that polls Telegram."""
@@ -147,13 +149,13 @@ class Memory:
         """Return this process's claim on being the one that walks the indexes again and again."""
         return NamedLease(self.scripts, self.keys.sweeper, ttl_ms)
 
-    def known(self, conversation: Conversation) -> Known:
+    def known(self, conversation: Scope) -> Cursor:
         """Return what a turn of a conversation need not read again."""
-        said, learned = self.cache.known(conversation), self.notebooks.known(conversation)
-        facts = self.notebooks.known(facts_scope(conversation))
-        return Known(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
+        said, learned = self.cache.known(conversation), self.scope_memories.known(conversation)
+        facts = self.scope_memories.known(facts_scope(conversation))
+        return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
 
-    async def learn(self, conversation: Conversation) -> Progress:
+    async def learn(self, conversation: Scope) -> Progress:
         """Learn what is due.
 
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.

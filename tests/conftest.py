@@ -12,8 +12,8 @@ import structlog
 import uvloop
 from hypothesis import HealthCheck, settings
 
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
 from tests.acceptance.forking import bots_forked
 from tests.valkey import OneNodeCluster, ValkeyServer
 

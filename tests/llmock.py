@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memory.embedded import die_with_parent
+from memory.store.embedded import die_with_parent
 from tests.valkey import HOST, free_port
 
 CHUNK_DELAY_MS = 10

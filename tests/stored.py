@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
 
 
 async def everything_stored(url: str) -> bytes:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
 
-from memory.embedded import die_with_parent, valkey_binary
+from memory.store.embedded import die_with_parent, valkey_binary
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 20

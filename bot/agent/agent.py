@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from bot.model.values import NO_LABELS, CallLabels, ChatModel, PromptMessage
-from memory.context import AgentContext
-from memory.steps import Action, FinishAction
-from memory.tool import ToolDefinition
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, FinishAction
+from memory.behaviors.tool import ToolDefinition
 
 
 class Assembler(Protocol):

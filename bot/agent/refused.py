@@ -12,8 +12,8 @@ from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
 from bot.model.errors import ModelError, ModelRefused
-from memory.context import AgentContext
-from memory.steps import FinishAction
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import FinishAction
 
 log = structlog.get_logger(__name__)
 

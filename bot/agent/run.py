@@ -2,8 +2,8 @@
 
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.toolbox import Toolbox
-from memory.context import AgentContext
-from memory.steps import Action, FinishAction
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, FinishAction
 
 
 async def run_agent(

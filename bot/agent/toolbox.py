@@ -13,14 +13,14 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError
 from memory.behaviors.trust import held_back
-from memory.behaviors.wording import FOREIGN_MARK
-from memory.context import AgentContext
-from memory.protocol.turns import LeaseLost
-from memory.steps import Action, CompletedStep, ToolCall, ToolResult
-from memory.store_errors import StoreError
-from memory.tokens import TokenCounter
-from memory.tool import Arguments, Tool, ToolDefinition, ToolError
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.queue.turns import LeaseLost
+from memory.store.errors import StoreError
+from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -82,17 +82,17 @@ class Toolbox:
 
     async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
         named = self._tools.get(call.name)
-        is_foreign = named is None or named.is_foreign
+        is_untrusted = named is None or named.is_untrusted
         try:
             tool, arguments = self._ready(call)
             text = await self._output(tool, arguments, nth, context)
         except ToolError as error:
             shown = self._tokens.shorten(f"Error: {error}", self._limits.output_tokens)
-            return ToolResult(call.id, shown, failed=True, is_foreign=is_foreign)
-        is_foreign = is_foreign or FOREIGN_MARK in text
+            return ToolResult(call.id, shown, failed=True, is_untrusted=is_untrusted)
+        is_untrusted = is_untrusted or UNTRUSTED_MARK in text
         if not tool.is_final:
             text = self._tokens.shorten(text, self._limits.output_tokens)
-        return ToolResult(call.id, text, is_foreign=is_foreign)
+        return ToolResult(call.id, text, is_untrusted=is_untrusted)
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
         """Return the tool and its validated arguments; raise `ToolError`."""

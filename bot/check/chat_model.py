@@ -22,10 +22,10 @@ from bot.model.errors import ModelError, ModelRefused
 from bot.model.structured import StructuredModel
 from bot.model.values import ChatModel, PromptMessage
 from config.settings import Settings
-from memory.shape import PartInvalid, Shape
-from memory.steps import ToolCall
-from memory.tokens import TokenCounter
-from memory.tool import ToolDefinition
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from memory.text.shape import PartInvalid, Shape
+from memory.text.tokens import TokenCounter
 
 _PATIENCE_S = 60.0
 _ASSISTANT = "You are being tested. Do exactly what is asked, and say nothing else."

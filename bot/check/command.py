@@ -22,9 +22,9 @@ from bot.check.rows import Row, Rows, is_passed, table
 from bot.check.second_model import check_second
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
-from bot.process import redis_address
+from bot.runtime.process import redis_address
 from config.settings import Settings
-from memory.embedded import EmbeddedError
+from memory.store.embedded import EmbeddedError
 
 log = structlog.get_logger(__name__)
 

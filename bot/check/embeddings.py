@@ -9,7 +9,7 @@ from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.errors import ModelError
 from config.settings import Settings
-from memory.embeddings import EmbeddingsUnavailable
+from memory.search.embeddings import EmbeddingsUnavailable
 
 _WHAT = "Embeddings"
 _PATIENCE_S = 30.0

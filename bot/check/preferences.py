@@ -7,7 +7,7 @@ from bot.check.rows import Row, Rows
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
-from memory.shape import Shape
+from memory.text.shape import Shape
 
 _OPENAI = "api.openai.com"
 

@@ -10,8 +10,8 @@ from bot.check.recognition import OTHER, KnownServer
 from bot.check.rows import Row
 from bot.model.errors import ContextTooLong, ModelError
 from bot.model.values import ChatModel, ModelReply, PromptMessage
-from bot.turn.fitting import messages_tokens
-from memory.tokens import TokenCounter
+from bot.prompt.fitting import messages_tokens
+from memory.text.tokens import TokenCounter
 
 _WHAT = "Model prompt"
 _SYSTEM_WORD, _FIRST_WORD = "marzipan", "gyroscope"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from bot.check.rows import Row, Rows
 from config.settings import Settings
-from memory.redis_client import RedisClient
-from memory.store_errors import StoreError, StoreRefused
+from memory.store.client import RedisClient
+from memory.store.errors import StoreError, StoreRefused
 
 _LEAST = {"Redis": (6, 2), "Valkey": (7, 2)}
 _NEARLY_FULL = 0.8

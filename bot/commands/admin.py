@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import structlog
 
 from bot.commands.everyone import Answer, Handler
+from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
 from bot.model.resting import Rest
-from bot.notices import figures
 from bot.telegram.inbound import Inbound
-from memory.census import count_all, count_conversation
-from memory.keys import Conversation
+from memory.limits.dropping import Dropped
 from memory.memory import Memory
-from memory.plan.dropping import Dropped
+from memory.scopes.stats import count_all, count_conversation
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class AdminCommands:
         }
         return {name: self._guarded(name, handler) for name, handler in commands.items()}
 
-    async def clear_memory(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def clear_memory(self, asked: Inbound, conversation: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""
         target = Target.of(asked.text, asked.chat_id)
         if target is None:
@@ -106,48 +106,48 @@ class AdminCommands:
             self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
         )
 
-    async def stats(self, asked: Inbound, _: Conversation) -> Answer:
+    async def stats(self, asked: Inbound, _: Scope) -> Answer:
         """Tell how much the bot keeps, and of how much room where that is known."""
-        census = await count_all(self._memory.client, self._memory.keys)
-        plan = await self._memory.plan.census()
+        stats = await count_all(self._memory.client, self._memory.keys)
+        plan = await self._memory.plan.stats()
         keys = ["admin.stats", self._models.key] + ["admin.plan"] * (plan.filling.limit > 0)
         return self._say(
             asked,
             *keys,
             model=self._models.first,
             second=self._models.second,
-            conversations=census.conversations,
-            active_day=census.active_last_day,
-            waiting=census.bells,
-            redis_mb=round(census.redis_bytes / 2**20, 1),
+            conversations=stats.conversations,
+            active_day=stats.active_last_day,
+            waiting=stats.wake_ups,
+            redis_mb=round(stats.redis_bytes / 2**20, 1),
             uptime=_duration(time.time() - self._started_at),
             **figures(plan.filling, plan.dropped),
         )
 
-    async def inspect(self, asked: Inbound, _: Conversation) -> Answer:
+    async def inspect(self, asked: Inbound, _: Scope) -> Answer:
         """Tell counts and times of one chat."""
         if not _is_number(asked.text.strip()):
             return self._say(asked, "admin.inspect_usage")
-        conversation = await self._memory.mailbox.resolve(Conversation.of_chat(int(asked.text)))
-        census = await count_conversation(self._memory.client, self._memory.keys, conversation)
-        if not (census.messages or census.waiting or census.epoch):
+        conversation = await self._memory.mailbox.resolve(Scope.of_chat(int(asked.text)))
+        stats = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        if not (stats.messages or stats.waiting or stats.epoch):
             return self._say(asked, "admin.nothing_there")
-        keys = ["admin.inspect"] + ["admin.dropped"] * (census.dropped != Dropped())
+        keys = ["admin.inspect"] + ["admin.dropped"] * (stats.dropped != Dropped())
         return self._say(
             asked,
             *keys,
-            messages=census.messages,
-            vectors=census.vectors,
-            first=self._sentences.moment(asked.sender.language, census.first_at),
-            last=self._sentences.moment(asked.sender.language, census.last_at),
-            waiting=census.waiting,
-            epoch=census.epoch,
-            dropped_vectors=census.dropped.vectors,
-            dropped_messages=census.dropped.messages,
+            messages=stats.messages,
+            vectors=stats.vectors,
+            first=self._sentences.moment(asked.sender.language, stats.first_at),
+            last=self._sentences.moment(asked.sender.language, stats.last_at),
+            waiting=stats.waiting,
+            epoch=stats.epoch,
+            dropped_vectors=stats.dropped.vectors,
+            dropped_messages=stats.dropped.messages,
         )
 
     def _guarded(self, name: str, handler: Handler) -> Handler:
-        async def guarded(asked: Inbound, conversation: Conversation) -> Answer:
+        async def guarded(asked: Inbound, conversation: Scope) -> Answer:
             is_admin = asked.sender.is_person and asked.sender.id in self._admins
             if not is_admin or asked.is_group:
                 log.warning("admin command refused", command=name, user=asked.sender.id)

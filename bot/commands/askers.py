@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from bot.telegram.inbound import Inbound, Pressed
-from memory.ownership import Asker
+from memory.erasure.ownership import Asker
 
 
 class GroupAdmins(Protocol):

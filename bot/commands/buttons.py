@@ -17,20 +17,20 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.inbound import Pressed
-from bot.turn.hooks import occasion_of
-from memory.keys import Conversation
+from bot.turn.hooks import call_context_of
+from memory.behaviors.call_context import CallContext
+from memory.erasure.clearing import NotConfirmed, Receipt
+from memory.erasure.jobs import Finished, Job, Kind
+from memory.erasure.ownership import may_change
 from memory.memory import Memory
-from memory.occasion import Occasion
-from memory.ownership import may_change
-from memory.protocol.erasure import NotConfirmed, Receipt
-from memory.protocol.jobs import Finished, Job, Kind
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
 
 _OWN_VERBS = ("keep", "clear", "unsay", "forget", "admin")
 
-Act = Callable[[Pressed, Conversation, str], Awaitable[tuple[Part, ...]]]
+Act = Callable[[Pressed, Scope, str], Awaitable[tuple[Part, ...]]]
 """Acts on a button by what stands behind its verb, and returns what is shown in its place.
 
 () is nothing more than what is shown already.
@@ -61,7 +61,7 @@ class Buttons:
         sentences: Sentences,
         telegram: Editor,
         admins: frozenset[int],
-        deleting: Callable[[Occasion], Awaitable[None]],
+        deleting: Callable[[CallContext], Awaitable[None]],
         others: Mapping[str, Act],
     ) -> None:
         self._memory = memory
@@ -77,9 +77,7 @@ class Buttons:
 
         Raise `StoreError` or `TelegramError` with nothing shown, so that Telegram asks again.
         """
-        here = await self._memory.mailbox.resolve(
-            Conversation.of_chat(pressed.chat_id, pressed.topic_id)
-        )
+        here = await self._memory.mailbox.resolve(Scope.of_chat(pressed.chat_id, pressed.topic_id))
         verb, _, rest = pressed.callback_data.partition(":")
         try:
             shown = await self._act(pressed, here, verb, rest)
@@ -116,9 +114,7 @@ class Buttons:
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 
-    async def _act(
-        self, pressed: Pressed, here: Conversation, verb: str, rest: str
-    ) -> tuple[Part, ...]:
+    async def _act(self, pressed: Pressed, here: Scope, verb: str, rest: str) -> tuple[Part, ...]:
         erasure, user = self._memory.erasure, pressed.sender.id
         nonce, _, detail = rest.partition(":")
         match verb:
@@ -147,7 +143,7 @@ class Buttons:
         raise NotConfirmed("unknown")
 
     async def _keep(
-        self, pressed: Pressed, here: Conversation, nonce: str, action: str
+        self, pressed: Pressed, here: Scope, nonce: str, action: str
     ) -> tuple[Part, ...]:
         """Withdraw a question; once it was confirmed, act as confirmed again: that finishes it."""
         if await self._memory.erasure.cancel(here, nonce, pressed.sender.id):
@@ -155,25 +151,25 @@ class Buttons:
         verb, _, detail = action.partition(":")
         return await self._act(pressed, here, verb, f"{nonce}:{detail}")
 
-    async def _clear(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
+    async def _clear(self, pressed: Pressed, here: Scope, nonce: str) -> tuple[Part, ...]:
         if not await may_change(asker_of(pressed, self._telegram)):
             raise NotConfirmed("not_yours")
         as_admin = pressed.is_group
         asker = None if as_admin else pressed.sender.id
         await self._memory.erasure.check(here, nonce, "clear", asker)
-        await self._deleting(occasion_of(pressed, here))
+        await self._deleting(call_context_of(pressed, here))
         receipt = await self._memory.forgetting.clear(
             here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
         )
         waiting = receipt.waiting
         return self._say(pressed, "clear.done", waiting=waiting, **_counts(receipt))
 
-    async def _unsay(self, pressed: Pressed, here: Conversation, nonce: str) -> tuple[Part, ...]:
+    async def _unsay(self, pressed: Pressed, here: Scope, nonce: str) -> tuple[Part, ...]:
         about = await self._memory.erasure.check(here, nonce, "messages", pressed.sender.id)
         seqs = [int(seq) for seq in about.split(",") if seq]
         receipt = await self._memory.forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
-            await self._memory.mailbox.ring(here)
+            await self._memory.mailbox.wake(here)
         return self._say(pressed, "forget.message_done", **_counts(receipt))
 
     async def _start(

@@ -13,10 +13,10 @@ from bot.commands.buttons import Act
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.inbound import Pressed
-from memory.keys import Conversation
+from memory.erasure.clearing import NotConfirmed
 from memory.learning.consent import Consent
-from memory.notebook.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
-from memory.protocol.erasure import NotConfirmed
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -103,18 +103,14 @@ class ConsentButtons:
         """Return the acts by the buttons' first words."""
         return {_YES: self._yes, _NO: self._no}
 
-    async def _yes(
-        self, pressed: Pressed, conversation: Conversation, nonce: str
-    ) -> tuple[Part, ...]:
+    async def _yes(self, pressed: Pressed, conversation: Scope, nonce: str) -> tuple[Part, ...]:
         return await self._answer(pressed, conversation, nonce, agrees=True)
 
-    async def _no(
-        self, pressed: Pressed, conversation: Conversation, nonce: str
-    ) -> tuple[Part, ...]:
+    async def _no(self, pressed: Pressed, conversation: Scope, nonce: str) -> tuple[Part, ...]:
         return await self._answer(pressed, conversation, nonce, agrees=False)
 
     async def _answer(
-        self, pressed: Pressed, conversation: Conversation, nonce: str, *, agrees: bool
+        self, pressed: Pressed, conversation: Scope, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
         if not _NONCE.fullmatch(nonce):  # any part of a reply would look like one on its way
             raise NotConfirmed("unknown")

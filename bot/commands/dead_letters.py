@@ -15,9 +15,9 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.inbound import Inbound, Pressed
-from memory.keys import Conversation
-from memory.protocol.dead_letters import DeadLetter, DeadLetters
-from memory.protocol.erasure import NotConfirmed
+from memory.erasure.clearing import NotConfirmed
+from memory.queue.dead_letters import DeadLetter, DeadLetters
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -36,11 +36,11 @@ class DeadLetterCommand:
         self._sentences = sentences
         self._admins = admins
 
-    async def show(self, asked: Inbound, _: Conversation) -> Answer:
+    async def show(self, asked: Inbound, _: Scope) -> Answer:
         """Answer the command."""
         return Answer(await self._list(asked.sender.language))
 
-    async def press(self, pressed: Pressed, here: Conversation, behind: str) -> tuple[Part, ...]:
+    async def press(self, pressed: Pressed, here: Scope, behind: str) -> tuple[Part, ...]:
         """Put a letter back or drop it, and return the list as it is then; raise `NotConfirmed`."""
         if pressed.is_group or pressed.sender.id not in self._admins:
             raise NotConfirmed("not_yours")
@@ -49,7 +49,7 @@ class DeadLetterCommand:
             raise NotConfirmed("unknown")
         what, tag, id_ = read.groups()
         act = self._letters.retry if what == "r" else self._letters.drop
-        was_there = await act(Conversation(tag), id_)
+        was_there = await act(Scope(tag), id_)
         letter = f"{tag}|{id_}"
         log.info("dead letter", here=here.tag, letter=letter, action=what, was_there=was_there)
         return await self._list(pressed.sender.language)

@@ -10,10 +10,10 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
 from bot.telegram.values import BotIdentity
-from memory.census import count_conversation
-from memory.keys import Conversation
+from memory.erasure.ownership import is_first_party, may_change
 from memory.memory import Memory
-from memory.ownership import is_own, may_change
+from memory.scopes.stats import count_conversation
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -23,10 +23,10 @@ class Answer:
     """What a command says, and whether it ends the sitting."""
 
     parts: tuple[Part, ...]
-    ends_sitting: bool = False
+    ends_session: bool = False
 
 
-Handler = Callable[[Inbound, Conversation], Awaitable[Answer]]
+Handler = Callable[[Inbound, Scope], Awaitable[Answer]]
 
 
 def admins_only(asked: Inbound, key: str) -> str:
@@ -70,14 +70,14 @@ class EveryonesCommands:
             "privacy": self.privacy,
         }
 
-    async def start(self, asked: Inbound, _: Conversation) -> Answer:
+    async def start(self, asked: Inbound, _: Scope) -> Answer:
         """Welcome somebody and say what is remembered and how to erase it."""
         me = self._facts.me
         if asked.is_group:
             return self._say(asked, "start.group", username=me.username)
         return self._say(asked, "start.private", name=asked.sender.first_name, bot=me.name)
 
-    async def help(self, asked: Inbound, _: Conversation) -> Answer:
+    async def help(self, asked: Inbound, _: Scope) -> Answer:
         """List the commands."""
         if asked.is_group:
             return self._say(asked, "help.group", username=self._facts.me.username)
@@ -85,44 +85,42 @@ class EveryonesCommands:
             return self._say(asked, "help.private", "help.admin")
         return self._say(asked, "help.private")
 
-    async def ask(self, asked: Inbound, _: Conversation) -> Answer:
+    async def ask(self, asked: Inbound, _: Scope) -> Answer:
         """Explain `/ask`; with words behind it, it is a question and never comes here."""
         return self._say(asked, "ask.empty")
 
-    async def new(self, asked: Inbound, _: Conversation) -> Answer:
+    async def new(self, asked: Inbound, _: Scope) -> Answer:
         """Start afresh: earlier messages leave the window, memory stays."""
-        return Answer(self._sentences.say(asked.sender.language, "new.done"), ends_sitting=True)
+        return Answer(self._sentences.say(asked.sender.language, "new.done"), ends_session=True)
 
-    async def clear(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def clear(self, asked: Inbound, conversation: Scope) -> Answer:
         """Ask before this conversation is erased; in a group only its admins may."""
         if not await may_change(asker_of(asked, self._telegram)):
             log.info("group clear refused", user=asked.sender.id)
             return self._say(asked, admins_only(asked, "clear.only_group_admins"))
-        census = await count_conversation(self._memory.client, self._memory.keys, conversation)
+        stats = await count_conversation(self._memory.client, self._memory.keys, conversation)
         nonce = await self._memory.erasure.ask(conversation, "clear", asked.sender.id)
         key = "clear.ask_group" if asked.is_group else "clear.ask"
         language = asked.sender.language
-        return Answer(
-            self._sentences.ask(language, key, f"clear:{nonce}", messages=census.messages)
-        )
+        return Answer(self._sentences.ask(language, key, f"clear:{nonce}", messages=stats.messages))
 
-    async def forget(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def forget(self, asked: Inbound, conversation: Scope) -> Answer:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
         if asked.replied_to:
             return await self._forget_message(asked, conversation)
         nonce = await self._memory.erasure.ask(conversation, "forget", asked.sender.id)
         return Answer(self._sentences.ask(asked.sender.language, "forget.ask", f"forget:{nonce}"))
 
-    async def privacy(self, asked: Inbound, _: Conversation) -> Answer:
+    async def privacy(self, asked: Inbound, _: Scope) -> Answer:
         """Say what is stored, where it goes and for how long."""
         return self._say(asked, "privacy.text", ttl_days=self._facts.ttl_days)
 
-    async def _forget_message(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def _forget_message(self, asked: Inbound, conversation: Scope) -> Answer:
         """Ask before one message is erased: one's own, in private also one of ours."""
         found = await self._memory.forgetting.found(conversation, asked.replied_to)
         if not found:
             return self._say(asked, "forget.message_unknown")
-        if asked.is_group and not is_own(asked.sender.id, [found[0].sender_id]):
+        if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
             log.info("foreign message not forgotten", user=asked.sender.id)
             return self._say(asked, "forget.message_not_yours")
         about = ",".join(str(message.seq) for message in found)

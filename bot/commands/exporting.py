@@ -15,9 +15,9 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
 from bot.telegram.values import OutgoingFile
-from memory.export import Exporter
-from memory.keys import Conversation
-from memory.ownership import may_change
+from memory.erasure.export import Exporter
+from memory.erasure.ownership import may_change
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ class ExportCommand:
         self._sentences = sentences
         self._telegram = telegram
 
-    async def export(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def export(self, asked: Inbound, conversation: Scope) -> Answer:
         """Say what the file holds; it goes with these words."""
         language = asked.sender.language
         if not await may_change(asker_of(asked, self._telegram)):
@@ -83,7 +83,7 @@ class ExportingSender:
         """Send one part; return its message id or raise `TelegramError` or `StoreError`."""
         if not part.export_of:
             return await self._telegram.send(chat_id, topic_id, part, reply_to, timeout_s)
-        export = await self._exporter.export(Conversation(part.export_of))
+        export = await self._exporter.export(Scope(part.export_of))
         file = OutgoingFile(export.name, export.content, caption=part)
         return await self._telegram.send_file(chat_id, topic_id, file, reply_to, timeout_s)
 

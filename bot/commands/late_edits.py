@@ -15,7 +15,7 @@ from bot.telegram.errors import FloodWait, TelegramError
 
 log = structlog.get_logger(__name__)
 
-_MOST_WAITING = 200
+_MAX_WAITING = 200
 _TRIES = 5
 _LONGEST_S = 300.0
 
@@ -43,7 +43,7 @@ class LateEdits:
         try:
             await self._edit(chat_id, message_id, part)
         except FloodWait as ban:
-            if len(self._waiting) >= _MOST_WAITING:
+            if len(self._waiting) >= _MAX_WAITING:
                 raise
             self._drop(place)
             task = asyncio.create_task(self._later(place, part, ban))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import orjson
 
 from bot.commands.sentences import Sentences
-from bot.utf16 import utf16_slice
+from bot.reply.utf16 import utf16_slice
 from memory.documents.library import documents
-from memory.messages import Message
-from memory.notebook.notebook import Notebook
+from memory.message import Message
+from memory.scopes.scope_memory import ScopeMemory
 
 _LINE_UNITS = 220
 _STATE_UNITS = 700
@@ -32,7 +32,7 @@ class MemoryLines:
         self._sentences = sentences
         self._language = language
 
-    def list(self, here: Notebook, facts: Notebook, refused: Sequence[Message]) -> list[Line]:
+    def list(self, here: ScopeMemory, facts: ScopeMemory, refused: Sequence[Message]) -> list[Line]:
         """Return the running state, current facts, synopses, documents and refused words.
 
         The newest come first each.
@@ -45,20 +45,20 @@ class MemoryLines:
             *self._refused(refused),
         ]
 
-    def _state(self, here: Notebook) -> Iterator[Line]:
+    def _state(self, here: ScopeMemory) -> Iterator[Line]:
         fields = orjson.loads(here.state) if here.state else {}
         text = " · ".join(self._labelled(fields))
         if text:
             yield Line("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
 
-    def _facts(self, facts: Notebook) -> Iterator[Line]:
+    def _facts(self, facts: ScopeMemory) -> Iterator[Line]:
         for fact in reversed(facts.facts):
             if fact.is_current:
                 text = _shortened(fact.text, _LINE_UNITS)
                 values = {"text": text, "date": self._day(fact.said_at), "id": str(fact.id)}
                 yield Line(f"f{fact.id}", "memory.fact", values)
 
-    def _synopses(self, here: Notebook) -> Iterator[Line]:
+    def _synopses(self, here: ScopeMemory) -> Iterator[Line]:
         for synopsis in reversed(here.synopses):
             began, ended = self._day(synopsis.began_at), self._day(synopsis.ended_at)
             dates = began if began == ended else f"{began} – {ended}"
@@ -67,7 +67,7 @@ class MemoryLines:
             values = {"text": text, "dates": dates, "id": str(synopsis.id)}
             yield Line(f"s{synopsis.id}", "memory.synopsis", values)
 
-    def _documents(self, here: Notebook) -> Iterator[Line]:
+    def _documents(self, here: ScopeMemory) -> Iterator[Line]:
         known = sorted(documents(here).values(), key=lambda document: -document.added_at)
         for document in known:
             values = {"name": document.title, "date": self._day(document.added_at)}
@@ -102,6 +102,6 @@ class MemoryLines:
         return self._sentences.day(self._language, at)
 
 
-def _shortened(text: str, most_units: int) -> str:
-    head = utf16_slice(text, 0, most_units)
+def _shortened(text: str, max_units: int) -> str:
+    head = utf16_slice(text, 0, max_units)
     return text if head == text else f"{head.rstrip('�')}…"

@@ -18,16 +18,16 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.inbound import Inbound, Pressed
-from memory.census import count_conversation
+from memory.behaviors.call_context import facts_scope
 from memory.documents.library import Library
-from memory.history import ChatHistory
-from memory.keys import Conversation
+from memory.erasure.clearing import NotConfirmed
+from memory.erasure.ownership import may_change
 from memory.memory import Memory
-from memory.notebook.provenance import senders_of
-from memory.notebook.records import Fact
-from memory.occasion import facts_scope
-from memory.ownership import may_change
-from memory.protocol.erasure import NotConfirmed
+from memory.scopes.history import ChatHistory
+from memory.scopes.provenance import senders_of
+from memory.scopes.records import Fact
+from memory.scopes.stats import count_conversation
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -40,9 +40,9 @@ With "a" before the kind it asks whether to delete that memory; without, it dele
 _SWITCHES = ("off", "on")
 _PER_PAGE = 8
 _PER_ROW = 4
-_MOST_SEQS = 3
+_MAX_SEQS = 3
 """Messages that a button can name within Telegram's 64 bytes."""
-_MOST_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
 """Of a message or a record; beyond it Redis refuses the command."""
 
 Row = tuple[Button, ...]
@@ -52,7 +52,7 @@ Row = tuple[Button, ...]
 class _Place:
     """Which page of whose memories, for whom."""
 
-    conversation: Conversation
+    conversation: Scope
     topic_id: int
     page: int
     language: str
@@ -65,12 +65,12 @@ class MemoryPages:
         self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, window_messages: int
     ) -> None:
         self._memory = memory
-        self._library = Library(memory.store, memory.notebooks)
+        self._library = Library(memory.store, memory.scope_memories)
         self._sentences = sentences
         self._telegram = telegram
         self._window_messages = window_messages
 
-    async def show(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def show(self, asked: Inbound, conversation: Scope) -> Answer:
         """Answer `/memory`, `/memory off` and `/memory on`."""
         language, wanted = asked.sender.language, asked.text.strip().lower()
         if not wanted:
@@ -87,9 +87,7 @@ class MemoryPages:
         log.info("memory switched", to=wanted)
         return Answer(self._sentences.say(language, f"memory.turned_{wanted}"))
 
-    async def press(
-        self, pressed: Pressed, conversation: Conversation, behind: str
-    ) -> tuple[Part, ...]:
+    async def press(self, pressed: Pressed, conversation: Scope, behind: str) -> tuple[Part, ...]:
         """Turn a page or delete a memory; return the page as it is then; raise `NotConfirmed`."""
         code, page, topic_id = _read(behind)
         if topic_id != pressed.topic_id:  # so old a message that its topic is not told any more
@@ -115,7 +113,7 @@ class MemoryPages:
         log.info("memory corrected", kind=code[0])
         return (await self._page(place, note, below),)
 
-    async def _delete(self, conversation: Conversation, kind: str, key: str) -> str:
+    async def _delete(self, conversation: Scope, kind: str, key: str) -> str:
         """Delete a memory that is no fact; return what is said of it; raise `NotConfirmed`."""
         match kind:
             case "x":
@@ -165,8 +163,8 @@ class MemoryPages:
         return replace(last, buttons=(row,))
 
     async def _lines(self, place: _Place) -> list[Line]:
-        here = await self._memory.notebooks.read(place.conversation)
-        facts = await self._memory.notebooks.read(facts_scope(place.conversation))
+        here = await self._memory.scope_memories.read(place.conversation)
+        facts = await self._memory.scope_memories.read(facts_scope(place.conversation))
         history = await ChatHistory.read(self._memory.histories, place.conversation)
         refused = [message for message in history.messages if message.is_refused]
         return MemoryLines(self._sentences, place.language).list(here, facts, refused)
@@ -178,16 +176,16 @@ class MemoryPages:
 
     async def _counts(self, place: _Place) -> str:
         memory = self._memory
-        census = await count_conversation(memory.client, memory.keys, place.conversation)
-        switch = self._text(place, "memory.is_off" if census.is_off else "memory.is_on")
-        if not census.messages:
+        stats = await count_conversation(memory.client, memory.keys, place.conversation)
+        switch = self._text(place, "memory.is_off" if stats.is_off else "memory.is_on")
+        if not stats.messages:
             return "\n\n".join((self._text(place, "memory.empty"), switch))
         summary = self._text(
             place,
             "memory.summary",
-            messages=census.messages,
-            since=self._sentences.day(place.language, census.first_at),
-            indexed=census.vectors,
+            messages=stats.messages,
+            since=self._sentences.day(place.language, stats.first_at),
+            indexed=stats.vectors,
             window=self._window_messages,
         )
         return f"{summary}\n\n{switch}"
@@ -206,16 +204,16 @@ class MemoryPages:
         return [row] if row else []
 
     def _keep_row(self, place: _Place, seqs: Sequence[int]) -> Row:
-        named = ",".join(map(str, seqs[:_MOST_SEQS]))
+        named = ",".join(map(str, seqs[:_MAX_SEQS]))
         return (Button(self._text(place, "buttons.keep_message"), _data(f"k{named}", place)),)
 
-    async def _check(self, pressed: Pressed, conversation: Conversation, code: str) -> None:
+    async def _check(self, pressed: Pressed, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for whoever may not change this memory."""
         senders = await self._senders(conversation, code)
         if not await may_change(asker_of(pressed, self._telegram), senders):
             raise NotConfirmed("not_yours")
 
-    async def _senders(self, conversation: Conversation, code: str) -> set[int]:
+    async def _senders(self, conversation: Scope, code: str) -> set[int]:
         """Return who said what a memory rests on; nobody for what rests on everybody's words."""
         kind, key = code[0], code[1:]
         if kind == "k":
@@ -223,9 +221,9 @@ class MemoryPages:
         if kind == "d":
             listed = await self._library.listed(conversation)
             return {each.sender_id for each in listed if each.key == key}
-        notebook = await self._memory.notebooks.read(facts_scope(conversation))
-        fact = notebook.record(int(key)) if kind == "f" else None
-        return senders_of(notebook, fact) if isinstance(fact, Fact) else set()
+        scope_memory = await self._memory.scope_memories.read(facts_scope(conversation))
+        fact = scope_memory.record(int(key)) if kind == "f" else None
+        return senders_of(scope_memory, fact) if isinstance(fact, Fact) else set()
 
     def _not_understood(self, language: str, wanted: str) -> Answer:
         """Say what there is: a slip must not leave remembering on, or off, unnoticed."""
@@ -251,7 +249,7 @@ def _read(behind: str) -> tuple[str, int, int]:
         code, page, topic_id = behind.split(".")
         kind, id_ = code.removeprefix("a")[:1], code.removeprefix("a")[1:]
         ids = id_.split(",") if kind == "k" else [id_]
-        if not kind or (kind in "fskr" and not all(0 < int(id_) <= _MOST_ID for id_ in ids)):
+        if not kind or (kind in "fskr" and not all(0 < int(id_) <= _MAX_ID for id_ in ids)):
             raise NotConfirmed("unknown")
         return code, max(0, int(page)), int(topic_id)
     except ValueError:

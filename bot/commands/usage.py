@@ -7,14 +7,14 @@ from time import time
 
 from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
-from bot.metering.budget import Budget
-from bot.metering.prices import shown
+from bot.metrics.budget import Budget
+from bot.metrics.prices import shown
 from bot.reply.render import render
 from bot.telegram.inbound import Inbound
-from memory.keys import Conversation
+from memory.limits.quotas import DAY_S
+from memory.limits.usage import NOBODY, BotUsage, BySource, Source, Tokens, day_number, together
 from memory.memory import Memory
-from memory.protocol.rations import DAY_S
-from memory.protocol.usage import NOBODY, BotUsage, BySource, Source, Tokens, day_number, together
+from memory.store.keys import Scope
 
 _LARGEST = 10
 
@@ -34,13 +34,13 @@ class UsageCommand:
         self, memory: Memory, sentences: Sentences, budget: Budget, bounds: UsageBounds
     ) -> None:
         self._usage = memory.usage
-        self._rations = memory.rations
+        self._rations = memory.quotas
         self._mailbox = memory.mailbox
         self._sentences = sentences
         self._budget = budget
         self._bounds = bounds
 
-    async def show(self, asked: Inbound, _: Conversation) -> Answer:
+    async def show(self, asked: Inbound, _: Scope) -> Answer:
         """Tell a person their own usage, and admins that of the whole bot or of one chat.
 
         In private only.
@@ -63,7 +63,7 @@ class UsageCommand:
 
     async def _chat(self, language: str, chat_id: int, now: float) -> str:
         """Return the month of one chat, of a group with topics that of no topic."""
-        conversation = await self._mailbox.resolve(Conversation.of_chat(chat_id))
+        conversation = await self._mailbox.resolve(Scope.of_chat(chat_id))
         sums = await self._usage.of_conversation(conversation, now)
         return self._period(language, "usage.chat", sums)
 

@@ -11,9 +11,9 @@ from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.inbound import Inbound, Pressed
 from memory.documents.library import Document, Library
-from memory.keys import Conversation
-from memory.ownership import may_change
-from memory.protocol.erasure import NotConfirmed
+from memory.erasure.clearing import NotConfirmed
+from memory.erasure.ownership import may_change
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -32,13 +32,11 @@ class DocumentList:
         self._sentences = sentences
         self._telegram = telegram
 
-    async def show(self, asked: Inbound, conversation: Conversation) -> Answer:
+    async def show(self, asked: Inbound, conversation: Scope) -> Answer:
         """Answer the command."""
         return Answer(await self._listed(asked.sender.language, conversation))
 
-    async def remove(
-        self, pressed: Pressed, conversation: Conversation, key: str
-    ) -> tuple[Part, ...]:
+    async def remove(self, pressed: Pressed, conversation: Scope, key: str) -> tuple[Part, ...]:
         """Erase a document and return the list as it is then; raise `NotConfirmed`."""
         known = {each.key: each for each in await self._library.listed(conversation)}
         if key in known:
@@ -48,7 +46,7 @@ class DocumentList:
             log.info("document removed")
         return await self._listed(pressed.sender.language, conversation)
 
-    async def _listed(self, language: str, conversation: Conversation) -> tuple[Part, ...]:
+    async def _listed(self, language: str, conversation: Scope) -> tuple[Part, ...]:
         found = (await self._library.listed(conversation))[:_LISTED]
         if not found:
             return self._sentences.say(language, "documents.none")

@@ -28,7 +28,7 @@ _ENCODINGS = (
 """What pypdf asks for by name."""
 
 
-def main(most_pages: int, most_chars: int, memory_mb: int, cpu_s: int) -> None:
+def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
     """Answer on standard output; whatever goes wrong, the file is called damaged."""
     os.nice(_NICENESS)
     _limit(resource.RLIMIT_AS, memory_mb * 2**20)
@@ -40,13 +40,13 @@ def main(most_pages: int, most_chars: int, memory_mb: int, cpu_s: int) -> None:
     logging.disable()  # what it complains of is told by the answer
     answer: dict[str, object]
     try:
-        answer = _read(sys.stdin.buffer.read(), most_pages, most_chars)
+        answer = _read(sys.stdin.buffer.read(), max_pages, max_chars)
     except Exception:  # noqa: BLE001 - the fence around a parser of strangers' files
         answer = {"refused": "damaged"}
     sys.stdout.write(json.dumps(answer))
 
 
-def _read(content: bytes, most_pages: int, most_chars: int) -> dict[str, object]:
+def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
     reader = PdfReader(io.BytesIO(content))
     try:
         # Many files are encrypted without a password, only to forbid printing.
@@ -55,10 +55,10 @@ def _read(content: bytes, most_pages: int, most_chars: int) -> dict[str, object]
         count = len(reader.pages)
     except DependencyError:  # a cipher that would need another library
         return {"refused": "encrypted"}
-    if count > most_pages:
+    if count > max_pages:
         return {"refused": "too_long"}
     pages: list[str] = []
-    left = most_chars
+    left = max_chars
     for page in reader.pages:
         text = page.extract_text()
         left -= len(text)

@@ -26,7 +26,7 @@ from bot.model.dialects import (
 )
 from bot.model.errors import (
     CUT_SHORT,
-    FOREIGN,
+    SDK_ERRORS,
     AnswerIncomplete,
     ModelError,
     ModelUnavailable,
@@ -35,7 +35,7 @@ from bot.model.errors import (
 from bot.model.events import EventReader
 from bot.model.served import Taken
 from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
@@ -187,7 +187,7 @@ class OpenAIChatModel:
         except (AnswerIncomplete, NotAModel):
             if not answer.is_complete:
                 raise
-        except (*FOREIGN, httpx2.HTTPError) as error:
+        except (*SDK_ERRORS, httpx2.HTTPError) as error:
             if not answer.is_complete:
                 raise AnswerIncomplete(type(error).__name__) from error
         if not answer.is_complete:

@@ -9,8 +9,8 @@ from bot.model.errors import CONTENT_FILTER, ContentRefused
 from bot.model.stream import ReplyAccumulator, usage_of
 from bot.model.values import PromptMessage
 from bot.model.wire import joined, list_of, object_of, text_of
-from memory.shape import Shape
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
+from memory.text.shape import Shape
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME = 64

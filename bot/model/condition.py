@@ -10,7 +10,7 @@ from typing import Literal
 
 from bot.model.errors import ModelError, ModelRefused
 from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
 
 Part = Literal["answers", "learning", "vectors"]
 """What a model is for."""

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 
 from bot.model.errors import ContextTooLong, ModelRefused
 from bot.model.values import ModelReply, PromptMessage, Usage
-from memory.shape import Shape
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
+from memory.text.shape import Shape
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Verbosity = Literal["low", "medium", "high"]

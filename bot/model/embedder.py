@@ -14,7 +14,7 @@ import structlog
 
 from bot.model.client import ModelClient
 from bot.model.errors import (
-    FOREIGN,
+    SDK_ERRORS,
     AnswerIncomplete,
     ModelError,
     ModelRefused,
@@ -23,15 +23,15 @@ from bot.model.errors import (
 )
 from bot.model.values import Usage
 from bot.model.wire import count_of, list_of, object_of
-from memory.embeddings import EmbeddingsUnavailable, Vectors
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 
 log = structlog.get_logger(__name__)
 
 _MAX_BYTES = 64 * 1024
 _MAX_BYTES_A_TEXT = 100_000
 """Of an answer: 4,096 numbers in full length, where a server does not know base64."""
-_MOST_TEXTS = 256
-_MOST_BYTES = 250_000
+_MAX_TEXTS = 256
+_MAX_BATCH_BYTES = 250_000
 _LONGEST_TEXT_BYTES = 8_000
 """No token is shorter than a byte, so this stays below OpenAI's 8,192 tokens for one text (and
 300,000 for a request) in every script; a longer text says little more."""
@@ -56,7 +56,7 @@ class OpenAIEmbedder:
         self._timeout_s = timeout_s
 
     @property
-    def stamp(self) -> str:
+    def fingerprint(self) -> str:
         """Name model and dimensions as they were asked for."""
         return f"{self._model}:{self._dimensions or 'default'}"
 
@@ -123,7 +123,7 @@ class OpenAIEmbedder:
             found.sort(key=lambda each: count_of(each.get("index")))
             with np.errstate(over="ignore"):  # a number beyond float32 is infinite
                 rows = np.stack([_row(each["embedding"]) for each in found])
-        except (*FOREIGN, KeyError, AnswerIncomplete) as error:
+        except (*SDK_ERRORS, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
         if not rows.size or not np.isfinite(rows).all():
             raise NotAModel("no finite numbers")
@@ -154,7 +154,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     size = 0
     for text in texts:
         cost = len(text.encode())
-        if batch and (len(batch) == _MOST_TEXTS or size + cost > _MOST_BYTES):
+        if batch and (len(batch) == _MAX_TEXTS or size + cost > _MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(text)

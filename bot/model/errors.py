@@ -132,7 +132,7 @@ _BAD_MESSAGES = frozenset(
         HTTPStatus.UNPROCESSABLE_ENTITY,
     }
 )
-FOREIGN = (
+SDK_ERRORS = (
     openai.OpenAIError,
     ValueError,
     RecursionError,

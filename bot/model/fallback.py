@@ -25,9 +25,9 @@ from bot.model.errors import (
 )
 from bot.model.resting import Attempt, Rest
 from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
-from memory.learning.model import InternalModel, InternalModelUnavailable
-from memory.shape import Shape
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
+from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
 

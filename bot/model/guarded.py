@@ -23,9 +23,9 @@ from bot.model.errors import (
     ModelUnavailable,
 )
 from bot.model.resting import Attempt, Rest
-from memory.embeddings import Embedder, EmbeddingsUnavailable, Vectors
-from memory.learning.model import InternalModel, InternalModelUnavailable
-from memory.shape import Shape
+from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
+from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
 
@@ -129,9 +129,9 @@ class GuardedEmbedder:
         self._guard = guard
 
     @property
-    def stamp(self) -> str:
+    def fingerprint(self) -> str:
         """Name model and dimensions."""
-        return self._embedder.stamp
+        return self._embedder.fingerprint
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return `(len(texts), dimensions)` unit rows; raise `EmbeddingsUnavailable`."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from bot.model.errors import ContentRefused, ContextTooLong, ModelError
 from bot.model.structured import StructuredModel
-from memory.learning.model import InternalModelUnavailable, MaterialRefused
-from memory.shape import Shape
+from memory.learning.internal_model import InternalModelUnavailable, MaterialRefused
+from memory.text.shape import Shape
 
 
 class InternalCalls:

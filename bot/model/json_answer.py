@@ -7,7 +7,7 @@ from bot.model.errors import AnswerUnreadable
 
 _DECODER = json.JSONDecoder(strict=False)
 """Takes line breaks inside of strings, which cheap models write as they are."""
-_MOST_BRACES = 1_000
+_MAX_BRACES = 1_000
 """Each one that opens nothing costs up to a walk through the text; a model may write them for ever.
 """
 
@@ -28,7 +28,7 @@ def read_object(text: str, names: Collection[str]) -> dict[str, object]:
 def _objects(text: str) -> Iterator[dict[str, object]]:
     """Yield the outermost objects in a text, in their order."""
     start = text.find("{")
-    for _ in range(_MOST_BRACES):
+    for _ in range(_MAX_BRACES):
         if start < 0:
             return
         try:

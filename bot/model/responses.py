@@ -18,8 +18,8 @@ from bot.model.responses_stream import (
 )
 from bot.model.values import PromptMessage
 from bot.model.wire import list_of, object_of, reported_error
-from memory.shape import Shape
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
+from memory.text.shape import Shape
 
 _ENCRYPTED = ["reasoning.encrypted_content"]
 

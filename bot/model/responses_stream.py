@@ -21,7 +21,7 @@ from bot.model.wire import (
     reported_error,
     text_of,
 )
-from memory.steps import ToolCall
+from memory.behaviors.steps import ToolCall
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _END = ("response.completed", "response.incomplete", "response.failed")

@@ -18,7 +18,7 @@ from bot.model.client import ModelClient
 from bot.model.dialects import PROMPT, Dialect, Effort, Options, less, merged
 from bot.model.errors import (
     CUT_SHORT,
-    FOREIGN,
+    SDK_ERRORS,
     AnswerIncomplete,
     AnswerUnreadable,
     ModelUnavailable,
@@ -28,7 +28,7 @@ from bot.model.json_answer import read_object
 from bot.model.served import Taken
 from bot.model.values import PromptMessage, Usage
 from bot.model.wire import object_of
-from memory.shape import Shape
+from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
 
@@ -165,7 +165,7 @@ class StructuredModel:
         body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
         try:
             written = dialect.read(object_of(json.loads(body)))
-        except (*FOREIGN, KeyError) as error:
+        except (*SDK_ERRORS, KeyError) as error:
             raise NotAModel(type(error).__name__) from error
         _log_usage(written.usage, mode, monotonic() - began)
         self._on_usage(written.usage)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from memory.steps import ToolCall
-from memory.tool import ToolDefinition
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
 
 
 @dataclass(frozen=True, slots=True)

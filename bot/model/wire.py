@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from secrets import token_hex
 
 from bot.model.errors import AnswerIncomplete, ContentRefused, ModelError, code_of, is_filtered
-from bot.utf16 import well_formed
+from bot.reply.utf16 import well_formed
 
 MAX_CALLS = 32
 """Tool calls of one answer; what a model asks for beyond that is not read."""

@@ -22,14 +22,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
-from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer, Message
 from bot.playground.bot_api.errors import BadRequestError
 from bot.playground.bot_api.parameters import Parameters, read_parameters
 from bot.playground.bot_api.values import MediaKind, Upload
 from bot.playground.entities import to_html
+from bot.playground.inspector import Inspector
 from bot.playground.scene import Place, Scene, SceneFull
-from memory.store_errors import StoreError
+from memory.store.errors import StoreError
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3
@@ -45,13 +45,15 @@ _READABLE = ("application/json", "text/")
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
-class BenchPage:
+class InspectorPage:
     """The page; which place is at hand, and which turn is open, stands in its address."""
 
-    def __init__(self, telegram: BotApiServer, scene: Scene, bench: Bench, note: str) -> None:
+    def __init__(
+        self, telegram: BotApiServer, scene: Scene, inspector: Inspector, note: str
+    ) -> None:
         self._telegram = telegram
         self._scene = scene
-        self._bench = bench
+        self._inspector = inspector
         self._note = note
         self._languages = Catalogue().languages
         loader = jinja2.FileSystemLoader(_WEB)
@@ -86,11 +88,11 @@ class BenchPage:
         )
 
     async def _page(self, request: Request) -> HTMLResponse:
-        await self._bench.restore()
+        await self._inspector.restore()
         here = self._scene.place(request.query_params.get("at", ""))
-        turns = self._bench.turns(here)
+        turns = self._inspector.turns(here)
         newest = str(turns[0].number) if turns else ""
-        page = self._templates.get_template("bench.html")
+        page = self._templates.get_template("inspector.html")
         return HTMLResponse(
             page.render(
                 bot=self._telegram.bot,
@@ -98,12 +100,12 @@ class BenchPage:
                 scene=self._scene,
                 here=here,
                 menu=self._menu,
-                turn_of=self._bench.turn_of,
+                turn_of=self._inspector.turn_of,
                 turns=turns,
                 open_turn=request.query_params.get("turn", newest),
                 replied=_message(here, request.query_params.get("reply", "")),
                 languages=self._languages,
-                stored=await self._bench.stored(here),
+                stored=await self._inspector.stored(here),
             )
         )
 
@@ -183,7 +185,7 @@ class BenchPage:
         return Response(file.content, headers=headers, media_type=kind)
 
     async def _start_over(self, _: Request) -> Response:
-        await self._bench.start_over()
+        await self._inspector.start_over()
         return _back(self._scene.place(""))
 
     def _language(self, form: Parameters) -> str:

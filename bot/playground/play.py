@@ -15,17 +15,17 @@ from threading import Thread
 from pydantic import SecretStr
 
 from bot.app import App
-from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer
+from bot.playground.inspector import Inspector
 from bot.playground.loopback import LoopbackServer
 from bot.playground.model_api import ModelApiServer
-from bot.playground.page import BenchPage
+from bot.playground.offline_model import OfflineModel
+from bot.playground.page import InspectorPage
 from bot.playground.scene import ADMIN_ID, Scene
-from bot.playground.stand_in import StandIn
-from bot.process import until_told
-from bot.web import PortUnavailable
+from bot.runtime.process import until_told
+from bot.runtime.web import PortUnavailable
 from config.settings import Settings
-from memory.embedded import EmbeddedValkey
+from memory.store.embedded import EmbeddedValkey
 
 _WITH_MODEL = "A playground on your machine, answered by {model}."
 _WITHOUT_KEY = (
@@ -45,7 +45,7 @@ def play(settings: Settings) -> None:
 
 
 # The bot's health pages take any free port, because the playground's page has the operator's.
-_ON_THE_BENCH = {
+_IN_PLAYGROUND = {
     "webhook_url": None,
     "redis_url": None,
     "port": 0,
@@ -59,12 +59,12 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         telegram = await stack.enter_async_context(BotApiServer())
         note, here = _WITH_MODEL.format(model=settings.openai_model), settings
         if not _has_model(settings):
-            model = await stack.enter_async_context(ModelApiServer(StandIn()))
-            note, here = _WITHOUT_KEY, _with_stand_in(settings, model.base_url)
-        here = here.model_copy(update=_ON_THE_BENCH | {"telegram_api_url": telegram.url})
+            model = await stack.enter_async_context(ModelApiServer(OfflineModel()))
+            note, here = _WITHOUT_KEY, _with_offline_model(settings, model.base_url)
+        here = here.model_copy(update=_IN_PLAYGROUND | {"telegram_api_url": telegram.url})
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
-        bench = Bench(telegram, scene)
-        page = BenchPage(telegram, scene, bench, note)
+        inspector = Inspector(telegram, scene)
+        page = InspectorPage(telegram, scene, inspector, note)
         try:
             server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
         except OSError as error:
@@ -73,7 +73,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
-        app = App(here, telegram.token, redis, observer=bench)
+        app = App(here, telegram.token, redis, observer=inspector)
         await app.run(stopping)
 
 
@@ -93,7 +93,7 @@ def _has_model(settings: Settings) -> bool:
     return settings.openai_api_key is not None or "openai_base_url" in settings.model_fields_set
 
 
-def _with_stand_in(settings: Settings, url: str) -> Settings:
+def _with_offline_model(settings: Settings, url: str) -> Settings:
     key = SecretStr("stand-in")
     return settings.model_copy(
         update={

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bot.playground.bot_api import BotApiServer, Chat, Message, Person, Topic
 from bot.playground.bot_api.chats import Member
-from memory.keys import Conversation
+from memory.store.keys import Scope
 
 ADMIN_ID = 1
 """Anna operates this bot: she may use the admin commands."""
@@ -42,9 +42,9 @@ class Place:
     remembered_id: int = 0
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> Scope:
         """The bot's name for it."""
-        return Conversation.of_chat(self.chat.id, self.topic.id if self.topic else 0)
+        return Scope.of_chat(self.chat.id, self.topic.id if self.topic else 0)
 
     @property
     def is_group(self) -> bool:

@@ -12,6 +12,7 @@ import telegram
 from telegram import error as ptb
 
 from bot.reply.parts import Part
+from bot.reply.utf16 import well_formed
 from bot.telegram import outgoing
 from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, Transport
 from bot.telegram.errors import DECLINED, OutcomeUnknown, Refused
@@ -25,7 +26,6 @@ from bot.telegram.values import (
     OutgoingFile,
     WebhookState,
 )
-from bot.utf16 import well_formed
 
 CALL_S = 15.0
 DOWNLOAD_S = 45.0
@@ -157,13 +157,13 @@ class TelegramClient:
         except DECLINED:
             return False
 
-    async def download(self, file_id: str, most_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
+    async def download(self, file_id: str, max_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
         """Return a file's content; `Refused` as "too_big" beyond `most_bytes`, or by Telegram."""
         async with _within(timeout_s):
             file = await self._bot.get_file(file_id)
-            if (file.file_size or 0) > most_bytes:
+            if (file.file_size or 0) > max_bytes:
                 raise Refused("too_big")
-            return await self._files.fetch(file.file_path or "", most_bytes)
+            return await self._files.fetch(file.file_path or "", max_bytes)
 
     async def get_updates(self, offset: int | None, timeout_s: int) -> list[dict[str, object]]:
         """Wait up to `timeout_s` for at most 100 updates; those before `offset` are forgotten.

@@ -5,7 +5,7 @@ A file's address holds the token: it goes to that server only, into no error and
 
 import httpx2
 
-from bot.http_client import HttpClient, trusted
+from bot.runtime.http_client import HttpClient, trusted
 from bot.telegram.bot_api import CONNECT_S
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 
@@ -21,7 +21,7 @@ class FileServer:
             timeout=httpx2.Timeout(None, connect=CONNECT_S),
         )
 
-    async def fetch(self, address: str, most_bytes: int) -> bytes:
+    async def fetch(self, address: str, max_bytes: int) -> bytes:
         """Return the content; its time is limited by the caller.
 
         Raise `Refused` ("too_big" beyond `most_bytes`), `Unreachable` or `OutcomeUnknown`.
@@ -33,7 +33,7 @@ class FileServer:
                     raise Refused("other")
                 async for piece in response.aiter_bytes():
                     content += piece
-                    if len(content) > most_bytes:
+                    if len(content) > max_bytes:
                         raise Refused("too_big")
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise Unreachable(type(error).__name__) from None

@@ -58,7 +58,7 @@ class Inbound:
     text: str
     command: str = ""
     file: SentFile | None = None
-    is_own: bool = True
+    is_first_party: bool = True
     replied_to: int = 0
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import telegram
 
 from bot.reply.parts import Button, Entity
-from bot.utf16 import well_formed
+from bot.reply.utf16 import well_formed
 
 # What a reply may use. Others need fields that an `Entity` does not have, or are found by Telegram
 # itself in the text; one that is unknown is dropped, since the words matter more than their looks.

@@ -4,8 +4,8 @@ import unicodedata
 
 import telegram
 
+from bot.reply.utf16 import well_formed
 from bot.telegram.inbound import Sender
-from bot.utf16 import well_formed
 
 _MAX_NAME = 64
 # Persian joins its letters with one, emoji with the other; all other format characters only hide.
@@ -39,10 +39,10 @@ def person(user: telegram.User) -> Sender:
     )
 
 
-def clean_name(name: str, most_chars: int = _MAX_NAME) -> str:
+def clean_name(name: str, max_chars: int = _MAX_NAME) -> str:
     """Return one line of visible characters: a name is text from a stranger."""
     shown = "".join(_shown(character) for character in well_formed(name))
-    return " ".join(shown.split())[:most_chars].rstrip()
+    return " ".join(shown.split())[:max_chars].rstrip()
 
 
 def _shown(character: str) -> str:

@@ -10,12 +10,12 @@ from typing import TypeGuard
 import telegram
 from telegram.constants import ChatType
 
+from bot.reply.utf16 import well_formed
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.inbound import Ignored, Inbound, Kind, Moved, Pressed, SentFile, Update
+from bot.telegram.message_text import Words, read_words
 from bot.telegram.senders import clean_name, message_sender, person
 from bot.telegram.values import BotIdentity
-from bot.telegram.words import Words, read_words
-from bot.utf16 import well_formed
 
 # How we name what we cannot read yet, by Telegram's own field names. The order matters: a venue is
 # also a location, a live photo also a photo.
@@ -116,10 +116,10 @@ class UpdateReader:
         if sender is None:
             return Ignored(update_id, "bot")
 
-        is_own = message.forward_origin is None and message.via_bot is None
+        is_first_party = message.forward_origin is None and message.via_bot is None
         marked = message.entities or message.caption_entities
         # Somebody else's command is not what this person asks us to do.
-        entities = [each for each in marked if is_own or each.type != each.BOT_COMMAND]
+        entities = [each for each in marked if is_first_party or each.type != each.BOT_COMMAND]
         words = read_words(message.text or message.caption or "", entities, self._me)
         file = _file(message)
         if file and words.text.lower() == f"@{self._me.username.lower()}":
@@ -148,7 +148,7 @@ class UpdateReader:
             text=text,
             command=command,
             file=file if kind == "document" else None,
-            is_own=is_own,
+            is_first_party=is_first_party,
             replied_to=_replied_to(message),
         )
 

@@ -23,27 +23,27 @@ from bot.reply.replies import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound
-from bot.turn.hooks import TurnHooks, occasion_of
+from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
 from bot.turn.typing import TypingSender, typing
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import FinishAction, digest
 from memory.behaviors.trust import is_answer_untrusted
-from memory.context import AgentContext
-from memory.history import ChatHistory
-from memory.keys import Conversation
-from memory.messages import Message
-from memory.notebook.writes import ForgetRecord, ToolWrite, to_json
-from memory.ownership import Asker
-from memory.protocol.turns import LeaseLost
-from memory.recollection import Recollection
-from memory.selectors import MessageSelector
-from memory.speakers import Speakers
-from memory.steps import FinishAction, digest
-from memory.store_errors import StoreError
+from memory.erasure.ownership import Asker
+from memory.message import Message
+from memory.queue.turns import LeaseLost
+from memory.scopes.history import ChatHistory
+from memory.scopes.selectors import MessageSelector
+from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
+from memory.search.recollection import Recollection
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+from memory.text.speakers import Speakers
 
 log = structlog.get_logger(__name__)
 
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
-Receive = Callable[[Inbound, Conversation], Awaitable[Answer | None]]
+Receive = Callable[[Inbound, Scope], Awaitable[Answer | None]]
 """Takes in a file; answers nothing where the words that came with it are still to be answered."""
 
 
@@ -128,23 +128,23 @@ class TurnAnswerer:
         window = history.select_messages(self._options.selector)
         is_admin = partial(self._is_admin, asker_of(last, self._telegram))
         writes: list[ToolWrite] = []
-        occasion = replace(occasion_of(last, history.conversation, is_admin), writes=writes)
+        call_context = replace(call_context_of(last, history.conversation, is_admin), writes=writes)
         async with asyncio.timeout(self._options.timeout_s):
             recalled, memories = await asyncio.gather(
                 self._recall(words, window, history),
-                self._hooks.begin(occasion, history, words),
+                self._hooks.begin(call_context, history, words),
             )
             context = AgentContext(
                 conversation=history.conversation,
                 chat_history=history,
-                now=occasion.now,
+                now=call_context.now,
                 words=words,
                 is_group=last.is_group,
                 speakers=_speakers(recalled, words, history) if last.is_group else None,
                 window=window,
                 recalled=recalled,
                 told=memories,
-                occasion=occasion,
+                call_context=call_context,
                 writes=writes,
             )
             finish = await self._run_agent(context)
@@ -216,7 +216,7 @@ class TurnAnswerer:
             reply_to=last.message_id if last.is_group else 0,
             parts=answer.parts,
             said=said,
-            ends_sitting=answer.ends_sitting,
+            ends_session=answer.ends_session,
         )
 
 

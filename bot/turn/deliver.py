@@ -23,7 +23,7 @@ from bot.telegram.errors import (
     Unreachable,
 )
 from bot.turn.outbox import Outbox
-from memory.protocol.turns import LeaseLost, Superseded
+from memory.queue.turns import LeaseLost, Superseded
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from bot.telegram.inbound import Inbound, Pressed
 from memory.behaviors.behavior import AIContextBehavior
-from memory.history import ChatHistory
-from memory.keys import Conversation
-from memory.messages import Message
-from memory.occasion import Occasion, Person
-from memory.ownership import IsAdmin, nobody
+from memory.behaviors.call_context import CallContext, Person
+from memory.erasure.ownership import IsAdmin, nobody
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
 
 
 class TurnHooks:
@@ -18,38 +18,38 @@ class TurnHooks:
     def __init__(self, behaviors: AIContextBehavior) -> None:
         self._behaviors = behaviors
 
-    async def begin(self, occasion: Occasion, history: ChatHistory, words: Message) -> str:
+    async def begin(self, call_context: CallContext, history: ChatHistory, words: Message) -> str:
         """Tell of a new message and return what is to be told to the model; raise `StoreError`."""
-        await self._behaviors.on_resume(occasion)
+        await self._behaviors.on_resume(call_context)
         if not history.is_searchable:
-            await self._behaviors.on_conversation_created(occasion)
-        await self._behaviors.on_new_message(occasion, words)
-        return await self._behaviors.on_model_invoke(occasion, [words])
+            await self._behaviors.on_conversation_created(call_context)
+        await self._behaviors.on_new_message(call_context, words)
+        return await self._behaviors.on_model_invoke(call_context, [words])
 
     async def end(
-        self, occasion: Occasion, messages: Sequence[Message], *, ends_sitting: bool
+        self, call_context: CallContext, messages: Sequence[Message], *, ends_session: bool
     ) -> None:
         """Tell of what was answered and that the turn is over.
 
         A command that ends a sitting is a turn without words: it begins and ends here.
         """
-        if ends_sitting:
-            await self._behaviors.on_resume(occasion)
+        if ends_session:
+            await self._behaviors.on_resume(call_context)
         for message in messages:
             if message.role == "assistant":
-                await self._behaviors.on_new_message(occasion, message)
-        if ends_sitting:
-            await self._behaviors.on_conversation_checkpoint(occasion)
-        await self._behaviors.on_suspend(occasion)
+                await self._behaviors.on_new_message(call_context, message)
+        if ends_session:
+            await self._behaviors.on_conversation_checkpoint(call_context)
+        await self._behaviors.on_suspend(call_context)
 
-    async def deleting(self, occasion: Occasion) -> None:
+    async def deleting(self, call_context: CallContext) -> None:
         """Tell that a conversation is about to be erased."""
-        await self._behaviors.on_conversation_deleting(occasion)
+        await self._behaviors.on_conversation_deleting(call_context)
 
 
-def occasion_of(
-    asked: Inbound | Pressed, conversation: Conversation, is_admin: IsAdmin = nobody
-) -> Occasion:
+def call_context_of(
+    asked: Inbound | Pressed, conversation: Scope, is_admin: IsAdmin = nobody
+) -> CallContext:
     """Return whom a turn or a button is about."""
     sender = asked.sender
     speaker = Person(
@@ -58,4 +58,4 @@ def occasion_of(
         sender.last_name,
         sender.language,
     )
-    return Occasion(conversation, speaker, time.time(), is_admin)
+    return CallContext(conversation, speaker, time.time(), is_admin)

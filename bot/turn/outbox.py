@@ -26,7 +26,7 @@ class Outbox:
     reply_to: int
     parts: tuple[Part, ...]
     said: str = ""
-    ends_sitting: bool = False
+    ends_session: bool = False
     digest: str = ""
     writes: str = ""
     unread: bool = False
@@ -36,7 +36,7 @@ class Outbox:
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         place = (self.chat_id, self.topic_id, self.reply_to)
-        rest = (self.said, self.ends_sitting, self.digest, self.writes, self.unread)
+        rest = (self.said, self.ends_session, self.digest, self.writes, self.unread)
         # Only where it says something, so that an older process can still read all other outboxes.
         last = (self.refused, self.untrusted) if self.refused or self.untrusted else ()
         return orjson.dumps([*place, to_json(self.parts), *rest, *last])

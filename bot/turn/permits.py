@@ -17,10 +17,10 @@ from bot.commands.everyone import Answer
 from bot.telegram.inbound import Inbound
 from bot.telegram.packing import from_bytes
 from bot.turn.answer import Receive
-from bot.turn.poison import is_given_up
-from memory.keys import Conversation
-from memory.protocol.turns import OpenTurn
-from memory.store_errors import StoreError
+from bot.turn.setting_aside import is_given_up
+from memory.queue.turns import OpenTurn
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
 
 MAX_UPLOADS = 2
 """Files that a process reads at once, whoever sent them: each may take a processor and memory."""
@@ -51,10 +51,10 @@ class Permits:
     """Counts what is under way and remembers who waits; `ring` wakes a conversation."""
 
     limits: PersonLimits
-    ring: Callable[[Conversation], Awaitable[None]]
+    wake: Callable[[Scope], Awaitable[None]]
     _under_way: Counter[_Bound] = field(default_factory=Counter)
-    _held: dict[Conversation, list[_Bound]] = field(default_factory=dict)
-    _waiting: dict[_Bound, dict[Conversation, None]] = field(default_factory=dict)
+    _held: dict[Scope, list[_Bound]] = field(default_factory=dict)
+    _waiting: dict[_Bound, dict[Scope, None]] = field(default_factory=dict)
 
     def take(self, turn: OpenTurn) -> bool:
         """Give a turn its permits, or note that its conversation waits; call `end` after it.
@@ -72,11 +72,11 @@ class Permits:
         self._held[conversation] = needed
         return True
 
-    async def end(self, conversation: Conversation) -> None:
+    async def end(self, conversation: Scope) -> None:
         """Take back the permits of a conversation's turn and wake who waits for them."""
         await self._take_back(self._held.pop(conversation, []))
 
-    async def end_upload(self, conversation: Conversation) -> None:
+    async def end_upload(self, conversation: Scope) -> None:
         """Take back what a turn needed only while its file was read."""
         held = self._held.get(conversation, [])
         done = [bound for bound in held if bound[0] == "uploads"]
@@ -88,9 +88,9 @@ class Permits:
         woken = [each for bound in done for each in self._admissible(bound)]
         for conversation in dict.fromkeys(woken):
             with suppress(StoreError):  # it is rung for later all the same
-                await self.ring(conversation)
+                await self.wake(conversation)
 
-    def _admissible(self, bound: _Bound) -> list[Conversation]:
+    def _admissible(self, bound: _Bound) -> list[Scope]:
         """Return, and forget, as many of those that wait as there is room for."""
         free = self.limits.of(bound) - self._under_way[bound]
         if not self._under_way[bound]:
@@ -110,7 +110,7 @@ def freeing_uploads(receive: Receive, permits: Permits) -> Receive:
     The words under it may take the model long; others' files need not wait for that.
     """
 
-    async def receive_and_free(sent: Inbound, conversation: Conversation) -> Answer | None:
+    async def receive_and_free(sent: Inbound, conversation: Scope) -> Answer | None:
         try:
             return await receive(sent, conversation)
         finally:

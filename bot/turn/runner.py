@@ -13,15 +13,15 @@ import structlog
 from bot.telegram.inbound import Inbound
 from bot.telegram.packing import from_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
-from bot.turn.hooks import TurnHooks, occasion_of
+from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
-from bot.turn.poison import SetAside, is_given_up
-from memory.history import ChatHistory
-from memory.keys import Conversation
+from bot.turn.setting_aside import SetAside, is_given_up
 from memory.memory import Memory
-from memory.messages import Message
-from memory.protocol.turns import Closing, Committed, OpenTurn
-from memory.tokens import TokenCounter
+from memory.message import Message
+from memory.queue.turns import Closing, Committed, OpenTurn
+from memory.scopes.history import ChatHistory
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ class TurnRunner:
         answerer: Answerer,
         deliverer: Deliverer,
         hooks: TurnHooks,
-        learn: Callable[[Conversation], None],
+        learn: Callable[[Scope], None],
     ) -> None:
         self._memory = memory
         self._tokens = tokens
@@ -77,10 +77,10 @@ class TurnRunner:
         committed = await self._commit(turn, outbox, delivery, messages)
         if messages:
             history.committed(messages, committed.exchange, committed.first_seq)
-        if messages or outbox.ends_sitting:
+        if messages or outbox.ends_session:
             self._learn(turn.lease.conversation)
-            occasion = occasion_of(mail[-1], turn.lease.conversation)
-            await self._hooks.end(occasion, messages, ends_sitting=outbox.ends_sitting)
+            call_context = call_context_of(mail[-1], turn.lease.conversation)
+            await self._hooks.end(call_context, messages, ends_session=outbox.ends_session)
         _report(turn, delivery.outcome, began, parts=len(outbox.parts))
         return committed
 
@@ -113,7 +113,7 @@ class TurnRunner:
         self, turn: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
     ) -> Committed:
         known = self._memory.known(turn.lease.conversation)
-        closing = Closing(outbox.ends_sitting, outbox.digest, outbox.writes.encode())
+        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes.encode())
         commit = self._memory.turns.commit(turn, messages, replace(known, seq=0), closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
@@ -133,7 +133,7 @@ class TurnRunner:
             sent_at=time.time(),
             message_ids=delivery.sent,
             tokens=self._tokens.count(outbox.said),
-            is_own=not outbox.untrusted,
+            is_first_party=not outbox.untrusted,
         )
         return [words, said]
 
@@ -154,7 +154,7 @@ def joined(mail: Sequence[Inbound], tokens: TokenCounter) -> Message:
         sender_name=mail[-1].sender.name,
         message_ids=tuple(inbound.message_id for inbound in mail),
         tokens=tokens.count(text),
-        is_own=all(inbound.is_own for inbound in mail),
+        is_first_party=all(inbound.is_first_party for inbound in mail),
     )
 
 

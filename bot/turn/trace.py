@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.model.advice import summary
+from bot.prompt.assemble import Prompt
 from bot.turn.answer import RunAgent
-from bot.turn.prompt import Prompt
-from memory.context import AgentContext
-from memory.keys import Conversation
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import CompletedStep, FinishAction
 from memory.memory import Memory
-from memory.messages import Message
-from memory.recollection import Recollection
-from memory.steps import CompletedStep, FinishAction
+from memory.message import Message
+from memory.search.recollection import Recollection
+from memory.store.keys import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TurnTrace:
     does, and `reply` is empty.
     """
 
-    conversation: Conversation
+    conversation: Scope
     words: Message
     window: tuple[Message, ...]
     recalled: tuple[Recollection, ...]

@@ -14,11 +14,11 @@ import structlog
 
 from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
-from memory.keys import Conversation
 from memory.memory import Memory
-from memory.protocol.doorbell import Bell, Doorbell
-from memory.protocol.turns import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
-from memory.store_errors import StoreError
+from memory.queue.ready_queue import ReadyQueue, WakeUp
+from memory.queue.turns import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ class TurnWorker:
         self._most = most
         self._lease_s = lease_s
         self._block_ms = int(min(_LONGEST_BLOCK_S, lease_s / _RENEWALS) * 1000)
-        self._doorbell: Doorbell = memory.doorbell()
+        self._ready_queue: ReadyQueue = memory.ready_queue()
         self._serving: set[asyncio.Task[None]] = set()
         self._last_reclaim = 0.0
         self._is_stopping = False
@@ -71,8 +71,8 @@ class TurnWorker:
             if free <= 0:
                 await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            for bell in await self._hear(free):
-                task = asyncio.create_task(self._serve(bell), name=f"turn {bell.tag}")
+            for wake_up in await self._hear(free):
+                task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
                 self._serving.add(task)
                 task.add_done_callback(self._serving.discard)
 
@@ -86,10 +86,10 @@ class TurnWorker:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
 
-    async def _hear(self, most: int) -> list[Bell]:
+    async def _hear(self, most: int) -> list[WakeUp]:
         """Wait for bells, silent workers' first; none when nothing rings for a while."""
         try:
-            return await self._reclaim(most) or await self._doorbell.read(most, self._block_ms)
+            return await self._reclaim(most) or await self._ready_queue.read(most, self._block_ms)
         except StoreError as error:
             log.warning("store unavailable", reason=type(error).__name__)
         except Exception:  # the outer fence: a deaf bot is worse
@@ -97,25 +97,25 @@ class TurnWorker:
         await asyncio.sleep(_PAUSE_S)
         return []
 
-    async def _reclaim(self, most: int) -> list[Bell]:
+    async def _reclaim(self, most: int) -> list[WakeUp]:
         now = asyncio.get_running_loop().time()
         if now - self._last_reclaim < self._lease_s / _RENEWALS:
             return []
         self._last_reclaim = now
-        return await self._doorbell.reclaim(most, int(self._lease_s * _RECLAIM_AFTER * 1000))
+        return await self._ready_queue.reclaim(most, int(self._lease_s * _RECLAIM_AFTER * 1000))
 
-    async def _serve(self, bell: Bell) -> None:
+    async def _serve(self, wake_up: WakeUp) -> None:
         """Serve one bell to its end; whatever goes wrong, the mail stays and so does the bell."""
-        conversation = Conversation(bell.tag)
-        renewing = asyncio.create_task(self._keep_bell(bell))
-        with structlog.contextvars.bound_contextvars(conversation=bell.tag):
+        conversation = Scope(wake_up.tag)
+        renewing = asyncio.create_task(self._keep_wake_up(wake_up))
+        with structlog.contextvars.bound_contextvars(conversation=wake_up.tag):
             try:
-                ended = await self._serve_conversation(conversation, bell)
+                ended = await self._serve_conversation(conversation, wake_up)
                 if ended.why == "held":
                     # A dead holder's bell brings us back; one that slept may have lost its own.
-                    await self._doorbell.leave_to(bell, ended.bell)
+                    await self._ready_queue.leave_to(wake_up, ended.wake_up)
                 else:
-                    await self._doorbell.acknowledge(bell)
+                    await self._ready_queue.acknowledge(wake_up)
             except StoreError as error:
                 log.warning("turn interrupted", reason=type(error).__name__)
             except Exception:
@@ -123,36 +123,34 @@ class TurnWorker:
             finally:
                 await _end(renewing)
 
-    async def _serve_conversation(self, conversation: Conversation, bell: Bell) -> Nothing:
+    async def _serve_conversation(self, conversation: Scope, wake_up: WakeUp) -> Nothing:
         """Run turns while there are any; say why there are no more."""
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
-        await asyncio.sleep(self._gathering_s(bell))
+        await asyncio.sleep(self._gathering_s(wake_up))
         while True:
-            result = await self._acquire(conversation, bell)
+            result = await self._acquire(conversation, wake_up)
             while not isinstance(result, Nothing):
-                result = await self._advance(conversation, bell, result)
+                result = await self._advance(conversation, wake_up, result)
             if result.why == "failed":
                 await asyncio.sleep(next(pauses_s))
             elif result.why != "lost":
                 return result
 
-    def _gathering_s(self, bell: Bell) -> float:
+    def _gathering_s(self, wake_up: WakeUp) -> float:
         """Return how long a message that has just rung is not answered: to ask sooner is in vain.
 
         By clocks that may differ; asked too soon, the store says how long it still is.
         """
-        if not bell.gathers:
+        if not wake_up.gathers:
             return 0
         longest_s = self._memory.turns.gathering_s
-        return min(max(bell.rung_at + longest_s - time(), 0), longest_s)
+        return min(max(wake_up.woken_at + longest_s - time(), 0), longest_s)
 
-    async def _acquire(self, conversation: Conversation, bell: Bell, token: str = "") -> Next:
+    async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
         known = self._memory.known(conversation)
-        return await self._memory.turns.acquire(conversation, known, token, bell.delivery)
+        return await self._memory.turns.acquire(conversation, known, token, wake_up.delivery)
 
-    async def _advance(
-        self, conversation: Conversation, bell: Bell, result: OpenTurn | Wait
-    ) -> Next:
+    async def _advance(self, conversation: Scope, wake_up: WakeUp, result: OpenTurn | Wait) -> Next:
         """Wait for a fresh message to settle, or run the turn; a cancelled holder hands over."""
         token = result.token if isinstance(result, Wait) else result.lease.token
         try:
@@ -160,7 +158,7 @@ class TurnWorker:
                 _give_up()
             if isinstance(result, Wait):
                 await asyncio.sleep(min(result.wait_ms / 1000, self._lease_s / 2))
-                return await self._acquire(conversation, bell, token)
+                return await self._acquire(conversation, wake_up, token)
             with structlog.contextvars.bound_contextvars(turn=result.id):
                 return await self._run_or_defer(result)
         except LeaseLost:
@@ -174,8 +172,8 @@ class TurnWorker:
             return Nothing("parked")
         except asyncio.CancelledError:
             await self._memory.turns.hand_over(conversation, token)
-            await self._memory.mailbox.ring(conversation)
-            await self._doorbell.acknowledge(bell)
+            await self._memory.mailbox.wake(conversation)
+            await self._ready_queue.acknowledge(wake_up)
             raise
 
     async def _run_or_defer(self, turn: OpenTurn) -> Next:
@@ -230,13 +228,13 @@ class TurnWorker:
                 if loop.time() - renewed > self._lease_s:
                     raise LeaseLost(lease.conversation.tag) from None
 
-    async def _keep_bell(self, bell: Bell) -> None:
+    async def _keep_wake_up(self, wake_up: WakeUp) -> None:
         """Keep a bell from being reclaimed while it is served, over all the turns it takes."""
         is_ours = True
         while is_ours:
             await asyncio.sleep(self._lease_s / _RENEWALS)
             with suppress(StoreError):
-                is_ours = await self._doorbell.renew(bell)
+                is_ours = await self._ready_queue.renew(wake_up)
 
 
 async def _end(*tasks: "asyncio.Task[Any]") -> None:

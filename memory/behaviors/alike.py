@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from math import log
 
-from memory.index.words import FUNCTION_WORDS, languages_of, terms_of, words_of
+from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of
 
 _RARE_SHARE = 4
 """A word tells something if at most a quarter of the texts use it (or two of them)."""

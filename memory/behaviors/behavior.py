@@ -7,9 +7,9 @@ come with every call, so one object serves any number of conversations side by s
 from collections.abc import Sequence
 from typing import Any
 
-from memory.messages import Message
-from memory.occasion import Occasion
-from memory.tool import Tool
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.tool import Tool
+from memory.message import Message
 
 
 class AIContextBehavior:
@@ -24,16 +24,16 @@ class AIContextBehavior:
     instructions: str = ""
     functions: Sequence[Tool[Any]] = ()
 
-    async def on_conversation_created(self, occasion: Occasion) -> None:
+    async def on_conversation_created(self, call_context: CallContext) -> None:
         """Hear of a conversation before its first message: at first, and again after a clear."""
 
-    async def on_conversation_deleting(self, occasion: Occasion) -> None:
+    async def on_conversation_deleting(self, call_context: CallContext) -> None:
         """Hear that a conversation is about to be erased; afterwards nothing of it is left."""
 
-    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
+    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
         """Hear that a sitting was ended by `/new`; the conversation goes on."""
 
-    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
+    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
         """Hear a message of any participant, once, before the model is asked or after it answered.
 
         A turn that is repeated after a crash tells its message again, with the same `message_ids`;
@@ -43,7 +43,7 @@ class AIContextBehavior:
 
     async def on_model_invoke(
         self,
-        occasion: Occasion,  # noqa: ARG002 - a hook's signature
+        call_context: CallContext,  # noqa: ARG002 - a hook's signature
         new_messages: Sequence[Message],  # noqa: ARG002
     ) -> str:
         """Return what the model is to be told in this call beside the dialogue; never stored.
@@ -53,8 +53,8 @@ class AIContextBehavior:
         """
         return ""
 
-    async def on_suspend(self, occasion: Occasion) -> None:
+    async def on_suspend(self, call_context: CallContext) -> None:
         """Save what must survive: any process may take the next turn."""
 
-    async def on_resume(self, occasion: Occasion) -> None:
+    async def on_resume(self, call_context: CallContext) -> None:
         """Load what `on_suspend` saved, before anything else of a turn."""

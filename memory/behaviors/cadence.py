@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memory.learning.lesson import Unlearned
+from memory.learning.batch import Unlearned
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +14,14 @@ class Cadence:
 
     every_turns: int = 4
     after_s: float = 30.0
-    most_tokens: int = 3_000
+    max_tokens: int = 3_000
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Say whether it is time."""
         return (
             unlearned.exchanges >= self.every_turns
             or unlearned.quiet_s >= self.after_s
-            or unlearned.tokens >= self.most_tokens
+            or unlearned.tokens >= self.max_tokens
         )
 
     def due_in(self, unlearned: Unlearned) -> float:

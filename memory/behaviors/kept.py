@@ -5,10 +5,10 @@ Each rests on the message of the turn in which it was kept, and goes with it: by
 memory is off, and nothing of a turn that brought no answer.
 """
 
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks
-from memory.notebook.writes import Keep, from_json, kept_field, read_kept
-from memory.occasion import Occasion
+from memory.behaviors.call_context import CallContext
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.writes import Keep, from_json, kept_field, read_kept
 
 MAX_ENTRIES = 100
 MAX_CHARS = 1_000
@@ -21,33 +21,33 @@ class CannotKeep(Exception):  # noqa: N818 - says when
 class Kept:
     """The store of one behavior; others do not see it."""
 
-    def __init__(self, notebooks: Notebooks, behavior: str) -> None:
-        self._notebooks = notebooks
+    def __init__(self, scope_memories: ScopeMemories, behavior: str) -> None:
+        self._scope_memories = scope_memories
         self._behavior = behavior
 
-    async def read(self, occasion: Occasion) -> dict[str, str]:
+    async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return what is kept of this conversation, by name; of this turn, too."""
-        here = await self._notebooks.current(occasion.conversation)
+        here = await self._scope_memories.current(call_context.conversation)
         found = kept_of(here).get(self._behavior, {})
         for turn in (name for name in here.fields if name.startswith("t:")):
             _, _, waiting = here.fields[turn].partition("|")
             self._apply(found, from_json(waiting))
-        self._apply(found, occasion.writes or ())
+        self._apply(found, call_context.writes or ())
         return found
 
-    async def keep(self, occasion: Occasion, name: str, text: str) -> None:
+    async def keep(self, call_context: CallContext, name: str, text: str) -> None:
         """Keep a text, in place of what has this name; "" drops it. Raise `CannotKeep`.
 
         From a tool (with `context.occasion`) or a hook that runs before the answer.
         """
-        if occasion.writes is None:
+        if call_context.writes is None:
             raise CannotKeep("the turn has its answer already")
-        known = await self.read(occasion)
+        known = await self.read(call_context)
         if len(name) + len(text) > MAX_CHARS:
             raise CannotKeep(f"more than {MAX_CHARS} characters")
         if text and name not in known and len(known) >= MAX_ENTRIES:
             raise CannotKeep(f"more than {MAX_ENTRIES} entries")
-        occasion.writes.append(Keep(self._behavior, name, text))
+        call_context.writes.append(Keep(self._behavior, name, text))
 
     def _apply(self, found: dict[str, str], writes: object) -> None:
         for write in writes if isinstance(writes, list | tuple) else ():
@@ -57,7 +57,7 @@ class Kept:
                     found[write.name] = write.text
 
 
-def kept_of(here: Notebook) -> dict[str, dict[str, str]]:
+def kept_of(here: ScopeMemory) -> dict[str, dict[str, str]]:
     """Return what all behaviors keep of a conversation, by behavior and name."""
     kept: dict[str, dict[str, str]] = {}
     for field, stored in here.fields.items():

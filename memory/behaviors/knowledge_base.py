@@ -13,21 +13,21 @@ import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from memory.behaviors.wording import cut, one_line
-from memory.shape import PartInvalid, Shape
+from memory.text.shape import PartInvalid, Shape
 
 log = structlog.get_logger(__name__)
 
 UNKNOWN = "unknown"
 _SAYS_NOTHING = frozenset({"", UNKNOWN, "none", "null", "n/a", "not known", "not given"})
 
-MOST_BYTES = 4_096
+MAX_BYTES = 4_096
 """Of a stored state. What is not a list is bounded so that it fits, however JSON escapes it."""
 
 _NAME_BYTES = 96
 _SUMMARY_BYTES = 1_100
 _DOMAIN_BYTES = 1_200
 _ENTRY_BYTES = 200
-_MOST_ENTRIES = 10
+_MAX_ENTRIES = 10
 _LISTS = ("key_entities", "open_problems", "current_goals")
 
 
@@ -143,7 +143,7 @@ def bounded(state: KnowledgeBase) -> KnowledgeBase:
     names = {name: _name(getattr(state, name)) for name in ("first_name", "last_name")}
     summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
     fitting = state.model_copy(update={**names, **lists, "discussion_summary": summary})
-    while len(fitting.model_dump_json().encode()) > MOST_BYTES:
+    while len(fitting.model_dump_json().encode()) > MAX_BYTES:
         max(lists.values(), key=lambda entries: len("".join(entries).encode())).pop()
     return fitting
 
@@ -187,4 +187,4 @@ def _name(name: str) -> str:
 def _entries(entries: Sequence[str]) -> list[str]:
     """Return the first entries that say something, each once."""
     lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in entries)
-    return list(dict.fromkeys(line for line in lines if _says_something(line)))[:_MOST_ENTRIES]
+    return list(dict.fromkeys(line for line in lines if _says_something(line)))[:_MAX_ENTRIES]

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import structlog
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.messages import Message
-from memory.occasion import Occasion
-from memory.tool import Tool
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.tool import Tool
+from memory.message import Message
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -40,34 +40,38 @@ class AIContextBehaviorManager(AIContextBehavior):
         if clashing := [name for name, count in names.items() if count > 1]:
             raise FunctionNameClash(", ".join(clashing))
 
-    async def on_conversation_created(self, occasion: Occasion) -> None:
+    async def on_conversation_created(self, call_context: CallContext) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_created(occasion), "created")
+        await self._each(lambda each: each.on_conversation_created(call_context), "created")
 
-    async def on_conversation_deleting(self, occasion: Occasion) -> None:
+    async def on_conversation_deleting(self, call_context: CallContext) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_deleting(occasion), "deleting")
+        await self._each(lambda each: each.on_conversation_deleting(call_context), "deleting")
 
-    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
+    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_checkpoint(occasion), "checkpoint")
+        await self._each(lambda each: each.on_conversation_checkpoint(call_context), "checkpoint")
 
-    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
+    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_new_message(occasion, message), "new message")
+        await self._each(lambda each: each.on_new_message(call_context, message), "new message")
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
         """Return what the behaviors have to say, in the order of their registration."""
-        told = await self._each(lambda each: each.on_model_invoke(occasion, new_messages), "invoke")
+        told = await self._each(
+            lambda each: each.on_model_invoke(call_context, new_messages), "invoke"
+        )
         return "\n".join(text for text in told if text and text.strip())
 
-    async def on_suspend(self, occasion: Occasion) -> None:
+    async def on_suspend(self, call_context: CallContext) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_suspend(occasion), "suspend")
+        await self._each(lambda each: each.on_suspend(call_context), "suspend")
 
-    async def on_resume(self, occasion: Occasion) -> None:
+    async def on_resume(self, call_context: CallContext) -> None:
         """Tell all behaviors."""
-        await self._each(lambda each: each.on_resume(occasion), "resume")
+        await self._each(lambda each: each.on_resume(call_context), "resume")
 
     async def _each(
         self, call: Callable[[AIContextBehavior], Awaitable[T]], hook: str

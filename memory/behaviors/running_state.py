@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.cadence import Cadence
+from memory.behaviors.call_context import CallContext
 from memory.behaviors.knowledge_base import (
     UNKNOWN,
     KnowledgeBase,
@@ -22,12 +23,11 @@ from memory.behaviors.knowledge_base import (
     shown,
     updated,
 )
-from memory.behaviors.wording import FOREIGN_MARK
-from memory.learning.lesson import Learned, Lesson, PartRejected, Unlearned
-from memory.messages import Message
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks, NotWritten, Writing
-from memory.occasion import Occasion
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
+from memory.message import Message
+from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
 
 HEADING = "State of this conversation (JSON):"
 
@@ -57,11 +57,11 @@ class RunningState(AIContextBehavior):
 
     def __init__(
         self,
-        notebooks: Notebooks,
+        scope_memories: ScopeMemories,
         domain: type[BaseModel] | None = None,
         cadence: Cadence | None = None,
     ) -> None:
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
@@ -70,29 +70,31 @@ class RunningState(AIContextBehavior):
         """Return a stored state with the domain fields that an operator's tool has set."""
         return merged_domain(self.model, state, patch)
 
-    async def on_conversation_created(self, occasion: Occasion) -> None:
+    async def on_conversation_created(self, call_context: CallContext) -> None:
         """Begin a private conversation with the names that the person has in Telegram."""
-        speaker = occasion.speaker
+        speaker = call_context.speaker
         named = bounded(self.model(first_name=speaker.first_name, last_name=speaker.last_name))
-        if not occasion.conversation.is_private or not known(named):
+        if not call_context.conversation.is_private or not known(named):
             return
-        notebook = await self._notebooks.current(occasion.conversation)
-        if notebook.state:
+        scope_memory = await self._scope_memories.current(call_context.conversation)
+        if scope_memory.state:
             return
         with suppress(NotWritten):  # something else was written, or erased, meanwhile
             fields = {"state": ("", named.model_dump_json())}
-            await self._notebooks.write(notebook, Writing(fields=fields))
-        await self._notebooks.read(occasion.conversation)  # so that this very turn knows it
+            await self._scope_memories.write(scope_memory, Writing(fields=fields))
+        await self._scope_memories.read(
+            call_context.conversation
+        )  # so that this very turn knows it
 
     async def on_model_invoke(
         self,
-        occasion: Occasion,
+        call_context: CallContext,
         new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
     ) -> str:
         """Return what is known; "" when nothing is."""
-        notebook = await self._notebooks.current(occasion.conversation)
-        state = shown(self._stored(notebook))
-        mark = f" {FOREIGN_MARK}" if notebook.is_state_untrusted else ""
+        scope_memory = await self._scope_memories.current(call_context.conversation)
+        state = shown(self._stored(scope_memory))
+        mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
         return f"{HEADING}\n{state}{mark}" if state else ""
 
     def is_due(self, unlearned: Unlearned) -> bool:
@@ -107,36 +109,36 @@ class RunningState(AIContextBehavior):
         """Return all messages."""
         return unlearned.messages
 
-    def material(self, lesson: Lesson) -> str:
+    def material(self, batch: Batch) -> str:
         """Return the state as it stands."""
-        return shown(self._stored(lesson.here)) or "(nothing is known yet)"
+        return shown(self._stored(batch.here)) or "(nothing is known yet)"
 
-    def learn(self, lesson: Lesson, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return the new state; raise `PartRejected` for one that would wipe what was learned."""
         if not isinstance(answer, KnowledgeBase):
             raise PartRejected("not a knowledge base")
-        old = self._stored(lesson.here)
+        old = self._stored(batch.here)
         if not known(answer) and not known(old).keys() <= set(_NAMES):
             raise PartRejected("it knows nothing any more")
-        state = updated(old, _rightly_named(lesson, old, answer))
+        state = updated(old, _rightly_named(batch, old, answer))
         as_json = state.model_dump_json()
-        is_news = known(state) and as_json != lesson.here.state
-        is_untrusted = lesson.holds_untrusted or lesson.here.is_state_untrusted
+        is_news = known(state) and as_json != batch.here.state
+        is_untrusted = batch.holds_untrusted or batch.here.is_state_untrusted
         return Learned(state=as_json if is_news else None, is_untrusted=is_untrusted)
 
-    def _stored(self, notebook: Notebook) -> KnowledgeBase:
-        return read(self.model, notebook.state)
+    def _stored(self, scope_memory: ScopeMemory) -> KnowledgeBase:
+        return read(self.model, scope_memory.state)
 
 
-def _rightly_named(lesson: Lesson, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
+def _rightly_named(batch: Batch, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """Return `new` without names in groups, and without names that people did not say themselves.
 
     What the assistant, a tool or a document says is nobody's name.
     """
-    if not lesson.conversation.is_private:
+    if not batch.conversation.is_private:
         return new.model_copy(update=dict.fromkeys(_NAMES, UNKNOWN))
-    said = [message for message in lesson.messages if message.role == "user"]
-    words = [f"{message.sender_name} {message.text}" for message in said if message.is_own]
+    said = [message for message in batch.messages if message.role == "user"]
+    words = [f"{message.sender_name} {message.text}" for message in said if message.is_first_party]
     own = " ".join(words).casefold()
     doubtful = [name for name in _NAMES if getattr(new, name).casefold() not in own]
     return new.model_copy(update={name: getattr(old, name) for name in doubtful})

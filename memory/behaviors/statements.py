@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel, Field
 
 from memory.behaviors.wording import one_line
-from memory.learning.lesson import Lesson
-from memory.messages import Message
-from memory.notebook.provenance import senders_of
-from memory.notebook.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Source
-from memory.ownership import is_own
+from memory.erasure.ownership import is_first_party
+from memory.learning.batch import Batch
+from memory.message import Message
+from memory.scopes.provenance import senders_of
+from memory.scopes.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Source
 
-MOST_CHARS = 200
-_MOST_A_LESSON = 8
+MAX_CHARS = 200
+_MAX_A_BATCH = 8
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5
@@ -63,8 +63,8 @@ class Statements(BaseModel):
 
 def unfit(text: str) -> str:
     """Say why a text, already on one line, is no fact; "" when it may be one."""
-    if not text or len(text) > MOST_CHARS:
-        return f"a fact has 1 to {MOST_CHARS} characters"
+    if not text or len(text) > MAX_CHARS:
+        return f"a fact has 1 to {MAX_CHARS} characters"
     if _PLANTED.search(text):
         return "orders to the assistant and claims about permissions are not kept as facts"
     return ""
@@ -76,23 +76,23 @@ def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
     return next((fact for fact in facts if _normal(fact.text) == sought), None)
 
 
-def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
+def entries_of(statements: Iterable[Statement], batch: Batch) -> list[Entry]:
     """Return what to write: new facts, further sources of known ones, ends of superseded ones."""
-    own = {m.seq: m for m in lesson.messages if m.role == "user" and m.is_own}
-    foreign = _foreign_words(lesson, own)
-    current = {fact.id: fact for fact in lesson.facts.facts if fact.is_current}
+    own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
+    untrusted = _untrusted_text(batch, own)
+    current = {fact.id: fact for fact in batch.facts.facts if fact.is_current}
     entries: list[Entry] = []
     touched: set[str] = set()
     for statement in statements:
         text, message = one_line(statement.text), own.get(statement.message or 0)
         if message is None or unfit(text) or _normal(text) in touched:
             continue
-        if (_words(text) - _words(message.text)) & foreign:
+        if (_words(text) - _words(message.text)) & untrusted:
             continue
         touched.add(_normal(text))
-        source = _source(lesson, message)
+        source = _source(batch, message)
         repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
-        replaced = _replaceable(lesson, message, current.get(statement.replaces or 0))
+        replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
             entries += _again(repeated, source)
         elif replaced is None:
@@ -101,28 +101,28 @@ def entries_of(statements: Iterable[Statement], lesson: Lesson) -> list[Entry]:
             del current[replaced.id]
             entries.append(Fact(0, text, (source,), said_at=message.sent_at))
             entries.append(Ended(replaced.id, message.sent_at, THE_ONE_BEFORE))
-        if len(touched) == _MOST_A_LESSON:
+        if len(touched) == _MAX_A_BATCH:
             break
     return entries
 
 
-def _replaceable(lesson: Lesson, message: Message, fact: Fact | None) -> Fact | None:
+def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:
     """Return a fact if a message may end it: in a group only one that rests on the same person.
 
     What others contradict stays beside their own word; the model is told both, with their dates.
     """
-    if fact is None or lesson.conversation.is_private:
+    if fact is None or batch.conversation.is_private:
         return fact
-    return fact if is_own(message.sender_id, senders_of(lesson.facts, fact)) else None
+    return fact if is_first_party(message.sender_id, senders_of(batch.facts, fact)) else None
 
 
-def _foreign_words(lesson: Lesson, own: Mapping[int, Message]) -> set[str]:
+def _untrusted_text(batch: Batch, own: Mapping[int, Message]) -> set[str]:
     """Return the beginnings of words that only others have said in this lesson.
 
     A fact that has one of them from there, and not from the message it names, is not that person's.
     """
-    others = [message.text for message in lesson.messages if message.seq not in own]
-    said = set().union(*map(_words, (*others, *lesson.digests.values())))
+    others = [message.text for message in batch.messages if message.seq not in own]
+    said = set().union(*map(_words, (*others, *batch.digests.values())))
     return said.difference(*(_words(message.text) for message in own.values()))
 
 
@@ -136,8 +136,8 @@ def _again(fact: Fact, source: Source) -> list[Entry]:
     return [] if (source.tag, source.seq) in known else [Again(fact.id, source)]
 
 
-def _source(lesson: Lesson, message: Message) -> Source:
-    return Source(lesson.conversation.tag, message.seq, lesson.here.epoch, message.sender_id)
+def _source(batch: Batch, message: Message) -> Source:
+    return Source(batch.conversation.tag, message.seq, batch.here.epoch, message.sender_id)
 
 
 def _normal(text: str) -> str:

@@ -14,18 +14,18 @@ from pydantic import BaseModel, Field
 
 from memory.behaviors.alike import alike
 from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
 from memory.behaviors.narrative import Narrator
-from memory.behaviors.wording import FOREIGN_MARK, cut, one_line
-from memory.dates import dated
-from memory.indexed import SITTING_PAUSE_S
-from memory.learning.lesson import Learned, Lesson, PartRejected, Unlearned
-from memory.learning.model import InternalModel
-from memory.messages import Message
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks
-from memory.notebook.records import Synopsis, Trust
-from memory.occasion import Occasion
-from memory.tokens import TokenCounter
+from memory.behaviors.wording import UNTRUSTED_MARK, cut, one_line
+from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
+from memory.learning.internal_model import InternalModel
+from memory.message import Message
+from memory.scopes.records import Synopsis, Trust
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scope_memory import ScopeMemory
+from memory.search.indexed import SESSION_PAUSE_S
+from memory.text.dates import dated
+from memory.text.tokens import TokenCounter
 
 HEADING = "Earlier sittings:"
 
@@ -45,7 +45,7 @@ _TASK = (
 )
 
 _FIELD_BYTES = 600
-_SITTING_TOKENS = 3_000
+_SESSION_TOKENS = 3_000
 """A sitting that goes on is summed up in pieces of this size."""
 
 _NEARLY_TOKENS = 2_250
@@ -107,13 +107,13 @@ class Synopses(AIContextBehavior):
 
     def __init__(
         self,
-        notebooks: Notebooks,
+        scope_memories: ScopeMemories,
         tokens: TokenCounter,
         model: InternalModel | None,
         zone: tzinfo = UTC,
         narrative: NarrativeOptions = _DEFAULTS,
     ) -> None:
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._tokens = tokens
         self._zone = zone
         self._least = narrative.least
@@ -123,51 +123,53 @@ class Synopses(AIContextBehavior):
             else None
         )
 
-    async def on_conversation_deleting(self, occasion: Occasion) -> None:
+    async def on_conversation_deleting(self, call_context: CallContext) -> None:
         """Drop what was woven of it."""
         if self._narrator is not None:
-            self._narrator.forget(occasion.conversation)
+            self._narrator.forget(call_context.conversation)
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
         """Return a narrative or a dated list of the synopses that are found; "" for none."""
         words = "\n".join(message.text for message in new_messages)
-        notebook = await self._notebooks.current(occasion.conversation)
-        synopses = self._fitting(await self._found(notebook, words))
+        scope_memory = await self._scope_memories.current(call_context.conversation)
+        synopses = self._fitting(await self._found(scope_memory, words))
         if not synopses:
             return ""
         told = ""
         if self._narrator is not None and len(synopses) >= self._least:
-            told = await self._narrator.woven(notebook, synopses, words, occasion.now)
+            told = await self._narrator.woven(scope_memory, synopses, words, call_context.now)
         if told:
             told = self._tokens.shorten(one_line(told), _TOLD_TOKENS) + _mark(synopses)
         else:
-            told = "\n".join(self._line(each, occasion.now) for each in synopses)
+            told = "\n".join(self._line(each, call_context.now) for each in synopses)
         return f"{HEADING}\n{told}"
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Say whether a sitting has ended or become long."""
-        enough = _NEARLY_TOKENS if unlearned.is_shared else _SITTING_TOKENS
-        return bool(unlearned.first_sitting) or unlearned.tokens >= enough
+        enough = _NEARLY_TOKENS if unlearned.is_shared else _SESSION_TOKENS
+        return bool(unlearned.first_session) or unlearned.tokens >= enough
 
     def due_in(self, unlearned: Unlearned) -> float:
         """Return after how many seconds of further quiet the sitting will have ended."""
-        return max(0.0, SITTING_PAUSE_S - unlearned.quiet_s) + 1
+        return max(0.0, SESSION_PAUSE_S - unlearned.quiet_s) + 1
 
     def covers(self, unlearned: Unlearned) -> Sequence[Message]:
         """Return the first sitting, or as many of its first exchanges as one synopsis is for."""
-        return _beginning(unlearned.messages[: unlearned.first_sitting or None])
+        return _beginning(unlearned.messages[: unlearned.first_session or None])
 
-    def material(self, lesson: Lesson) -> str:
+    def material(self, batch: Batch) -> str:
         """Return how the same sitting began, where that was summed up already."""
-        if earlier := _continued(lesson):
+        if earlier := _continued(batch):
             return f"It goes on from this; do not repeat it:\n{earlier.text}"
         return "(a new sitting)"
 
-    def learn(self, lesson: Lesson, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return the synopsis; nothing where it says nothing."""
         if not isinstance(answer, SynopsisPart):
             raise PartRejected("not a synopsis")
-        first, last = lesson.messages[0], lesson.messages[-1]
+        first, last = batch.messages[0], batch.messages[-1]
         said = {name: cut(one_line(text or ""), _FIELD_BYTES) for name, text in answer}
         synopsis = Synopsis(
             id=0,
@@ -176,18 +178,18 @@ class Synopses(AIContextBehavior):
             ended_at=last.sent_at,
             first_seq=first.seq,
             last_seq=last.seq,
-            tag=lesson.conversation.tag,
-            trust=_trust(lesson),
+            tag=batch.conversation.tag,
+            trust=_trust(batch),
         )
         return Learned([synopsis] if synopsis.text else [])
 
-    async def _found(self, notebook: Notebook, words: str) -> list[Synopsis]:
+    async def _found(self, scope_memory: ScopeMemory, words: str) -> list[Synopsis]:
         """Return what is found, best first, then what that brings to mind (re-query), each once."""
-        hits = await self._notebooks.search(Synopsis, notebook, words, _SOUGHT)
+        hits = await self._scope_memories.search(Synopsis, scope_memory, words, _SOUGHT)
         direct = [hit.record for hit in hits if not hit.is_related]
         related = [hit.record for hit in hits if hit.is_related]
         if direct and not related:
-            related = _like(direct[0], notebook.synopses[-_COMPARED:], direct)
+            related = _like(direct[0], scope_memory.synopses[-_COMPARED:], direct)
         return [*direct, *related[:_RELATED]]
 
     def _fitting(self, synopses: Iterable[Synopsis]) -> list[Synopsis]:
@@ -211,35 +213,37 @@ def _beginning(messages: Iterable[Message]) -> list[Message]:
     taken: list[Message] = []
     for _, exchange in groupby(messages, key=lambda message: message.exchange):
         more = [*taken, *exchange]
-        if taken and sum(message.tokens for message in more) > _SITTING_TOKENS:
+        if taken and sum(message.tokens for message in more) > _SESSION_TOKENS:
             break
         taken = more
     return taken
 
 
-def _trust(lesson: Lesson) -> Trust:
+def _trust(batch: Batch) -> Trust:
     """Return the least trust of what a synopsis is written from."""
-    earlier = _continued(lesson)
-    rests_on_foreign = earlier is not None and earlier.trust is Trust.FOREIGN
-    return Trust.FOREIGN if lesson.holds_untrusted or rests_on_foreign else Trust.DERIVED
+    earlier = _continued(batch)
+    rests_on_foreign = earlier is not None and earlier.trust is Trust.SDK_ERRORS
+    return Trust.SDK_ERRORS if batch.holds_untrusted or rests_on_foreign else Trust.DERIVED
 
 
-def _continued(lesson: Lesson) -> Synopsis | None:
+def _continued(batch: Batch) -> Synopsis | None:
     """Return the synopsis of how the same session began, where that was summed up already."""
-    last = lesson.here.synopses[-1:]
-    if last and lesson.messages[0].sent_at - last[0].ended_at <= SITTING_PAUSE_S:
+    last = batch.here.synopses[-1:]
+    if last and batch.messages[0].sent_at - last[0].ended_at <= SESSION_PAUSE_S:
         return last[0]
     return None
 
 
 def _mark(synopses: Iterable[Synopsis]) -> str:
-    is_foreign = any(synopsis.trust is Trust.FOREIGN for synopsis in synopses)
-    return f" {FOREIGN_MARK}" if is_foreign else ""
+    is_untrusted = any(synopsis.trust is Trust.SDK_ERRORS for synopsis in synopses)
+    return f" {UNTRUSTED_MARK}" if is_untrusted else ""
 
 
-def _like(first: Synopsis, among: Sequence[Synopsis], known: Sequence[Synopsis]) -> list[Synopsis]:
+def _like(
+    first: Synopsis, search_filter: Sequence[Synopsis], known: Sequence[Synopsis]
+) -> list[Synopsis]:
     """Return those that are like the first by their words, the most alike first."""
-    others = [synopsis for synopsis in among if synopsis not in known]
+    others = [synopsis for synopsis in search_filter if synopsis not in known]
     near = alike(0, [_words_of(first), *map(_words_of, others)], _RELATED)
     return [others[at - 1] for at in near]
 

@@ -13,16 +13,16 @@ from itertools import chain, islice
 from pydantic import Field
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.context import AgentContext
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import Document, documents
-from memory.keys import Conversation
-from memory.messages import Message
-from memory.notebook.notebook import Found, Notebook
-from memory.notebook.notebooks import Notebooks
-from memory.notebook.records import Chunk
-from memory.occasion import Occasion
-from memory.tokens import TokenCounter
-from memory.tool import Arguments, Tool
+from memory.message import Message
+from memory.scopes.records import Chunk
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scope_memory import Found, ScopeMemory
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
 
 HEADING = "From documents:"
 """What stands above passages wherever they are told, so that one sees that a turn holds any."""
@@ -71,30 +71,34 @@ class TextRag(AIContextBehavior):
 
     name = "documents"
 
-    def __init__(self, notebooks: Notebooks, tokens: TokenCounter, options: TextRagOptions) -> None:
-        self._notebooks = notebooks
+    def __init__(
+        self, scope_memories: ScopeMemories, tokens: TokenCounter, options: TextRagOptions
+    ) -> None:
+        self._scope_memories = scope_memories
         self._tokens = tokens
         self._options = options
-        self._shared = tuple(map(Conversation.of_namespace, options.namespaces))
+        self._shared = tuple(map(Scope.of_namespace, options.namespaces))
         how = "are what `search_documents` finds" if options.by_tool else "stand in <memory>"
         self.instructions = _INSTRUCTIONS.format(how=how)
         self.functions = (self._search_tool(),) if options.by_tool else ()
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
         """Return the passages that the new messages are about; "" when there are none."""
         if self._options.by_tool:
             return ""
         question = "\n".join(message.text for message in new_messages)
-        notebooks = await self._readable(occasion.conversation)
-        hits = await self._search(notebooks, question)
-        opening = [] if hits[0] else _opening(notebooks[0], occasion.now)
+        scope_memories = await self._readable(call_context.conversation)
+        hits = await self._search(scope_memories, question)
+        opening = [] if hits[0] else _opening(scope_memories[0], call_context.now)
         return self._told([*opening, *_nearest(hits)])
 
     def _search_tool(self) -> Tool[SearchDocumentsArguments]:
         async def run(arguments: SearchDocumentsArguments, context: AgentContext) -> str:
-            notebooks = await self._readable(context.conversation)
-            told = self._told(_nearest(await self._search(notebooks, arguments.query)))
-            return told or _nothing_found(notebooks)
+            scope_memories = await self._readable(context.conversation)
+            told = self._told(_nearest(await self._search(scope_memories, arguments.query)))
+            return told or _nothing_found(scope_memories)
 
         return Tool(
             "search_documents",
@@ -104,23 +108,23 @@ class TextRag(AIContextBehavior):
             run,
         )
 
-    async def _readable(self, conversation: Conversation) -> list[Notebook]:
+    async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
         """Return the conversation's notebook, then those of the namespaces."""
-        reading = map(self._notebooks.read, self._shared)
-        return await asyncio.gather(self._notebooks.current(conversation), *reading)
+        reading = map(self._scope_memories.read, self._shared)
+        return await asyncio.gather(self._scope_memories.current(conversation), *reading)
 
     async def _search(
-        self, notebooks: Iterable[Notebook], question: str
+        self, scope_memories: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
         """Return the hits of each notebook."""
-        searches = (self._current_hits(notebook, question) for notebook in notebooks)
+        searches = (self._current_hits(scope_memory, question) for scope_memory in scope_memories)
         return await asyncio.gather(*searches)
 
-    async def _current_hits(self, notebook: Notebook, question: str) -> list[Found[Chunk]]:
-        known = documents(notebook)
+    async def _current_hits(self, scope_memory: ScopeMemory, question: str) -> list[Found[Chunk]]:
+        known = documents(scope_memory)
         if not known:
             return []
-        found = await self._notebooks.search(Chunk, notebook, question, self._options.k)
+        found = await self._scope_memories.search(Chunk, scope_memory, question, self._options.k)
         return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
 
     def _told(self, chunks: Sequence[Chunk]) -> str:
@@ -147,13 +151,13 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
     return document is not None and chunk.added_at == document.added_at
 
 
-def _opening(notebook: Notebook, now: float) -> list[Chunk]:
+def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
     """Return the beginning of a document that has only just been sent: "summarise this"."""
-    fresh = [each for each in documents(notebook).values() if now - each.added_at <= _FRESH_S]
+    fresh = [each for each in documents(scope_memory).values() if now - each.added_at <= _FRESH_S]
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
-    of_it = (chunk for chunk in notebook.chunks if chunk.document == newest.key)
+    of_it = (chunk for chunk in scope_memory.chunks if chunk.document == newest.key)
     return list(islice((chunk for chunk in of_it if _is_current(chunk, newest)), _OPENING))
 
 
@@ -165,8 +169,8 @@ def _line(chunk: Chunk) -> str:
     return f"[{source}] {text}"
 
 
-def _nothing_found(notebooks: Iterable[Notebook]) -> str:
-    known = [each for notebook in notebooks for each in documents(notebook).values()]
+def _nothing_found(scope_memories: Iterable[ScopeMemory]) -> str:
+    known = [each for scope_memory in scope_memories for each in documents(scope_memory).values()]
     if not known:
         return "There are no documents."
     newest = sorted(known, key=lambda document: -document.added_at)[:_LISTED]

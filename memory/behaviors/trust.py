@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
-from memory.behaviors.wording import FOREIGN_MARK
-from memory.context import AgentContext
-from memory.messages import Message
-from memory.notebook.records import Fact
-from memory.notebook.writes import Remember, SetDomain, ToolWrite
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.message import Message
+from memory.scopes.records import Fact
+from memory.scopes.writes import Remember, SetDomain, ToolWrite
 
 _WORD = re.compile(r"\d+|\w{4,}")
 _STEM = 4
@@ -40,9 +40,9 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     results = (result for step in context.completed_steps for result in step.results)
     return (
         _is_any_untrusted((context.words, *asked, *recalled))
-        or any(result.is_foreign for result in results)
+        or any(result.is_untrusted for result in results)
         or DOCUMENTS_HEADING in context.told
-        or FOREIGN_MARK in context.told
+        or UNTRUSTED_MARK in context.told
     )
 
 
@@ -87,4 +87,4 @@ def _stems(text: str) -> set[str]:
 
 
 def _is_any_untrusted(messages: Iterable[Message]) -> bool:
-    return any(not message.is_own for message in messages)
+    return any(not message.is_first_party for message in messages)

@@ -12,17 +12,17 @@ from pydantic import BaseModel
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.cadence import Cadence
+from memory.behaviors.call_context import CallContext
 from memory.behaviors.fact_tools import fact_tools
 from memory.behaviors.statements import Statements, entries_of
 from memory.behaviors.wording import one_line
-from memory.dates import dated
-from memory.learning.lesson import Learned, Lesson, PartRejected, Unlearned
-from memory.messages import Message
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks
-from memory.notebook.records import Fact
-from memory.occasion import Occasion
-from memory.tokens import TokenCounter
+from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
+from memory.message import Message
+from memory.scopes.records import Fact
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scope_memory import ScopeMemory
+from memory.text.dates import dated
+from memory.text.tokens import TokenCounter
 
 HEADING = "Facts, by id and since when they are known:"
 
@@ -53,7 +53,7 @@ _FEW = 8
 _TOLD_TOKENS = 400
 _MATERIAL_TOKENS = 1_000
 _SOUGHT = 8
-_SOUGHT_FOR_LESSON = 20
+_SOUGHT_FOR_BATCH = 20
 _QUESTION_CHARS = 2_000
 
 
@@ -68,26 +68,28 @@ class UserFacts(AIContextBehavior):
 
     def __init__(
         self,
-        notebooks: Notebooks,
+        scope_memories: ScopeMemories,
         tokens: TokenCounter,
         zone: tzinfo = UTC,
         cadence: Cadence | None = None,
     ) -> None:
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._tokens = tokens
         self._zone = zone
         self._cadence = cadence or Cadence()
-        self.functions = fact_tools(notebooks)
+        self.functions = fact_tools(scope_memories)
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
         """Return the facts that bear on the new messages, all while they are few; "" for none."""
-        notebook = await self._notebooks.current(occasion.facts_scope)
-        facts = _current(notebook)
+        scope_memory = await self._scope_memories.current(call_context.facts_scope)
+        facts = _current(scope_memory)
         if len(facts) > _FEW:
             question = "\n".join(message.text for message in new_messages)
-            hits = await self._notebooks.search(Fact, notebook, question, _SOUGHT)
+            hits = await self._scope_memories.search(Fact, scope_memory, question, _SOUGHT)
             facts = [hit.record for hit in hits]
-        lines = {self._line(fact, occasion.now): fact.id for fact in facts}
+        lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         told = sorted(self._fitting(lines, _TOLD_TOKENS), key=lines.__getitem__)
         return "\n".join((HEADING, *told)) if told else ""
 
@@ -103,20 +105,20 @@ class UserFacts(AIContextBehavior):
         """Return all messages."""
         return unlearned.messages
 
-    def material(self, lesson: Lesson) -> str:
+    def material(self, batch: Batch) -> str:
         """Return the facts that these messages may repeat or contradict, one JSON object a line."""
-        said = " ".join(m.text for m in lesson.messages if m.role == "user")[:_QUESTION_CHARS]
-        hits = lesson.facts.search(Fact, said, None, _SOUGHT_FOR_LESSON)
-        newest = reversed(_current(lesson.facts))
+        said = " ".join(m.text for m in batch.messages if m.role == "user")[:_QUESTION_CHARS]
+        hits = batch.facts.search(Fact, said, None, _SOUGHT_FOR_BATCH)
+        newest = reversed(_current(batch.facts))
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
         lines = map(_known, nearest_first.values())
         return "\n".join(self._fitting(lines, _MATERIAL_TOKENS)) or "(no facts are known yet)"
 
-    def learn(self, lesson: Lesson, answer: BaseModel) -> Learned:
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
         """Return new facts, repetitions and ends; what is not properly stated is passed over."""
         if not isinstance(answer, Statements):
             raise PartRejected("not statements")
-        return Learned(entries_of(answer.facts, lesson))
+        return Learned(entries_of(answer.facts, batch))
 
     def _line(self, fact: Fact, now: float) -> str:
         """Return one fact as it is told; confidence only where it was said more than once."""
@@ -124,20 +126,20 @@ class UserFacts(AIContextBehavior):
         often = f", said {said} times" if said > 1 else ""
         return f"#{fact.id} [{dated(fact.said_at, now, self._zone)}{often}] {one_line(fact.text)}"
 
-    def _fitting(self, lines: Iterable[str], most_tokens: int) -> list[str]:
+    def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
         """Return the lines that fit, those in front first."""
         taken: list[str] = []
         for line in lines:
             cost = self._tokens.count(f"{line}\n")
-            if cost <= most_tokens:
-                most_tokens -= cost
+            if cost <= max_tokens:
+                max_tokens -= cost
                 taken.append(line)
         return taken
 
 
-def _current(notebook: Notebook) -> list[Fact]:
+def _current(scope_memory: ScopeMemory) -> list[Fact]:
     """Return the facts that hold, oldest first."""
-    return [fact for fact in notebook.facts if fact.is_current]
+    return [fact for fact in scope_memory.facts if fact.is_current]
 
 
 def _known(fact: Fact) -> str:

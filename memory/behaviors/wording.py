@@ -2,7 +2,7 @@
 
 import re
 
-FOREIGN_MARK = "(partly others' words)"
+UNTRUSTED_MARK = "(partly others' words)"
 """Stands behind what rests on forwarded, quoted, read or looked-up text."""
 
 
@@ -14,10 +14,10 @@ def one_line(text: str) -> str:
     return " ".join(_CONTROLS.sub(" ", text).encode("utf-8", "replace").decode().split())
 
 
-def cut(text: str, most_bytes: int) -> str:
+def cut(text: str, max_bytes: int) -> str:
     """Return text of at most so many bytes of UTF-8; one that was longer ends after a word."""
     encoded = text.encode()
-    if len(encoded) <= most_bytes:
+    if len(encoded) <= max_bytes:
         return text
-    head = encoded[: most_bytes - len("…".encode())].decode(errors="ignore")
+    head = encoded[: max_bytes - len("…".encode())].decode(errors="ignore")
     return (head.rpartition(" ")[0] or head) + "…"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory.documents.sentences import cut_before, sentences
-from memory.tokens import TokenCounter
+from memory.text.tokens import TokenCounter
 
 PASSAGE_TOKENS = 220
 """A paragraph or two: says one thing, and several of them fit into a prompt."""
@@ -34,7 +34,7 @@ class Section:
 
 
 def passages(
-    document: Iterable[Section], counter: TokenCounter, most_tokens: int = PASSAGE_TOKENS
+    document: Iterable[Section], counter: TokenCounter, max_tokens: int = PASSAGE_TOKENS
 ) -> list[Section]:
     """Return the passages of a document in their order, none empty, each of at most `most_tokens`.
 
@@ -43,7 +43,7 @@ def passages(
     return [
         Section(passage, section.place)
         for section in document
-        for passage in _packed(_tidy(section.text), counter, most_tokens)
+        for passage in _packed(_tidy(section.text), counter, max_tokens)
     ]
 
 
@@ -55,11 +55,11 @@ def _tidy(text: str) -> str:
     return _EMPTY_LINES.sub("\n\n", text)
 
 
-def _packed(text: str, counter: TokenCounter, most_tokens: int) -> Iterator[str]:
+def _packed(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
     passage = ""
-    for piece in _pieces(text, counter, most_tokens):
+    for piece in _pieces(text, counter, max_tokens):
         longer = passage + piece
-        if passage and counter.count(longer.strip()) > most_tokens:
+        if passage and counter.count(longer.strip()) > max_tokens:
             if passage.strip():
                 yield passage.strip()
             longer = piece
@@ -68,29 +68,27 @@ def _packed(text: str, counter: TokenCounter, most_tokens: int) -> Iterator[str]
         yield passage.strip()
 
 
-def _pieces(text: str, counter: TokenCounter, most_tokens: int) -> Iterator[str]:
+def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
     """Yield sentences; one that is too long for a passage in parts."""
     for sentence in sentences(text):
         rest = sentence
-        while not _fits(rest, counter, most_tokens):
-            at = _longest_part(rest, counter, most_tokens)
+        while not _fits(rest, counter, max_tokens):
+            at = _longest_part(rest, counter, max_tokens)
             yield rest[:at]
             rest = rest[at:]
         yield rest
 
 
-def _fits(text: str, counter: TokenCounter, most_tokens: int) -> bool:
-    return (
-        len(text) <= most_tokens * _CHARS_PER_TOKEN and counter.count(text.strip()) <= most_tokens
-    )
+def _fits(text: str, counter: TokenCounter, max_tokens: int) -> bool:
+    return len(text) <= max_tokens * _CHARS_PER_TOKEN and counter.count(text.strip()) <= max_tokens
 
 
-def _longest_part(text: str, counter: TokenCounter, most_tokens: int) -> int:
+def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:
     """Return where to cut off a first part that fits, as long as it may be (by halving)."""
-    fits, too_long = 1, min(len(text), most_tokens * _CHARS_PER_TOKEN) + 1
+    fits, too_long = 1, min(len(text), max_tokens * _CHARS_PER_TOKEN) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2
-        if counter.count(text[:middle].strip()) <= most_tokens:
+        if counter.count(text[:middle].strip()) <= max_tokens:
             fits = middle
         else:
             too_long = middle

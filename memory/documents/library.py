@@ -13,12 +13,12 @@ import orjson
 from pydantic import TypeAdapter
 
 from memory.documents.chunking import Section
-from memory.keys import Conversation
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks, Writing
-from memory.notebook.records import Chunk
-from memory.protocol.store import Store
-from memory.protocol.turns import LEARN_LATE_S
+from memory.queue.turns import LEARN_LATE_S
+from memory.scopes.records import Chunk
+from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+from memory.store.store import Store
 
 PREFIX = "doc:"
 """Of the fields of a notebook in which documents are described."""
@@ -72,12 +72,14 @@ _DOCUMENT = TypeAdapter(Document)
 class Library:
     """Puts documents into notebooks, lists them, removes them."""
 
-    def __init__(self, store: Store, notebooks: Notebooks) -> None:
+    def __init__(self, store: Store, scope_memories: ScopeMemories) -> None:
         self._client = store.client
         self._learning = store.keys.learning
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
 
-    async def put(self, notebook: Notebook, origin: Origin, passages: Sequence[Section]) -> Put:
+    async def put(
+        self, scope_memory: ScopeMemory, origin: Origin, passages: Sequence[Section]
+    ) -> Put:
         """Store a document as it is now; the same once more changes nothing.
 
         Raise `NotWritten` when something was erased in the scope since `notebook` was read. Where
@@ -85,7 +87,7 @@ class Library:
         """
         key = key_of(origin.name)
         digest = _digest(origin, passages)
-        known = documents(notebook).get(key)
+        known = documents(scope_memory).get(key)
         document = known if known and known.digest == digest else None
         is_new = document is None
         if document is None:
@@ -100,44 +102,46 @@ class Library:
                 sender_id=origin.sender_id,
             )
             field = PREFIX + key
-            fields = {field: (notebook.fields.get(field, ""), _stored(document))}
-            await self._note(notebook.scope)
-            await self._notebooks.write(notebook, Writing(_chunks(document, passages), fields))
-            notebook = await self._notebooks.read(notebook.scope)
+            fields = {field: (scope_memory.fields.get(field, ""), _stored(document))}
+            await self._note(scope_memory.scope)
+            await self._scope_memories.write(
+                scope_memory, Writing(_chunks(document, passages), fields)
+            )
+            scope_memory = await self._scope_memories.read(scope_memory.scope)
         # A process that died between writing and erasing leaves the old passages to the next one.
         old = [
             chunk.id
-            for chunk in notebook.chunks
+            for chunk in scope_memory.chunks
             if chunk.document == key and chunk.added_at != document.added_at
         ]
         if old:
-            await self._notebooks.erase(notebook.scope, records=old)
+            await self._scope_memories.erase(scope_memory.scope, records=old)
         return Put(document, is_new, len(old))
 
-    async def remove(self, scope: Conversation, key: str) -> Document | None:
+    async def remove(self, scope: Scope, key: str) -> Document | None:
         """Erase a document for good; return what it was, nothing if there is none of this key."""
-        notebook = await self._notebooks.read(scope)
-        document = documents(notebook).get(key)
-        records = [chunk.id for chunk in notebook.chunks if chunk.document == key]
+        scope_memory = await self._scope_memories.read(scope)
+        document = documents(scope_memory).get(key)
+        records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self._notebooks.erase(scope, records=records, fields=[PREFIX + key])
+            await self._scope_memories.erase(scope, records=records, fields=[PREFIX + key])
         return document
 
-    async def listed(self, scope: Conversation) -> list[Document]:
+    async def listed(self, scope: Scope) -> list[Document]:
         """Return the documents of a scope, newest first."""
-        found = documents(await self._notebooks.read(scope)).values()
+        found = documents(await self._scope_memories.read(scope)).values()
         return sorted(found, key=lambda document: -document.added_at)
 
-    async def _note(self, scope: Conversation) -> None:
+    async def _note(self, scope: Scope) -> None:
         """Note first that there is something to embed: a note too many only looks once in vain."""
         await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
 
 
-def documents(notebook: Notebook) -> dict[str, Document]:
+def documents(scope_memory: ScopeMemory) -> dict[str, Document]:
     """Return the documents of a notebook by their keys."""
     return {
         name.removeprefix(PREFIX): _DOCUMENT.validate_json(stored)
-        for name, stored in notebook.fields.items()
+        for name, stored in scope_memory.fields.items()
         if name.startswith(PREFIX)
     }
 

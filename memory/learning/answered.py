@@ -5,20 +5,20 @@ Nor does what is said while memory is off.
 
 from collections.abc import Iterable, Sequence
 
-from memory.history import version_of
-from memory.log import message_of
-from memory.messages import Message
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import NotWritten
-from memory.protocol.store import Store
+from memory.message import Message
+from memory.scopes.history import version_of
+from memory.scopes.log import message_of
+from memory.scopes.scope_memories import NotWritten
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.store import Store
 
 _PAGE = 200
-_MOST_PAGES = 50
+_MAX_PAGES = 50
 """So many are passed over at most where nobody was answered."""
 
 
 async def answered_behind(
-    store: Store, here: Notebook, watermarks: Iterable[int]
+    store: Store, here: ScopeMemory, watermarks: Iterable[int]
 ) -> dict[int, list[Message]]:
     """Return by watermark what follows it in a conversation, oldest first, a page at most.
 
@@ -28,7 +28,7 @@ async def answered_behind(
     keys = store.keys.conversation(here.scope)
     found: dict[int, list[Message]] = {}
     reached = {watermark: watermark for watermark in watermarks}
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         asked = [("XRANGE", keys.log, f"({seq}-0", "+", "COUNT", _PAGE) for seq in reached.values()]
         # Behind the messages: what is not off by then was not off when they were said.
         switch = ("HMGET", keys.meta, "epoch", "erasure", "off_at")

@@ -12,13 +12,15 @@ from typing import Literal, get_args
 
 import orjson
 
-from memory.correcting import Correcting
-from memory.keys import Conversation
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks, NotWritten, Writing
-from memory.notebook.provenance import senders_of
-from memory.notebook.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
-from memory.notebook.writes import (
+from memory.behaviors.call_context import facts_scope
+from memory.erasure.clearing import NotConfirmed
+from memory.erasure.correcting import Correcting
+from memory.erasure.ownership import Asker, may_change
+from memory.scopes.provenance import senders_of
+from memory.scopes.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
+from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.writes import (
     ForgetRecord,
     Remember,
     SetDomain,
@@ -26,10 +28,8 @@ from memory.notebook.writes import (
     from_json,
     to_json,
 )
-from memory.occasion import facts_scope
-from memory.ownership import Asker, may_change
-from memory.protocol.erasure import NotConfirmed
-from memory.protocol.store import Store
+from memory.store.keys import Scope
+from memory.store.store import Store
 
 PREFIX = "p:"
 """Of the fields in which it waits, by nonce."""
@@ -84,7 +84,7 @@ def question_field(write: ToolWrite, seq: int, now: float) -> tuple[str, tuple[s
     return PREFIX + write.nonce, ("", question.stored)
 
 
-def expired(here: Notebook, now: float) -> dict[str, tuple[str, str]]:
+def expired(here: ScopeMemory, now: float) -> dict[str, tuple[str, str]]:
     """Return the fields that have waited long enough, to be removed."""
     return {
         name: (stored, "")
@@ -93,13 +93,13 @@ def expired(here: Notebook, now: float) -> dict[str, tuple[str, str]]:
     }
 
 
-def expire_in(here: Notebook, now: float) -> float:
+def expire_in(here: ScopeMemory, now: float) -> float:
     """Return in how many seconds something will have waited long enough; infinity for never."""
     waiting = (stored for name, stored in here.fields.items() if name.startswith(PREFIX))
     return min((Question.of(stored).asked_at + _WAITS_S - now for stored in waiting), default=inf)
 
 
-def remembered(write: Remember, source: Source, facts: Notebook, now: float) -> list[Entry]:
+def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[Entry]:
     """Return the entries that keep a statement and end the fact it replaces."""
     entries: list[Entry] = [Fact(0, write.text, (source,), said_at=now)]
     if write.replaces and facts.record(write.replaces) is not None:
@@ -111,16 +111,20 @@ class Consent:
     """Hears the answers. `with_domain` returns a state with domain fields that a tool has set."""
 
     def __init__(
-        self, store: Store, notebooks: Notebooks, correcting: Correcting, with_domain: WithDomain
+        self,
+        store: Store,
+        scope_memories: ScopeMemories,
+        correcting: Correcting,
+        with_domain: WithDomain,
     ) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._correcting = correcting
         self._with_domain = with_domain
 
     async def answer(
-        self, conversation: Conversation, nonce: str, asker: Asker, *, agrees: bool
+        self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool
     ) -> Answered:
         """Carry out what waits, or do not; return what was decided the first time.
 
@@ -130,8 +134,8 @@ class Consent:
         name = PREFIX + nonce
         for _ in range(_TRIES):
             # The facts first: whatever takes back the question refuses writing under them.
-            facts = await self._notebooks.read(facts_scope(conversation))
-            here = await self._notebooks.read(conversation)
+            facts = await self._scope_memories.read(facts_scope(conversation))
+            here = await self._scope_memories.read(conversation)
             if name in here.fields:
                 try:
                     return await self._decide(here, facts, name, asker, agrees=agrees)
@@ -143,7 +147,7 @@ class Consent:
         raise NotConfirmed("unknown")
 
     async def _decide(
-        self, here: Notebook, facts: Notebook, name: str, asker: Asker, *, agrees: bool
+        self, here: ScopeMemory, facts: ScopeMemory, name: str, asker: Asker, *, agrees: bool
     ) -> Answered:
         question, now = Question.of(here.fields[name]), time()
         write = question.write
@@ -162,40 +166,40 @@ class Consent:
         if answer == "forgotten" and isinstance(write, ForgetRecord):
             # A crash before the next step has it forgotten once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
-            here = await self._notebooks.read(here.scope)
-            await self._notebooks.write(here, Writing((), answered))
+            here = await self._scope_memories.read(here.scope)
+            await self._scope_memories.write(here, Writing((), answered))
         elif answer == "kept" and isinstance(write, SetDomain):
             state = {"state": (here.state, self._with_domain(here.state, write.fields))}
-            await self._notebooks.write(here, Writing((), answered | state))
+            await self._scope_memories.write(here, Writing((), answered | state))
         elif answer == "kept" and isinstance(write, Remember):
             source = Source(here.scope.tag, question.seq, here.epoch, asker.sender_id)
             entries = remembered(write, source, facts, now)
             await self._keep(here, facts, entries, answered)
         else:
-            await self._notebooks.write(here, Writing((), answered))
+            await self._scope_memories.write(here, Writing((), answered))
         return answer
 
     async def _keep(
         self,
-        here: Notebook,
-        facts: Notebook,
+        here: ScopeMemory,
+        facts: ScopeMemory,
         entries: Sequence[Entry],
         answered: Mapping[str, tuple[str, str]],
     ) -> None:
         """Write a fact, and that the question is answered."""
         if facts.scope == here.scope:
-            await self._notebooks.write(here, Writing(entries, answered))
+            await self._scope_memories.write(here, Writing(entries, answered))
             return
         # A crash before the next step must not keep it twice.
         ((name, (_, stored)),) = answered.items()
         if name not in facts.fields:
-            await self._notebooks.write(facts, Writing(entries, {name: ("", stored)}, here))
-        await self._notebooks.write(here, Writing((), answered))
-        facts = await self._notebooks.read(facts.scope)
+            await self._scope_memories.write(facts, Writing(entries, {name: ("", stored)}, here))
+        await self._scope_memories.write(here, Writing((), answered))
+        facts = await self._scope_memories.read(facts.scope)
         unmark = {name: (facts.fields.get(name, ""), "")}
-        await self._notebooks.write(facts, Writing((), unmark))
+        await self._scope_memories.write(facts, Writing((), unmark))
 
-    async def _is_on_its_way(self, here: Notebook, nonce: str) -> bool:
+    async def _is_on_its_way(self, here: ScopeMemory, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""
         turn = self._keys.conversation(here.scope).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
@@ -213,7 +217,7 @@ def _write_of(stored: str) -> ToolWrite:
     return write
 
 
-async def _check_owner(facts: Notebook, write: ToolWrite, asker: Asker) -> None:
+async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
     """Raise `NotConfirmed` where it ends or erases what somebody else has said by now."""
     fact_id = 0
     if isinstance(write, ForgetRecord):

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from memory.learning.ledger import Ledger
-from memory.learning.lesson import LearningBehavior, Lesson, Unlearned
-from memory.messages import Message
+from memory.learning.batch import Batch, LearningBehavior, Unlearned
+from memory.learning.progress import Ledger
+from memory.message import Message
 
 Waiting = Mapping[LearningBehavior, Unlearned]
 """What each behavior has not learned yet."""
 
-_LESSON_TOKENS = 4_000
+_BATCH_TOKENS = 4_000
 """What one internal call reads at most; a long backlog is learned in several."""
 
 
@@ -30,10 +30,10 @@ def due_in(ledger: Ledger, waiting: Waiting) -> float:
 
 def lesson_of(
     ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned, max_exchanges: float
-) -> Lesson:
+) -> Batch:
     """Return what a behavior learns from now: whole exchanges, at least one."""
-    messages = _within(behavior.covers(unlearned), _LESSON_TOKENS, max_exchanges)
-    return Lesson(
+    messages = _within(behavior.covers(unlearned), _BATCH_TOKENS, max_exchanges)
+    return Batch(
         conversation=ledger.conversation,
         messages=messages,
         digests=ledger.digests,

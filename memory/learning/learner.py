@@ -14,23 +14,23 @@ from time import time
 
 import structlog
 
-from memory.correcting import Correcting
-from memory.embeddings import EmbeddingsUnavailable
-from memory.keys import Conversation
+from memory.behaviors.call_context import facts_scope
+from memory.erasure.correcting import Correcting
+from memory.erasure.pause import MemorySwitch
+from memory.learning.batch import LearningBehavior
+from memory.learning.batches import LessonLearner
 from memory.learning.consent import WithDomain
-from memory.learning.ledger import Ledger, ledger_of
-from memory.learning.lesson import LearningBehavior
-from memory.learning.lessons import LessonLearner
-from memory.learning.model import InternalModel, InternalModelUnavailable
+from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 from memory.learning.pauses import Pause
+from memory.learning.progress import Ledger, ledger_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
-from memory.notebook.notebooks import Notebooks, NotWritten, Writing
-from memory.occasion import facts_scope
-from memory.protocol.store import Store
-from memory.protocol.switch import MemorySwitch
-from memory.store_errors import StoreError
-from memory.tokens import TokenCounter
+from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+from memory.store.store import Store
+from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
@@ -77,23 +77,23 @@ class ConversationLearner:
     def __init__(
         self,
         store: Store,
-        notebooks: Notebooks,
+        scope_memories: ScopeMemories,
         tokens: TokenCounter,
         vectors: VectorLearner | None,
         teaching: Teaching,
     ) -> None:
         self._store = store
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._tokens = tokens
         self._vectors = vectors
         self._model = teaching.model
         self._model_name = teaching.model_name
         self._behaviors = tuple(teaching.behaviors)
-        correcting, switch = Correcting(store, notebooks), MemorySwitch(store)
-        self._writer = ToolWriter(notebooks, correcting, switch, teaching.with_domain)
-        self._lessons = LessonLearner(store, notebooks, tokens, self._behaviors)
+        correcting, switch = Correcting(store, scope_memories), MemorySwitch(store)
+        self._writer = ToolWriter(scope_memories, correcting, switch, teaching.with_domain)
+        self._lessons = LessonLearner(store, scope_memories, tokens, self._behaviors)
 
-    async def learn(self, conversation: Conversation) -> Progress:
+    async def learn(self, conversation: Scope) -> Progress:
         """Learn what is due; raise `LearnerBusy` where another process is at it.
 
         Raise `InternalModelUnavailable` or `EmbeddingsUnavailable` when all that needs no such
@@ -127,7 +127,7 @@ class ConversationLearner:
             with suppress(StoreError):
                 await self._store.scripts["lease"]([lease], (token, _LEASE_MS))
 
-    async def _note(self, conversation: Conversation, score: str, due_in_s: float) -> None:
+    async def _note(self, conversation: Scope, score: str, due_in_s: float) -> None:
         """Leave a note for when more is due, unless somebody has left another meanwhile."""
         learning, tag = [self._store.keys.learning], conversation.tag
         if isfinite(due_in_s):
@@ -136,16 +136,14 @@ class ConversationLearner:
         else:
             await self._store.scripts["take_due"](learning, (tag, score))
 
-    async def _learn(
-        self, conversation: Conversation
-    ) -> tuple[Progress, float, Sequence[Unavailable]]:
+    async def _learn(self, conversation: Scope) -> tuple[Progress, float, Sequence[Unavailable]]:
         """Return what was done, in how many seconds more will be due, and what failed."""
         meta = await self._store.client.call(
             *("HMGET", self._store.keys.conversation(conversation).meta),
             *("sitting", "off_at"),
         )
         is_off = meta[1] is not None
-        ledger = await ledger_of(self._notebooks, conversation, int(meta[0] or 0))
+        ledger = await ledger_of(self._scope_memories, conversation, int(meta[0] or 0))
         messages, records, calls, entries, due_in_s = 0, 0, 0, 0, inf
         without_vectors: list[Unavailable] = []
         without_answer: list[Unavailable] = []
@@ -164,7 +162,7 @@ class ConversationLearner:
                     )
             await self._drop_unwanted_digests(conversation)
             if ledger.facts is not ledger.here and ledger.facts.newest:
-                await self._notebooks.touch(ledger.facts.scope)
+                await self._scope_memories.touch(ledger.facts.scope)
             if vectors is not None:
                 for scope in dict.fromkeys((conversation, facts_scope(conversation))):
                     with _later(without_vectors):
@@ -199,18 +197,18 @@ class ConversationLearner:
         if failures:
             pause_s, fields = pause.after_failure(ledger.now)
         if fields:
-            here = await self._notebooks.read(ledger.conversation)
-            await self._notebooks.write(here, Writing((), fields))
+            here = await self._scope_memories.read(ledger.conversation)
+            await self._scope_memories.write(here, Writing((), fields))
         return pause_s
 
-    async def _drop_unwanted_digests(self, conversation: Conversation) -> None:
+    async def _drop_unwanted_digests(self, conversation: Scope) -> None:
         """Let go of what tools did where nobody will learn from it."""
         if not all(each.is_personal for each in self._behaviors):
             return
-        ledger = await ledger_of(self._notebooks, conversation, 0)
+        ledger = await ledger_of(self._scope_memories, conversation, 0)
         if ledger.digests:
             gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
-            await self._notebooks.write(ledger.here, Writing((), gone))
+            await self._scope_memories.write(ledger.here, Writing((), gone))
 
 
 @contextmanager

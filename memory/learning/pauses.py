@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.notebook.notebook import Notebook
+from memory.scopes.scope_memory import ScopeMemory
 
 _FIRST_S = 60
 _LONGEST_S = 86_400
@@ -27,7 +27,7 @@ class Pause:
     again_at: float = 0
 
     @classmethod
-    def of(cls, here: Notebook, kind: Kind, model: str) -> "Pause":
+    def of(cls, here: ScopeMemory, kind: Kind, model: str) -> "Pause":
         """Read what is stored of a conversation; nothing counts that another model did."""
         stored = here.fields.get(_field(kind), "")
         failures, _, rest = stored.partition("|")

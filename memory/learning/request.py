@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from memory.learning.lesson import LearningBehavior, Lesson
+from memory.learning.batch import Batch, LearningBehavior
 from memory.learning.transcript import transcript
-from memory.messages import Message
-from memory.tokens import TokenCounter
+from memory.message import Message
+from memory.text.tokens import TokenCounter
 
 _TASK = (
     "You keep the memory of an assistant. You are given what it knows already and what was said "
@@ -23,16 +23,16 @@ def instructions(asked: Sequence[LearningBehavior], others: Sequence[LearningBeh
     return f"{_TASK}\n\n{tasks}" + (f"\n\nLeave these parts null: {names}." if names else "")
 
 
-def material(lessons: Mapping[LearningBehavior, Lesson], tokens: TokenCounter) -> str:
+def material(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter) -> str:
     """Return what is known and what was said; each message once, however many learn from it."""
     said: dict[int, Message] = {}
     digests: dict[int, str] = {}
     known = []
-    for behavior, lesson in lessons.items():
-        said |= {message.seq: message for message in lesson.messages}
-        digests |= lesson.digests
-        first, last = lesson.messages[0].seq, lesson.messages[-1].seq
+    for behavior, batch in batches.items():
+        said |= {message.seq: message for message in batch.messages}
+        digests |= batch.digests
+        first, last = batch.messages[0].seq, batch.messages[-1].seq
         heading = f"## {behavior.name}: learns from messages {first} to {last}"
-        known.append(f"{heading}\n{behavior.material(lesson)}")
+        known.append(f"{heading}\n{behavior.material(batch)}")
     lines = transcript((said[seq] for seq in sorted(said)), digests, tokens)
     return "\n\n".join((*known, f"## What was said\n{lines}"))

@@ -4,15 +4,15 @@ The commit of a turn leaves it in the conversation's notebook as a field of its 
 the same step as the writing, or in the next one where the facts are another scope's.
 """
 
-from memory.correcting import Correcting
+from memory.behaviors.call_context import facts_scope
+from memory.erasure.correcting import Correcting
+from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question_field, remembered
-from memory.learning.ledger import Ledger
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks, Writing
-from memory.notebook.records import Entry, Source
-from memory.notebook.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite, from_json
-from memory.occasion import facts_scope
-from memory.protocol.switch import MemorySwitch
+from memory.learning.progress import Ledger
+from memory.scopes.records import Entry, Source
+from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite, from_json
 
 _PREFIX = "t:"
 
@@ -30,12 +30,12 @@ class ToolWriter:
 
     def __init__(
         self,
-        notebooks: Notebooks,
+        scope_memories: ScopeMemories,
         correcting: Correcting,
         switch: MemorySwitch,
         with_domain: WithDomain,
     ) -> None:
-        self._notebooks = notebooks
+        self._scope_memories = scope_memories
         self._correcting = correcting
         self._switch = switch
         self._with_domain = with_domain
@@ -53,10 +53,10 @@ class ToolWriter:
         for turn_id in sorted(turns, key=int):
             await self._forget(ledger, turn_id)
             await self._remember(ledger, turn_id, is_off=is_off)
-        here = await self._notebooks.read(ledger.conversation)
+        here = await self._scope_memories.read(ledger.conversation)
         if old := expired(here, ledger.now):
-            await self._notebooks.write(here, Writing((), old))
-            here = await self._notebooks.read(ledger.conversation)
+            await self._scope_memories.write(here, Writing((), old))
+            here = await self._scope_memories.read(ledger.conversation)
         return expire_in(here, ledger.now)
 
     async def _forget(self, ledger: Ledger, turn_id: str) -> None:
@@ -67,8 +67,8 @@ class ToolWriter:
 
     async def _remember(self, ledger: Ledger, turn_id: str, *, is_off: bool) -> None:
         # The facts first: whatever takes back what waits here refuses writing under them.
-        facts = await self._notebooks.read(facts_scope(ledger.conversation))
-        here = await self._notebooks.read(ledger.conversation)
+        facts = await self._scope_memories.read(facts_scope(ledger.conversation))
+        here = await self._scope_memories.read(ledger.conversation)
         seq, writes = _waiting(here, turn_id)
         done = {_PREFIX + turn_id: (here.fields.get(_PREFIX + turn_id, ""), "")}
         entries: list[Entry] = []
@@ -89,20 +89,20 @@ class ToolWriter:
         if state != here.state:
             done["state"] = (here.state, state)
         if facts.scope == here.scope:
-            await self._notebooks.write(here, Writing(entries, done))
+            await self._scope_memories.write(here, Writing(entries, done))
             return
         last = f"t@{here.scope.tag}"
         if facts.fields.get(last) != turn_id:
             fields = {last: (facts.fields.get(last, ""), turn_id)}
-            await self._notebooks.write(facts, Writing(entries, fields, here))
-        await self._notebooks.write(here, Writing((), done))
+            await self._scope_memories.write(facts, Writing(entries, fields, here))
+        await self._scope_memories.write(here, Writing((), done))
 
 
 def _waits(name: str) -> bool:
     return name.startswith(_PREFIX)
 
 
-def _waiting(here: Notebook, turn_id: str) -> tuple[int, tuple[ToolWrite, ...]]:
+def _waiting(here: ScopeMemory, turn_id: str) -> tuple[int, tuple[ToolWrite, ...]]:
     """Return the sequence of the message that a turn answered, and what its tools want written."""
     seq, _, writes = here.fields.get(_PREFIX + turn_id, "0|").partition("|")
     return int(seq), from_json(writes)

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import orjson
 
-from memory.messages import Message
-from memory.speakers import speaker_name
-from memory.tokens import TokenCounter
-from memory.untrusted_text import harmless
+from memory.behaviors.untrusted_text import harmless
+from memory.message import Message
+from memory.text.speakers import speaker_name
+from memory.text.tokens import TokenCounter
 
 _LONGEST_TOKENS = 600
 
@@ -34,7 +34,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
         "who": "assistant" if is_assistant else speaker_name(message.sender_name) or "user",
         "said": tokens.shorten(harmless(message.text), _LONGEST_TOKENS),
     }
-    if not message.is_own:
+    if not message.is_first_party:
         line["foreign"] = True
     if digest:
         line["tools"] = harmless(digest)

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from memory.embeddings import Embedder
-from memory.history import stamp_of, version_of
-from memory.indexed import indexed_text
-from memory.keys import Conversation, ConversationKeys
-from memory.log import message_of, packed, seq_of
-from memory.notebook import notebook
-from memory.notebook.codec import read
-from memory.notebook.notebooks import NotWritten
-from memory.notebook.records import Chunk, Fact, Synopsis
-from memory.protocol.store import Store
-from memory.redis_client import Command
+from memory.scopes import scope_memory
+from memory.scopes.codec import read
+from memory.scopes.history import fingerprint_of, version_of
+from memory.scopes.log import message_of, packed, seq_of
+from memory.scopes.records import Chunk, Fact, Synopsis
+from memory.scopes.scope_memories import NotWritten
+from memory.search.embeddings import Embedder
+from memory.search.indexed import indexed_text
+from memory.store.client import Command
+from memory.store.keys import ConversationKeys, Scope
+from memory.store.store import Store
 
 _BATCH = 128
 
@@ -30,8 +30,8 @@ class _Shelf:
     """
 
     name: str
-    stamp: str
-    stamp_field: str
+    fingerprint: str
+    fingerprint_field: str
     until: str
     texts: Callable[[ConversationKeys], str]
     vectors: Callable[[ConversationKeys], str]
@@ -51,9 +51,9 @@ class VectorLearner:
     @property
     def model(self) -> str:
         """Name model and dimensions."""
-        return self._embedder.stamp
+        return self._embedder.fingerprint
 
-    async def learn_messages(self, conversation: Conversation) -> int:
+    async def learn_messages(self, conversation: Scope) -> int:
         """Embed and store what was said and has no vector yet; return how many.
 
         Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Raise
@@ -66,7 +66,7 @@ class VectorLearner:
             return 0
         shelf = _Shelf(
             "said",
-            stamp_of(self._embedder),
+            fingerprint_of(self._embedder),
             "vec_stamp",
             "off_at",
             lambda keys: keys.log,
@@ -75,11 +75,11 @@ class VectorLearner:
         )
         return await self._learn(conversation, shelf)
 
-    async def learn_records(self, scope: Conversation) -> int:
+    async def learn_records(self, scope: Scope) -> int:
         """Do the same for the records of a notebook."""
         shelf = _Shelf(
             "records",
-            f"{self._embedder.stamp} | {notebook.RECIPE}",
+            f"{self._embedder.fingerprint} | {scope_memory.RECIPE}",
             "rvec_stamp",
             "",
             lambda keys: keys.records,
@@ -88,18 +88,18 @@ class VectorLearner:
         )
         return await self._learn(scope, shelf)
 
-    async def _learn(self, scope: Conversation, shelf: _Shelf) -> int:
+    async def _learn(self, scope: Scope, shelf: _Shelf) -> int:
         keys, script = self._keys.conversation(scope), self._scripts["learn_vectors"]
         learned = 0
         while True:
             meta, newest = await self._client.pipeline(
                 [
-                    ("HMGET", keys.meta, "epoch", "erasure", shelf.stamp_field),
+                    ("HMGET", keys.meta, "epoch", "erasure", shelf.fingerprint_field),
                     ("XREVRANGE", shelf.vectors(keys), "+", "-", "COUNT", 1),
                 ]
             )
-            named = (shelf.name, *version_of(meta), shelf.stamp, self._ttl_s)
-            is_other = meta[2] != shelf.stamp.encode()
+            named = (shelf.name, *version_of(meta), shelf.fingerprint, self._ttl_s)
+            is_other = meta[2] != shelf.fingerprint.encode()
             last = seq_of(newest[0][0]) if newest and not is_other else 0
             batch = await self._batch(keys, last, shelf)
             if not batch:
@@ -138,4 +138,4 @@ def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
 
 def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
     record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
-    return notebook.indexed_text(record) if isinstance(record, Fact | Synopsis | Chunk) else ""
+    return scope_memory.indexed_text(record) if isinstance(record, Fact | Synopsis | Chunk) else ""

@@ -17,9 +17,9 @@ from typing import NoReturn
 import orjson
 
 import bot.__main__
-from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
-from memory.tokens import TokenCounter
+from bot.runtime.http_client import trusted
+from memory.text.tokens import TokenCounter
 from tests.acceptance.forked import READY
 
 _IMPORTED_LATE = (
@@ -33,7 +33,7 @@ _IMPORTED_LATE = (
 )
 """What libraries import only when a bot starts or answers first."""
 
-_MOST_BYTES = 2**16
+_MAX_BYTES = 2**16
 
 
 def serve(path: str) -> None:
@@ -65,7 +65,7 @@ def _watch(connection: socket.socket) -> NoReturn:
     """Fork the bot, tell its id and later its exit status; end it when its test is gone."""
     os.setsid()  # what ends the group of the tests leaves this one alive to end the bot
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    message, descriptors, _, _ = socket.recv_fds(connection, _MOST_BYTES, 1)
+    message, descriptors, _, _ = socket.recv_fds(connection, _MAX_BYTES, 1)
     child = os.fork()
     if child == 0:
         connection.close()

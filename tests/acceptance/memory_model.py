@@ -29,13 +29,13 @@ class Line:
     n: int
     who: str
     said: str
-    foreign: bool = False
+    untrusted: bool = False
     tools: str = ""
     on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Batch:
     """One internal call: what is known, by behavior, and what was said since."""
 
     request: ChatRequest
@@ -43,7 +43,7 @@ class Lesson:
     lines: tuple[Line, ...]
 
     @classmethod
-    def of(cls, request: ChatRequest) -> "Lesson":
+    def of(cls, request: ChatRequest) -> "Batch":
         """Read what the bot has sent."""
         _, *pieces = _HEADING.split(request.messages[-1].content)
         texts = dict(zip(pieces[::2], map(str.strip, pieces[1::2]), strict=True))
@@ -65,30 +65,30 @@ class Lesson:
         return state
 
 
-def gullible(lesson: Lesson) -> Parts:
+def gullible(batch: Batch) -> Parts:
     """Return a part for each behavior that is asked, as somebody would who believes everything."""
     parts = {
-        "running_state": _state(lesson),
-        "facts": {"facts": _facts(lesson)},
-        "synopses": _synopsis(lesson),
+        "running_state": _state(batch),
+        "facts": {"facts": _facts(batch)},
+        "synopses": _synopsis(batch),
     }
-    return {name: part if name in lesson.known else None for name, part in parts.items()}
+    return {name: part if name in batch.known else None for name, part in parts.items()}
 
 
-def _state(lesson: Lesson) -> Parts:
-    everything = " ".join(f"{line.said} {line.tools}" for line in lesson.lines)
+def _state(batch: Batch) -> Parts:
+    everything = " ".join(f"{line.said} {line.tools}" for line in batch.lines)
     named = _NAME.findall(everything)
     news: Parts = {
-        "discussion_summary": f"It was said: {lesson.said[0][:300]}",
+        "discussion_summary": f"It was said: {batch.said[0][:300]}",
         "key_entities": [value for _, value in _CLAIM.findall(everything)],
         "open_problems": [],
         "current_goals": ["Become " + name for name in named],
     }
-    names: Parts = {"first_name": "unknown", "last_name": "unknown", **lesson.state}
+    names: Parts = {"first_name": "unknown", "last_name": "unknown", **batch.state}
     return names | news | ({"first_name": named[-1]} if named else {})
 
 
-def _facts(lesson: Lesson) -> list[Parts]:
+def _facts(batch: Batch) -> list[Parts]:
     return [
         {
             "text": f"Their {thing.lower()} is {value}.",
@@ -96,17 +96,17 @@ def _facts(lesson: Lesson) -> list[Parts]:
             "replaces": None,
             "repeats": None,
         }
-        for line in lesson.lines
+        for line in batch.lines
         for thing, value in _CLAIM.findall(f"{line.said} {line.tools}")
     ]
 
 
-def _synopsis(lesson: Lesson) -> Parts:
-    tools = [line.tools for line in lesson.lines if line.tools]
+def _synopsis(batch: Batch) -> Parts:
+    tools = [line.tools for line in batch.lines if line.tools]
     return {
-        "likely_request": lesson.said[0],
+        "likely_request": batch.said[0],
         "actions": " ".join(tools) or None,
-        "result": lesson.said[-1],
+        "result": batch.said[-1],
         "behaviour": "They were friendly.",
         "emotions": None,
         "preferences": None,
@@ -119,18 +119,18 @@ class MemoryModel:
     """Plays both models of a bot; `read` makes the answers, `dress` puts them into words."""
 
     script: Scripted
-    read: Callable[[Lesson], Parts | Reply] = gullible
+    read: Callable[[Batch], Parts | Reply] = gullible
     dress: Callable[[str], str] = str
     narrative: str = "Once upon a time."
-    lessons: list[Lesson] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     woven: list[ChatRequest] = field(default_factory=list)
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def lesson_about(self, words: str) -> Lesson:
+    async def lesson_about(self, words: str) -> Batch:
         """Return the first internal call that learns from these words, once there is one."""
 
-        def found() -> list[Lesson]:
-            return [each for each in self.lessons if words in "\n".join(each.said)]
+        def found() -> list[Batch]:
+            return [each for each in self.batches if words in "\n".join(each.said)]
 
         async with asyncio.timeout(30), self._news:
             await self._news.wait_for(found)
@@ -143,11 +143,11 @@ class MemoryModel:
         if not is_lesson(request):
             self.woven.append(request)
             return Reply(self.narrative)
-        lesson = Lesson.of(request)
+        batch = Batch.of(request)
         async with self._news:
-            self.lessons.append(lesson)
+            self.batches.append(batch)
             self._news.notify_all()
-        answer = self.read(lesson)
+        answer = self.read(batch)
         if isinstance(answer, Reply):
             return answer
         return Reply(self.dress(orjson.dumps(answer).decode()))

@@ -13,17 +13,17 @@ import orjson
 from pydantic import Field
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.context import AgentContext
-from memory.messages import Message
-from memory.occasion import Occasion
-from memory.tool import Arguments, Tool
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool
+from memory.message import Message
 
 TOLD = "The hooks send their regards."
 
 
-def _note(hook: str, occasion: Occasion, *messages: Message, **more: object) -> None:
+def _note(hook: str, call_context: CallContext, *messages: Message, **more: object) -> None:
     said = [(each.role, each.text, each.message_ids) for each in messages]
-    where = (os.getpid(), occasion.conversation.tag)
+    where = (os.getpid(), call_context.conversation.tag)
     line = orjson.dumps({"hook": hook, "where": where, "said": said, **more}) + b"\n"
     file = os.open(os.environ["HOOK_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, line)
@@ -39,32 +39,34 @@ class HookLog(AIContextBehavior):
     def __init__(self) -> None:
         self._heard: Counter[str] = Counter()
 
-    async def on_conversation_created(self, occasion: Occasion) -> None:
-        _note("created", occasion)
+    async def on_conversation_created(self, call_context: CallContext) -> None:
+        _note("created", call_context)
 
-    async def on_conversation_deleting(self, occasion: Occasion) -> None:
-        _note("deleting", occasion)
+    async def on_conversation_deleting(self, call_context: CallContext) -> None:
+        _note("deleting", call_context)
 
-    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
-        _note("checkpoint", occasion)
+    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
+        _note("checkpoint", call_context)
 
-    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
-        self._heard[occasion.conversation.tag] += 1
-        _note("message", occasion, message)
+    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
+        self._heard[call_context.conversation.tag] += 1
+        _note("message", call_context, message)
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
-        _note("invoke", occasion, *new_messages)
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
+        _note("invoke", call_context, *new_messages)
         return f"{TOLD} {new_messages[-1].text}"
 
-    async def on_suspend(self, occasion: Occasion) -> None:
-        tag = occasion.conversation.tag
+    async def on_suspend(self, call_context: CallContext) -> None:
+        tag = call_context.conversation.tag
         _state_of(tag).write_text(str(self._heard[tag]))
-        _note("suspend", occasion, heard=self._heard[tag])
+        _note("suspend", call_context, heard=self._heard[tag])
 
-    async def on_resume(self, occasion: Occasion) -> None:
-        tag = occasion.conversation.tag
+    async def on_resume(self, call_context: CallContext) -> None:
+        tag = call_context.conversation.tag
         self._heard[tag] = int(_state_of(tag).read_text()) if _state_of(tag).exists() else 0
-        _note("resume", occasion, heard=self._heard[tag])
+        _note("resume", call_context, heard=self._heard[tag])
 
 
 class Failed(Exception):  # noqa: N818 - says when
@@ -76,26 +78,28 @@ class Broken(AIContextBehavior):
 
     name = "broken"
 
-    async def on_conversation_created(self, occasion: Occasion) -> None:
-        raise Failed(occasion)
+    async def on_conversation_created(self, call_context: CallContext) -> None:
+        raise Failed(call_context)
 
-    async def on_conversation_deleting(self, occasion: Occasion) -> None:
-        raise Failed(occasion)
+    async def on_conversation_deleting(self, call_context: CallContext) -> None:
+        raise Failed(call_context)
 
-    async def on_conversation_checkpoint(self, occasion: Occasion) -> None:
-        raise Failed(occasion)
+    async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
+        raise Failed(call_context)
 
-    async def on_new_message(self, occasion: Occasion, message: Message) -> None:
-        raise Failed(occasion, message)
+    async def on_new_message(self, call_context: CallContext, message: Message) -> None:
+        raise Failed(call_context, message)
 
-    async def on_model_invoke(self, occasion: Occasion, new_messages: Sequence[Message]) -> str:
-        raise Failed(occasion, *new_messages)
+    async def on_model_invoke(
+        self, call_context: CallContext, new_messages: Sequence[Message]
+    ) -> str:
+        raise Failed(call_context, *new_messages)
 
-    async def on_suspend(self, occasion: Occasion) -> None:
-        raise Failed(occasion)
+    async def on_suspend(self, call_context: CallContext) -> None:
+        raise Failed(call_context)
 
-    async def on_resume(self, occasion: Occasion) -> None:
-        raise Failed(occasion)
+    async def on_resume(self, call_context: CallContext) -> None:
+        raise Failed(call_context)
 
 
 class Guess(Arguments):
@@ -105,8 +109,8 @@ class Guess(Arguments):
 
 
 async def guess(guess: Guess, context: AgentContext) -> str:
-    assert context.occasion
-    _note("called", context.occasion, number=guess.number)
+    assert context.call_context
+    _note("called", context.call_context, number=guess.number)
     return f"{guess.number} is too low"
 
 
@@ -114,7 +118,7 @@ class Game(AIContextBehavior):
     """Has a function that the model may call."""
 
     name = "game"
-    functions = (Tool("guess", "Guess the number.", Guess, guess, is_foreign=False),)
+    functions = (Tool("guess", "Guess the number.", Guess, guess, is_untrusted=False),)
 
 
 def _is_first_death() -> bool:

@@ -3,9 +3,9 @@
 from pydantic import BaseModel, Field
 
 from memory.behaviors.behavior import AIContextBehavior
-from memory.context import AgentContext
-from memory.notebook.writes import SetDomain
-from memory.tool import Arguments, Tool
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool
+from memory.scopes.writes import SetDomain
 
 
 class Berth(BaseModel):

@@ -4,41 +4,39 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from memory.embeddings import QuestionVectors
-from memory.keys import Conversation, Keys
-from memory.notebook.notebook import Notebook
-from memory.notebook.notebooks import Notebooks, Writing
-from memory.notebook.records import Entry, Fact, Source, Synopsis
-from memory.protocol.scripts import Scripts
-from memory.protocol.store import Store
-from memory.redis_client import RedisClient
+from memory.scopes.records import Entry, Fact, Source, Synopsis
+from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
+from memory.search.embeddings import QuestionVectors
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.store.scripts import Scripts
+from memory.store.store import Store
 from tests.acceptance.rig import Rig
 
 _TTL_S = 86_400
 
 
-async def plant(
-    rig: Rig, scope: Conversation, *entries: Entry, redis: str = "", **fields: str
-) -> None:
+async def plant(rig: Rig, scope: Scope, *entries: Entry, redis: str = "", **fields: str) -> None:
     """Write entries and new fields into a notebook of the bot's."""
-    async with _notebooks(rig, redis) as notebooks:
-        notebook = await notebooks.read(scope)
-        named = {name: (notebook.fields.get(name, ""), value) for name, value in fields.items()}
-        await notebooks.write(notebook, Writing(entries, named))
+    async with _scope_memories(rig, redis) as scope_memories:
+        scope_memory = await scope_memories.read(scope)
+        named = {name: (scope_memory.fields.get(name, ""), value) for name, value in fields.items()}
+        await scope_memories.write(scope_memory, Writing(entries, named))
 
 
-async def stored_notebook(rig: Rig, scope: Conversation) -> Notebook:
+async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:
     """Return a notebook of the bot's as it is stored."""
-    async with _notebooks(rig, "") as notebooks:
-        return await notebooks.read(scope)
+    async with _scope_memories(rig, "") as scope_memories:
+        return await scope_memories.read(scope)
 
 
-def fact(text: str, seq: int, here: Conversation, sender: int) -> Fact:
+def fact(text: str, seq: int, here: Scope, sender: int) -> Fact:
     """Return a fact that rests on one message."""
     return Fact(0, text, (Source(here.tag, seq, 0, sender),), said_at=86_400)
 
 
-def synopsis(text: str, seqs: tuple[int, int], here: Conversation) -> Synopsis:
+def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
     """Return a synopsis of two days."""
     first, last = seqs
     return Synopsis(
@@ -59,8 +57,8 @@ def synopsis(text: str, seqs: tuple[int, int], here: Conversation) -> Synopsis:
 
 
 @asynccontextmanager
-async def _notebooks(rig: Rig, redis: str) -> AsyncIterator[Notebooks]:
+async def _scope_memories(rig: Rig, redis: str) -> AsyncIterator[ScopeMemories]:
     client = await RedisClient.open(redis or rig.environment["REDIS_URL"])
     store = Store(client, Keys(rig.telegram.bot.id), Scripts(client), asyncio.Event(), _TTL_S)
-    yield Notebooks(store, QuestionVectors(None), most_bytes=1_000_000)
+    yield ScopeMemories(store, QuestionVectors(None), max_bytes=1_000_000)
     await client.close()

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from bot.playground.model_api import Quirk, Reply, StreamBreak, tool_call
-from memory.steps import ToolCall
+from memory.behaviors.steps import ToolCall
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said

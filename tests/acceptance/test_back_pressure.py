@@ -123,7 +123,7 @@ async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
 
 async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost(rig: Rig) -> None:
     """Buttons work all the same, also those that were pressed after it."""
-    await rig.start(max_concurrent_turns=1, max_waiting_bells=1)
+    await rig.start(max_concurrent_turns=1, max_pending_conversations=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     cem, cems = rig.person(1003, "Cem")
     question = await ask_first(rig, anna, annas, "/clear")

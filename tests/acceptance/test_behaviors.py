@@ -8,7 +8,7 @@ import orjson
 
 from bot.playground.bot_api import Chat
 from bot.playground.model_api import Reply, tool_call
-from memory.keys import Conversation
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.operator_behaviors import TOLD
@@ -34,7 +34,7 @@ class Hooks:
 
     def of(self, chat: Chat) -> list[tuple[str, ...]]:
         """Return the hooks of a chat with the words they were called with."""
-        tag = Conversation.of_chat(chat.id).tag
+        tag = Scope.of_chat(chat.id).tag
         return [
             (line["hook"], *(text for _, text, _ in line["said"]))
             for line in self.lines

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.memory_model import (
-    Lesson,
+    Batch,
     Parts,
     gullible,
     main_requests,
@@ -40,9 +40,9 @@ def indented_with_line_breaks(text: str) -> str:
     )
 
 
-def sparse(lesson: Lesson) -> Parts:
+def sparse(batch: Batch) -> Parts:
     """Leave out whatever says nothing, and write the word for null."""
-    parts = gullible(lesson)
+    parts = gullible(batch)
     state, facts = parts["running_state"], parts["facts"]
     assert isinstance(state, dict)
     assert isinstance(facts, dict)
@@ -51,9 +51,9 @@ def sparse(lesson: Lesson) -> Parts:
     return {"running_state": few, "facts": {"facts": bare}, "mood": "sunny"}
 
 
-def overdone(lesson: Lesson) -> Parts:
+def overdone(batch: Batch) -> Parts:
     """Write fields that nobody asked for, and numbers as text."""
-    parts = gullible(lesson)
+    parts = gullible(batch)
     facts: Any = parts["facts"]
     for fact in facts["facts"]:
         fact |= {"message": str(fact["message"]), "confidence": 0.9, "replaces": "null"}
@@ -69,7 +69,7 @@ class Habits:
     name: str
     formats: frozenset[str] = JSON_MODE
     unsupported: frozenset[str] = NOTHING
-    read: Callable[[Lesson], Parts] = gullible
+    read: Callable[[Batch], Parts] = gullible
     dress: Callable[[str], str] = str
     mode: str = "json_object"
 
@@ -119,8 +119,8 @@ async def test_memory_forms_with_the_habits_of_a_cheap_model(
     assert '"discussion_summary": "It was said: ' in memory
     assert '"first_name": "Anna"' in memory
     assert "Their boat is Aurora." in memory
-    assert model.lessons[-1].request.response_format == habits.mode
+    assert model.batches[-1].request.response_format == habits.mode
     assert {reply.text for reply in chat.replies} == {"All right."}
     # What a server does not take is found out once.
     assert len(rig.model.log.refusals) <= 2 + len(habits.unsupported)
-    assert len(model.lessons) <= 3
+    assert len(model.batches) <= 3

@@ -8,11 +8,11 @@ import pytest
 
 from bot.playground.bot_api import Chat, Message, Person
 from bot.playground.model_api import Reply
-from memory.keys import Conversation, Keys
-from memory.protocol.mailbox import Entry, Mailbox
-from memory.protocol.scripts import Scripts
-from memory.protocol.store import Store
-from memory.redis_client import RedisClient
+from memory.queue.mailbox import Entry, Mailbox
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.store.scripts import Scripts
+from memory.store.store import Store
 from tests.acceptance.buttons import ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
@@ -40,7 +40,7 @@ async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> N
     store = await RedisClient.open(rig.environment["REDIS_URL"])
     rooms = Store(store, Keys(rig.telegram.bot.id), Scripts(store), asyncio.Event(), ttl_s=3600)
     entry = Entry(update_id, person.id, is_command=False, body=GARBAGE)
-    await Mailbox(rooms).put(Conversation.of_chat(chat.id), entry)
+    await Mailbox(rooms).put(Scope.of_chat(chat.id), entry)
     await store.close()
 
 

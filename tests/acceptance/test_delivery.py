@@ -13,8 +13,8 @@ from bot.playground.bot_api import (
 )
 from bot.playground.bot_api.formatting import entity_text, utf16_length
 from bot.playground.model_api import Reply
-from memory.keys import Conversation, Keys
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 
@@ -126,7 +126,7 @@ async def test_a18_a_long_flood_wait_parks_the_turn_and_holds_up_nobody_else(
 
 async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     """Make the parked turn of a chat due now."""
-    keys, conversation = Keys(rig.telegram.bot.id), Conversation.of_chat(chat.id)
+    keys, conversation = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id)
     due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
     turn = keys.conversation(conversation).turn
     # The turn waits by the server's clock.

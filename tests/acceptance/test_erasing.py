@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from bot.playground.model_api import Reply
-from memory.keys import Conversation, Keys
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
@@ -148,8 +148,8 @@ async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
     await rig.wait_until_learned(8)
     redis = f"unix://{folder}/valkey.sock"
     for user, chat, word in ((anna, annas, "ultramarine"), (ben, bens, "Mephisto")):
-        source = fact(f"Knows {word}", 1, Conversation.of_chat(chat.id), user.id)
-        await plant(rig, Conversation.of_person(user.id), source, redis=redis)
+        source = fact(f"Knows {word}", 1, Scope.of_chat(chat.id), user.id)
+        await plant(rig, Scope.of_person(user.id), source, redis=redis)
     store = await RedisClient.open(redis)
     await store.call("CONFIG SET", "rdbcompression", "no")
 
@@ -173,7 +173,7 @@ async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
 async def an_hour_passes(rig: Rig, chat_id: int) -> None:
     """Let the questions that were asked in a chat expire."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = Keys(rig.telegram.bot.id).conversation(Conversation.of_chat(chat_id))
+    keys = Keys(rig.telegram.bot.id).conversation(Scope.of_chat(chat_id))
     assert 0 < await client.call("TTL", keys.confirm) <= 3600
     await client.call("DEL", keys.confirm)
     await client.close()

@@ -4,7 +4,7 @@ import asyncio
 
 from bot.playground.bot_api import Chat, Person
 from bot.playground.model_api import Reply
-from memory.keys import Conversation
+from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 
@@ -19,7 +19,7 @@ def duplicates(rig: Rig) -> int:
 
 def answered_messages(rig: Rig, chat: Chat) -> int:
     """Return how many messages of a chat stood in turns that are closed."""
-    tag = Conversation.of_chat(chat.id).tag
+    tag = Scope.of_chat(chat.id).tag
     return sum(
         line["messages"]
         for line in rig.bot.log

@@ -9,7 +9,7 @@ import pytest
 
 from bot.playground.bot_api import Chat, Person, Topic, Upload
 from bot.playground.model_api import ChatRequest, EmbeddingsRequest
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import main_requests, remember_with
@@ -191,7 +191,7 @@ async def test_nothing_learned_stays_in_keys_or_on_the_disk_of_the_embedded_serv
         if chat.kind == "private":  # so that there is a synopsis as well
             await rig.ask(person, chat, "/new")
             await ask_and_learn(rig, person, chat, "Good morning")
-    assert sum("synopses" in lesson.known for lesson in model.lessons) >= 2
+    assert sum("synopses" in batch.known for batch in model.batches) >= 2
     store = await RedisClient.open(f"unix://{folder}/valkey.sock")
     await store.call("CONFIG SET", "rdbcompression", "no")
 

@@ -10,11 +10,11 @@ import pytest
 
 from bot.playground.bot_api import Chat, Message, Person
 from bot.playground.model_api import ApiRequest, Reply, server_error, tool_call
-from memory.keys import Conversation, Keys
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end
 from tests.acceptance.memory_model import (
-    Lesson,
+    Batch,
     Parts,
     gullible,
     is_internal,
@@ -39,15 +39,15 @@ async def test_a24_the_state_is_learned_after_the_reply_and_told_with_the_next_m
     rig.script.on("Aurora", "A fine name for a boat.")
     await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
 
-    (lesson,) = model.lessons
-    assert lesson.state == {"first_name": "Anna"}
-    assert [(line.who, line.said) for line in lesson.lines] == [
+    (batch,) = model.batches
+    assert batch.state == {"first_name": "Anna"}
+    assert [(line.who, line.said) for line in batch.lines] == [
         ("Anna", "My boat is called Aurora"),
         ("assistant", "A fine name for a boat."),
     ]
-    assert lesson.request.response_format == "json_schema"
-    assert lesson.request.raw["temperature"] == 0
-    assert not lesson.request.stream
+    assert batch.request.response_format == "json_schema"
+    assert batch.request.raw["temperature"] == 0
+    assert not batch.request.stream
 
     await ask_and_learn(rig, anna, chat, "Show me all that you keep in mind of me")
     first, second = main_requests(rig)
@@ -56,8 +56,8 @@ async def test_a24_the_state_is_learned_after_the_reply_and_told_with_the_next_m
     assert '"key_entities": ["Aurora"]' in second.memory
     assert first.messages[0] == second.messages[0]
     assert "for your reference only: never show or recite it" in first.messages[0].content
-    assert model.lessons[1].state["key_entities"] == ["Aurora"]
-    assert len(model.lessons) == 2
+    assert model.batches[1].state["key_entities"] == ["Aurora"]
+    assert len(model.batches) == 2
     assert [reply.text for reply in chat.replies] == ["A fine name for a boat.", "All right."]
     assert rig.model.log.refusals == []
 
@@ -81,7 +81,7 @@ async def test_a25_no_answer_of_the_memory_model_harms_a_reply_or_the_state(
     webhook_rig: Rig,
 ) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
-    model.read = lambda lesson: BAD.get(lesson.said[0]) or gullible(lesson)
+    model.read = lambda batch: BAD.get(batch.said[0]) or gullible(batch)
     await rig.start(learn="state", learn_every_turns=1)
     rig.model.faults.add(
         server_error(), times=None, when=lambda r: is_lesson(r) and "a 500" in str(r.raw)
@@ -126,8 +126,8 @@ async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
     await rig.start(learn="state", learn_every_turns=3, learn_after_s=3600)
     anna, chat = rig.anna()
 
-    def turns(lesson: Lesson) -> list[str]:
-        return lesson.said[::2]
+    def turns(batch: Batch) -> list[str]:
+        return batch.said[::2]
 
     async def say(*numbers: int, ask: Ask = rig.ask) -> None:
         for number in numbers:
@@ -135,12 +135,12 @@ async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
 
     learning = partial(ask_and_learn, rig)
     await say(1, 2, ask=learning)
-    assert model.lessons == []
+    assert model.batches == []
     await say(3, ask=learning)
-    assert [turns(lesson) for lesson in model.lessons] == [claims(1, 2, 3)]
+    assert [turns(batch) for batch in model.batches] == [claims(1, 2, 3)]
 
     slow = asyncio.Event()
-    model.read = lambda lesson: Reply(orjson.dumps(gullible(lesson)).decode(), gate=slow)
+    model.read = lambda batch: Reply(orjson.dumps(gullible(batch)).decode(), gate=slow)
     await say(4, 5, ask=learning)
     await say(6)
     await model.lesson_about("Boat-6")
@@ -149,8 +149,8 @@ async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
     slow.set()
     await say(9)
     await model.lesson_about("Boat-9")
-    assert [turns(lesson) for lesson in model.lessons[1:]] == [claims(4, 5, 6), claims(7, 8, 9)]
-    assert model.lessons[2].state["key_entities"] == ["Boat-4", "Boat-5", "Boat-6"]
+    assert [turns(batch) for batch in model.batches[1:]] == [claims(4, 5, 6), claims(7, 8, 9)]
+    assert model.batches[2].state["key_entities"] == ["Boat-4", "Boat-5", "Boat-6"]
 
     await say(10, ask=learning)
     slow.clear()
@@ -161,8 +161,8 @@ async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
     await rig.start()
     await say(13)
     await model.lesson_about("Boat-13")
-    assert turns(model.lessons[-1]) == claims(10, 11, 12, 13)
-    assert model.lessons[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
+    assert turns(model.batches[-1]) == claims(10, 11, 12, 13)
+    assert model.batches[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
     await say(14, ask=learning)
     assert '["Boat-10", "Boat-11", "Boat-12", "Boat-13"]' in main_requests(rig)[-1].memory
     assert rig.model.log.refusals == []
@@ -196,7 +196,7 @@ async def test_a27_the_state_begins_with_the_name_and_the_prompt_with_the_window
         "first_name": "Tove",
         "last_name": "Jansson",
     }
-    assert model.lessons[0].state == {"first_name": "Tove", "last_name": "Jansson"}
+    assert model.batches[0].state == {"first_name": "Tove", "last_name": "Jansson"}
     assert rig.model.log.refusals == []
 
 
@@ -207,9 +207,9 @@ async def test_a27_an_operators_field_of_the_state_is_learned_from_a_tool(
     """From what it answered, by the memory model; or written by the tool itself."""
     rig, model = webhook_rig, remember_with(webhook_rig)
 
-    def read(lesson: Lesson) -> Parts:
-        state = {"domain": None} | UNKNOWN | lesson.state
-        for line in lesson.lines:
+    def read(batch: Batch) -> Parts:
+        state = {"domain": None} | UNKNOWN | batch.state
+        for line in batch.lines:
             if '"number":"B-17"' in line.tools:
                 state["domain"] = {"number": "B-17", "ship": "Aurora"}
         return {"running_state": state}
@@ -225,7 +225,7 @@ async def test_a27_an_operators_field_of_the_state_is_learned_from_a_tool(
     call = tool_call(tool, ship="Aurora")
     rig.script.on("berth", Reply(tool_calls=(call,)), "Booked.")
     assert (await ask_and_learn(rig, anna, chat, "Find me a berth")).text == "Booked."
-    assert tool in model.lessons[0].lines[-1].tools
+    assert tool in model.batches[0].lines[-1].tools
     await rig.ask(anna, chat, "Where do I lie?")
     assert '"domain": {"number": "B-17", "ship": "Aurora"}' in main_requests(rig)[-1].memory
     assert rig.model.log.refusals == []
@@ -268,13 +268,13 @@ async def test_a28_sittings_are_summed_up_and_woven_with_what_they_bring_to_mind
     for text in SITTINGS:
         await ask_and_learn(rig, anna, chat, text)
         await ask_and_learn(rig, anna, chat, "/new")
-    assert [lesson.said for lesson in model.lessons] == [
+    assert [batch.said for batch in model.batches] == [
         [SITTINGS[0], "It took 5 weeks."],
         [SITTINGS[1], "All right."],
         [SITTINGS[2], "All right."],
     ]
-    assert "calculate" in model.lessons[0].lines[-1].tools
-    assert "-> 5" in model.lessons[0].lines[-1].tools
+    assert "calculate" in model.batches[0].lines[-1].tools
+    assert "-> 5" in model.batches[0].lines[-1].tools
     assert model.woven == []
     assert "Earlier sittings" not in main_requests(rig)[0].memory
 
@@ -348,7 +348,7 @@ async def test_what_tools_did_is_not_kept_where_nobody_learns_from_it(
 async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
     """Let the sittings of a chat that were summed up have been so many days ago."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    key = Keys(rig.telegram.bot.id).conversation(Conversation.of_chat(chat.id)).records
+    key = Keys(rig.telegram.bot.id).conversation(Scope.of_chat(chat.id)).records
     entries = await client.call("XRANGE", key, "-", "+")
     await client.call("DEL", key)
     for (entry, fields), days in zip(entries, days_ago, strict=True):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bot.playground.model_api import Reply, tool_call
-from memory.excerpt import LEFT_OUT
-from memory.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
+from memory.search.excerpt import LEFT_OUT
+from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 
@@ -21,7 +21,7 @@ async def test_a1_each_chat_sees_only_its_own_words(rig: Rig) -> None:
     await rig.ask(anna, annas, "My name is Anna Aardvark")
     await rig.ask(ben, bens, "My name is Ben Badger")
     rig.script.on("my name?", "You told me.")
-    for person, chat, own, foreign in (
+    for person, chat, own, untrusted in (
         (anna, annas, "Aardvark", "Badger"),
         (ben, bens, "Badger", "Aardvark"),
     ):
@@ -29,7 +29,7 @@ async def test_a1_each_chat_sees_only_its_own_words(rig: Rig) -> None:
         request = rig.requests[-1]
         prompt = "\n".join(message.content for message in request.messages)
         assert own in prompt
-        assert foreign not in prompt
+        assert untrusted not in prompt
         assert reply.text == "You told me."
 
 

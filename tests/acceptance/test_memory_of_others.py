@@ -4,9 +4,9 @@ import pytest
 
 from bot.playground.bot_api import Chat, Message, Person
 from bot.playground.model_api import Reply, tool_call
-from memory.behaviors.wording import FOREIGN_MARK
-from memory.keys import Conversation
-from memory.steps import ToolCall
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.store.keys import Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import main_requests, remember_with
@@ -31,8 +31,8 @@ async def have_called(
 
 async def current(rig: Rig, chat: Chat) -> list[str]:
     """Return the facts of a group that hold."""
-    notebook = await stored_notebook(rig, Conversation.of_chat(chat.id))
-    return [fact.text for fact in notebook.facts if fact.is_current]
+    scope_memory = await stored_notebook(rig, Scope.of_chat(chat.id))
+    return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 
 async def test_no_member_of_a_group_has_others_facts_erased_or_replaced(webhook_rig: Rig) -> None:
@@ -67,8 +67,8 @@ async def ask_to_write(
 
 async def facts_of(rig: Rig, person: Person) -> list[str]:
     """Return the facts of a person that hold."""
-    notebook = await stored_notebook(rig, Conversation.of_person(person.id))
-    return [fact.text for fact in notebook.facts if fact.is_current]
+    scope_memory = await stored_notebook(rig, Scope.of_person(person.id))
+    return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 
 def remember(text: str, replaces: int = 0) -> ToolCall:
@@ -140,7 +140,7 @@ async def test_wherever_others_words_are_writing_is_asked_for_first(
     assert forget.text == sentence("consent.ask_forget", text="Is allergic to PEANUTQZ.")
     assert await facts_of(rig, anna) == ["Is allergic to PEANUTQZ."]
     if place == "state":
-        assert FOREIGN_MARK in main_requests(rig)[-1].memory
+        assert UNTRUSTED_MARK in main_requests(rig)[-1].memory
     await press(rig, anna, keep, "No, don't")
     await press(rig, anna, forget, "Forget this")
     await shown(rig, forget, sentence("consent.forgotten"))

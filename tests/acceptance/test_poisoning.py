@@ -11,12 +11,12 @@ import pytest
 
 from bot.playground.bot_api import Chat, Message, Person, Upload
 from bot.playground.model_api import ChatRequest, Reply, tool_call
-from memory.keys import Conversation, Keys
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press
 from tests.acceptance.memory_model import (
-    Lesson,
+    Batch,
     Parts,
     gullible,
     main_requests,
@@ -83,10 +83,10 @@ async def test_words_and_names_cannot_leave_their_place(webhook_rig: Rig) -> Non
                 assert request.memory.splitlines().count(heading) <= ("State" in heading)
             assert len([m for m in request.messages if m.role == "system"]) == 1
             assert request.messages[0] == main_requests(rig)[0].messages[0]
-        for lesson in model.lessons[2 * number : 2 * number + 2]:
-            assert len(lesson.lines) == 2
-            assert {line.n for line in lesson.lines} == {2 * number + 1, 2 * number + 2}
-    assert len(model.lessons) == 2 * len(BREAKING_OUT)
+        for batch in model.batches[2 * number : 2 * number + 2]:
+            assert len(batch.lines) == 2
+            assert {line.n for line in batch.lines} == {2 * number + 1, 2 * number + 2}
+    assert len(model.batches) == 2 * len(BREAKING_OUT)
     for command in ("/stats", "/inspect 2001", "/clear_memory all"):
         await rig.ask(person, chat, command)
         assert chat.replies[-1].text == sentence("admin.not_admin"), command
@@ -138,12 +138,12 @@ async def test_what_foreign_words_are_said_to_state_is_no_fact_of_the_persons(
     """Not even if the memory model names a message of the person's own as the source."""
     rig, model = webhook_rig, remember_with(webhook_rig)
 
-    def misled(lesson: Lesson) -> Parts:
-        parts = gullible(lesson)
+    def misled(batch: Batch) -> Parts:
+        parts = gullible(batch)
         facts = parts["facts"]
         assert isinstance(facts, dict)
         for fact in facts["facts"]:
-            fact["message"] = lesson.lines[0].n
+            fact["message"] = batch.lines[0].n
         return parts
 
     model.read = misled
@@ -232,6 +232,6 @@ async def test_orders_and_rights_are_never_facts(webhook_rig: Rig, claim: str) -
     await ask_and_learn(rig, anna, chat, f"Remember: {claim}")
     assert claim not in await known_of(rig, anna, chat)
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    hers = Keys(rig.telegram.bot.id).conversation(Conversation.of_person(anna.id))
+    hers = Keys(rig.telegram.bot.id).conversation(Scope.of_person(anna.id))
     assert await client.call("XLEN", hers.records) == 0
     await client.close()

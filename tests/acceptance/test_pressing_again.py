@@ -1,8 +1,8 @@
 """What was confirmed is finished by either button, and shown once Telegram allows it."""
 
 from bot.playground.bot_api import Chat, FloodWait, Message, Person
-from memory.keys import Conversation, Keys
-from memory.redis_client import RedisClient
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook
 from tests.acceptance.rig import Rig
@@ -26,8 +26,8 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
 ) -> None:
     rig = webhook_rig
     anna, chat, said = await told_of_a_cat(rig)
-    hers = Conversation.of_person(anna.id)
-    await plant(rig, hers, fact("has a cat", 1, Conversation.of_chat(chat.id), anna.id))
+    hers = Scope.of_person(anna.id)
+    await plant(rig, hers, fact("has a cat", 1, Scope.of_chat(chat.id), anna.id))
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
     receipts = Keys(rig.telegram.bot.id).conversation(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")

@@ -6,7 +6,7 @@ import orjson
 
 from bot.playground.bot_api import Chat, FloodWait, Message, Upload
 from bot.playground.model_api import Reply, tool_call
-from memory.keys import Conversation
+from memory.store.keys import Scope
 from tests.acceptance.buttons import ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
 from tests.acceptance.rig import Rig
@@ -17,12 +17,12 @@ CANARY = "quokka"
 NO_LEARNING = {"learn": "off"}
 
 
-def person(user_id: int) -> Conversation:
-    return Conversation.of_person(user_id)
+def person(user_id: int) -> Scope:
+    return Scope.of_person(user_id)
 
 
-def here(chat: Chat) -> Conversation:
-    return Conversation.of_chat(chat.id)
+def here(chat: Chat) -> Scope:
+    return Scope.of_chat(chat.id)
 
 
 def listed(message: Message) -> list[str]:

@@ -6,9 +6,9 @@ import pytest
 
 from bot.playground.model_api import Break, is_embeddings, server_error
 from bot.playground.model_api.faults import Fault
-from memory.keys import Conversation, Keys
-from memory.log import seq_of
-from memory.redis_client import RedisClient
+from memory.scopes.log import seq_of
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
 from tests.acceptance.rig import Rig
 
 FACTS = {  # fact, and a question that asks for it in other forms or other words
@@ -70,7 +70,7 @@ async def test_what_was_not_embedded_when_the_process_died_is_embedded_by_the_ne
 async def unembedded(rig: Rig, chat_id: int) -> list[int]:
     """Return the sequences of messages that have no vector."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = keys_of(rig).conversation(Conversation.of_chat(chat_id))
+    keys = keys_of(rig).conversation(Scope.of_chat(chat_id))
     log, vectors = await store.pipeline(
         [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
     )

@@ -4,8 +4,8 @@ from functools import partial
 from pathlib import Path
 
 from tests.acceptance.rig import open_rig
-from tests.benchmarks.traffic import Traffic, is_learned
-from tests.benchmarks.wire_tap import WireTap
+from tests.lab.traffic import Traffic, is_learned
+from tests.lab.wire_tap import WireTap
 from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+spoke+intake", "XADD"]

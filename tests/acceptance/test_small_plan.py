@@ -9,16 +9,16 @@ import pytest
 
 from bot.playground.bot_api import Chat, Person
 from bot.playground.model_api import Reply
-from memory.census import count_conversation
-from memory.keys import Conversation
+from memory.limits.dropping import Dropped
 from memory.memory import Memory, MemoryOptions
-from memory.plan.dropping import Dropped
-from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.queue.turns import TurnTimes
+from memory.scopes.stats import count_conversation
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.plan.ballast import fill_up
-from tests.plan.old_days import DAY_S, OldDays
+from tests.memory.limits.ballast import fill_up
+from tests.memory.limits.old_days import DAY_S, OldDays
 from tests.valkey import ValkeyServer
 
 ADMIN_ID = 1000
@@ -77,9 +77,9 @@ class Weeks:
         self._day = time() - 60 * DAY_S
 
     async def pass_until(self, share: float) -> None:
-        while (await self._memory.plan.census()).filling.share < share:
+        while (await self._memory.plan.stats()).filling.share < share:
             for number, (person, chat) in enumerate(self._people):
-                here = Conversation.of_chat(chat.id)
+                here = Scope.of_chat(chat.id)
                 if number:
                     meta = self._memory.keys.conversation(here).meta
                     await self._memory.client.call("HSET", meta, "words_only", 1)
@@ -89,7 +89,7 @@ class Weeks:
                     since=self._day + 60 * number,
                     until=self._day + DAY_S / 2,
                     sender=person.id,
-                    stamp="" if number else f"hashed-words:{DIMENSIONS}",
+                    fingerprint="" if number else f"hashed-words:{DIMENSIONS}",
                 )
             self.messages_each += 16
             self._day += DAY_S / 2
@@ -112,7 +112,7 @@ async def said_here(memory: Memory, chat: Chat, messages: int) -> Dropped:
     """
     async with asyncio.timeout(10):
         while True:
-            here = Conversation.of_chat(chat.id)
+            here = Scope.of_chat(chat.id)
             count = await count_conversation(memory.client, memory.keys, here)
             if count.messages + count.dropped.messages == messages:
                 return count.dropped
@@ -151,20 +151,20 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least
     dropped = Dropped()
     for person, chat in people:
         dropped += await said_here(memory, chat, weeks.messages_each + 2 * said_each)
-        log = memory.keys.conversation(Conversation.of_chat(chat.id)).log
+        log = memory.keys.conversation(Scope.of_chat(chat.id)).log
         newest = await memory.client.call("XREVRANGE", log, "+", "-", "COUNT", TAIL)
         assert len(newest) == TAIL
         words = b"\n".join(fields[b"t"] for _, fields in newest[: 2 * said_each]).decode()
         assert all(f"{person.id}-{number}" in words for number in range(said_each))
-    census = await memory.plan.census()
-    assert (census.dropped, census.filling.share < 0.9) == (dropped, True)
+    stats = await memory.plan.stats()
+    assert (stats.dropped, stats.filling.share < 0.9) == (dropped, True)
     assert (dropped.messages > 0, dropped.vectors >= weeks.messages_each) == (True, True)
 
     told = [message.text.partition("\n")[0] for message in adas.replies]
     assert {"My memory is filling up", "I've made room in my memory"} < set(told)
     assert len(told) == 3  # and the greeting
-    stats = await rig.ask(ada, adas, "/stats")
-    assert f"search entries {dropped.vectors}, messages {dropped.messages}" in stats.text
+    shown = await rig.ask(ada, adas, "/stats")
+    assert f"search entries {dropped.vectors}, messages {dropped.messages}" in shown.text
     inspected = await rig.ask(ada, adas, "/inspect 2001")
     assert "Dropped here to make room" in inspected.text
     assert await connections(memory) <= 2 * CONNECTIONS

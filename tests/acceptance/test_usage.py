@@ -64,7 +64,7 @@ async def test_everybody_sees_what_their_own_messages_took(usage_rig: Rig) -> No
 
 
 async def test_what_was_billed_is_shown_to_the_token_over_turns_with_kills(usage_rig: Rig) -> None:
-    """Each kill comes while a model thinks; `tests/lab/billing.py` does this for 300 turns."""
+    """Each kill comes while a model thinks; `tests/lab/billing_day.py` does this for 300 turns."""
     rig = usage_rig
     await rig.start()
     people = [rig.person(2000 + number, f"P{number}") for number in range(5)]

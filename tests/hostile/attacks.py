@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from bot.playground.bot_api import Button, Chat, Person, Upload
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
-from tests.documents.pdfs import slow_pdf
+from tests.bot.documents.pdfs import slow_pdf
 from tests.hostile.shapes import nested
 
 US = "@ricordo_bot"
@@ -177,7 +177,7 @@ ATTACKS = (
         "private chat",
         "they are found and told",
         _marks,
-        ("memory/excerpt.py", "documents/sentences.py"),
+        ("memory/search/excerpt.py", "documents/sentences.py"),
     ),
     Attack(
         "F3",
@@ -211,7 +211,7 @@ ATTACKS = (
         "the web port",
         "webhooks get through",
         _half_sent,
-        ("bot/http_protocol.py",),
+        ("bot/runtime/http_protocol.py",),
     ),
     Attack(
         "F8",
@@ -220,6 +220,6 @@ ATTACKS = (
         "the web port",
         "closed before eight megabytes",
         _endless_header,
-        ("bot/http_protocol.py",),
+        ("bot/runtime/http_protocol.py",),
     ),
 )

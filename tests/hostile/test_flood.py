@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bot.playground.bot_api import Chat, Person
-from memory.keys import Conversation, Keys
 from memory.memory import Memory
-from memory.protocol.mailbox import SEEN_MOST, Entry, Mailbox, MailboxFull, Outcome
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.queue.mailbox import SEEN_MOST, Entry, Mailbox, MailboxFull, Outcome
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.memory.conftest import OPTIONS
@@ -21,7 +21,7 @@ US = "@ricordo_bot"
 DAY_S = 86_400
 
 
-async def flooded(store: RedisClient, keys: Keys, group: Conversation, sender: int) -> None:
+async def flooded(store: RedisClient, keys: Keys, group: Scope, sender: int) -> None:
     """Leave behind what a flood leaves: many ids that are remembered, and the sender's count."""
     named = keys.conversation(group)
     now_ms = int(time.time() * 1000)
@@ -33,7 +33,7 @@ async def flooded(store: RedisClient, keys: Keys, group: Conversation, sender: i
 
 @pytest.fixture
 def mailbox(store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
-    monkeypatch.setattr("memory.protocol.mailbox.SEEN_MOST", 3)
+    monkeypatch.setattr("memory.queue.mailbox.SEEN_MOST", 3)
     return Memory(store, 42, tokens, None, OPTIONS).mailbox
 
 
@@ -96,7 +96,7 @@ async def test_one_member_does_not_make_a_groups_bot_deaf(rig: Rig, valkey: str)
     (anna, _), (ben, _) = rig.anna(), rig.ben()
     mallory, _ = rig.person(1666, "Mallory")
     group = rig.telegram.group("Club", [ben, mallory], [anna])
-    keys, here = Keys(rig.telegram.bot.id), Conversation.of_chat(group.id)
+    keys, here = Keys(rig.telegram.bot.id), Scope.of_chat(group.id)
     store = await RedisClient.open(valkey)
     await flooded(store, keys, here, mallory.id)
     await mallory.say(group, f"{US} and another one")

@@ -16,9 +16,9 @@ from bot.model.embedder import OpenAIEmbedder
 from bot.model.errors import AnswerIncomplete, ModelError, NotAModel
 from bot.model.structured import StructuredModel
 from bot.model.values import ModelReply, PromptMessage
-from memory.embeddings import EmbeddingsUnavailable
+from memory.search.embeddings import EmbeddingsUnavailable
+from tests.bot.model.internal_calls import fill
 from tests.hostile.model_server import MB, Answer, serving
-from tests.model.internal_calls import fill
 
 HELLO = (PromptMessage("user", "hello"),)
 LIMIT_S = 20

@@ -9,7 +9,7 @@ import pytest
 from bot.playground.bot_api import Chat, Person, Topic, Upload
 from bot.playground.model_api import Reply
 from tests.acceptance.rig import Rig, open_rig
-from tests.documents.pdfs import slow_pdf
+from tests.bot.documents.pdfs import slow_pdf
 
 US = "@ricordo_bot"
 SLOW = Upload(slow_pdf(pages=1), "slow.pdf", "application/pdf")

@@ -13,9 +13,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import Message, Scope
 
-from bot.http_protocol import MAX_CONNECTIONS, quiet_when_gone
-from bot.process import raise_file_limit
-from bot.web import WebServer
+from bot.runtime.http_protocol import MAX_CONNECTIONS, quiet_when_gone
+from bot.runtime.process import raise_file_limit
+from bot.runtime.web import WebServer
 
 HERE = "127.0.0.1"
 SOON_S = 5.0
@@ -78,7 +78,7 @@ async def is_served(server: WebServer) -> bool:
 async def test_a_connection_without_a_complete_request_is_closed(
     server: WebServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr("bot.http_protocol.REQUEST_S", 0.05)
+    monkeypatch.setattr("bot.runtime.http_protocol.REQUEST_S", 0.05)
     async with connected(server, sent) as (reader, _):
         await until_closed(reader)
     assert await is_served(server)
@@ -114,7 +114,7 @@ async def test_connections_that_are_held_keep_nobody_out(
     server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest that waits for its caller makes room, and no descriptor is missing elsewhere."""
-    monkeypatch.setattr("bot.http_protocol.MAX_CONNECTIONS", 8)
+    monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 8)
     held = [await asyncio.open_connection(HERE, server.port) for _ in range(40)]
     for _, writer in held:
         writer.write(b"GET / HTTP/1.1\r\nHost: b")
@@ -128,7 +128,7 @@ async def test_connections_that_are_held_keep_nobody_out(
 async def test_a_request_under_way_is_never_closed_for_a_new_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bot.http_protocol.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 2)
     began, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> PlainTextResponse:

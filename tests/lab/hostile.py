@@ -22,18 +22,19 @@ from bot.documents.refusals import DocumentRefused
 from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.errors import ModelError
-from bot.playground.bench import Bench
 from bot.playground.bot_api import BotApiServer, Button, Message
+from bot.playground.inspector import Inspector
 from bot.playground.loopback import LoopbackServer
-from bot.playground.page import BenchPage
+from bot.playground.page import InspectorPage
 from bot.playground.scene import Scene
 from bot.reply.render import render
 from memory.documents.chunking import passages
-from memory.embeddings import EmbeddingsUnavailable
-from memory.tokens import TokenCounter
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.text.tokens import TokenCounter
 from tests.acceptance.buttons import ask_first
 from tests.acceptance.forking import bots_forked
 from tests.acceptance.rig import open_rig
+from tests.bot.reply.telegram_rules import faults
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.model_server import Answer, serving
 from tests.hostile.shapes import UNITS
@@ -41,7 +42,6 @@ from tests.hostile.test_model_server import STREAMS, ask
 from tests.hostile.waits import waits_during
 from tests.lab.hostile_answers import CHATS, EMBEDDINGS, PAGES
 from tests.lab.hostile_files import documents, pdfs
-from tests.reply.telegram_rules import faults
 from tests.valkey import ValkeyServer
 
 Row = tuple[int, int, float]
@@ -175,7 +175,7 @@ async def pages() -> None:
     """Ask the playground's page what it must refuse or answer without harm."""
     async with BotApiServer() as telegram:
         scene = Scene(telegram)
-        app = BenchPage(telegram, scene, Bench(telegram, scene), "").app()
+        app = InspectorPage(telegram, scene, Inspector(telegram, scene), "").app()
         async with LoopbackServer(app) as server, httpx2.AsyncClient(trust_env=False) as client:
 
             async def request(method: str, path: str, headers: dict[str, str]) -> None:

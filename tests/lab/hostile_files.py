@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterator
 
-from tests.documents.pdfs import bomb, content_pdf, encrypted, pdf, slow_pdf
+from tests.bot.documents.pdfs import bomb, content_pdf, encrypted, pdf, slow_pdf
 
 _MB = 2**20
 _CHARS = 500_000

@@ -3,9 +3,9 @@
 import pytest
 
 from memory.memory import Memory, MemoryOptions
-from memory.protocol.turns import TurnTimes
-from memory.redis_client import RedisClient
-from memory.tokens import TokenCounter
+from memory.queue.turns import TurnTimes
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
 from tests.valkey import ValkeyServer
 
 OPTIONS = MemoryOptions(

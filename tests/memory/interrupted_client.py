@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 
-from memory.redis_client import Arg, Command, RedisClient, Reply, ScriptCall
+from memory.store.client import Arg, Command, RedisClient, Reply, ScriptCall
 
 
 class InterruptedClient(RedisClient):

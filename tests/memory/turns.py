@@ -1,25 +1,25 @@
 """Short ways to put mail in, take a turn and close it."""
 
-from memory.keys import Conversation
 from memory.memory import Memory
-from memory.messages import Message
-from memory.protocol.mailbox import Entry, Outcome
-from memory.protocol.turns import Committed, Known, OpenTurn
+from memory.message import Message
+from memory.queue.mailbox import Entry, Outcome
+from memory.queue.turns import Committed, Cursor, OpenTurn
+from memory.store.keys import Scope
 
-HERE = Conversation.of_chat(7)
-GROUP = Conversation.of_chat(-7)
+HERE = Scope.of_chat(7)
+GROUP = Scope.of_chat(-7)
 ANN, BOB = 7, 8
 
 
 async def put(
-    memory: Memory, update_id: int, conversation: Conversation = HERE, *, sender: int = ANN
+    memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
 ) -> Outcome:
     entry = Entry(update_id, sender, is_command=False, body=f"text {update_id}".encode())
     return await memory.mailbox.put(conversation, entry)
 
 
-async def take(memory: Memory, conversation: Conversation = HERE) -> OpenTurn:
-    turn = await memory.turns.acquire(conversation, Known())
+async def take(memory: Memory, conversation: Scope = HERE) -> OpenTurn:
+    turn = await memory.turns.acquire(conversation, Cursor())
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -35,15 +35,15 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
 
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
     await memory.turns.write_outbox(turn.lease, b"[]")
-    return await memory.turns.commit(turn, exchange_of(turn, answer), Known())
+    return await memory.turns.commit(turn, exchange_of(turn, answer), Cursor())
 
 
-async def texts(memory: Memory, conversation: Conversation = HERE) -> list[str]:
+async def texts(memory: Memory, conversation: Scope = HERE) -> list[str]:
     log = await memory.client.call("XRANGE", memory.keys.conversation(conversation).log, "-", "+")
     return [fields[b"t"].decode() for _, fields in log]
 
 
-async def end_pauses(memory: Memory, conversation: Conversation = HERE) -> None:
+async def end_pauses(memory: Memory, conversation: Scope = HERE) -> None:
     """Let the time pass for which a conversation waits after failures."""
     learned = memory.keys.conversation(conversation).learned
     for kind in ("lessons", "vectors"):

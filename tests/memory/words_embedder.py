@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import numpy as np
 
 from bot.playground.model_api.hashed_words import embed
-from memory.embeddings import EmbeddingsUnavailable, Vectors
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 
 DIMENSIONS = 128
 
@@ -17,8 +17,8 @@ class WordsEmbedder:
     runs within the next call, as if that took long.
     """
 
-    def __init__(self, stamp: str = "words", dimensions: int = DIMENSIONS) -> None:
-        self.stamp = stamp
+    def __init__(self, fingerprint: str = "words", dimensions: int = DIMENSIONS) -> None:
+        self.fingerprint = fingerprint
         self.dimensions = dimensions
         self.calls: list[Sequence[str]] = []
         self.fails_at = 0

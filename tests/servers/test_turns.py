@@ -10,9 +10,9 @@ from bot.model.served import Api
 from bot.model.structured import StructuredModel
 from bot.model.values import ModelReply, PromptMessage
 from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Scripted
-from memory.steps import ToolCall
-from memory.tool import ToolDefinition
-from tests.model.internal_calls import ANSWER, PARTS, fill
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, PARTS, fill
 from tests.servers.profiles import OPENAI, SERVERS
 from tests.servers.reasoning_model import ReasoningModel
 

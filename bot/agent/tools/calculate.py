@@ -11,12 +11,12 @@ from collections.abc import Callable
 import simpleeval
 from pydantic import Field
 
-from memory.context import AgentContext
-from memory.tool import Arguments, Tool, ToolError
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
 
-_MOST_CHARS = 300
-_MOST_DIGITS = 60
-_MOST_BITS = 10_000
+_MAX_CHARS = 300
+_MAX_DIGITS = 60
+_MAX_BITS = 10_000
 """Of a power: far beyond what can be shown, and quick to work out however often it stands there."""
 
 Number = int | float
@@ -24,7 +24,7 @@ Number = int | float
 
 def _power(base: Number, exponent: Number) -> Number:
     is_whole = isinstance(base, int) and isinstance(exponent, int)
-    if is_whole and abs(base) > 1 and math.log2(abs(base)) * exponent > _MOST_BITS:
+    if is_whole and abs(base) > 1 and math.log2(abs(base)) * exponent > _MAX_BITS:
         raise OverflowError
     result: Number = base**exponent
     return result
@@ -37,7 +37,7 @@ def _factorial(number: Number) -> int:
 
 
 def _round(number: Number, digits: int = 0) -> Number:
-    if abs(digits) > _MOST_CHARS:
+    if abs(digits) > _MAX_CHARS:
         raise ValueError
     return round(number, digits) if digits else round(number)
 
@@ -78,7 +78,7 @@ class CalculateArguments(Arguments):
     expression: str = Field(
         description="Such as 12.5 * (3 + 4) ** 2, sqrt(2), round(10 / 3, 2); % is the remainder",
         min_length=1,
-        max_length=_MOST_CHARS,
+        max_length=_MAX_CHARS,
     )
 
 
@@ -115,7 +115,7 @@ def _shown(value: object) -> str:
     if not isinstance(value, int | float):
         raise ToolError("the result is not a real number")
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**_MOST_DIGITS else f"{float(value):.15g}"
+        return str(value) if abs(value) < 10**_MAX_DIGITS else f"{float(value):.15g}"
     if math.isnan(value) or math.isinf(value):
         raise ToolError("there is no such number, or it is too big")
     return f"{value:.15g}"
@@ -130,5 +130,5 @@ CALCULATE = Tool(
     "Calculate an arithmetic expression exactly. Use it for every sum that is not trivial.",
     CalculateArguments,
     _run,
-    is_foreign=False,
+    is_untrusted=False,
 )

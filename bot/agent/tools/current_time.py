@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from memory.context import AgentContext
-from memory.tool import Arguments, Tool, ToolError
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool, ToolError
 
 
 class CurrentTimeArguments(Arguments):
@@ -32,7 +32,7 @@ def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
         "Tell the current date, weekday and time, in any time zone.",
         CurrentTimeArguments,
         run,
-        is_foreign=False,
+        is_untrusted=False,
     )
 
 

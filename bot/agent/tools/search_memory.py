@@ -6,13 +6,13 @@ from math import inf
 
 from pydantic import Field
 
-from bot.turn.sections import memory_line
-from memory.context import AgentContext
-from memory.excerpt import relevant_excerpt
-from memory.messages import Message
-from memory.recollection import Among
-from memory.tool import Arguments, Tool
-from memory.untrusted_text import harmless
+from bot.prompt.sections import memory_line
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool import Arguments, Tool
+from memory.behaviors.untrusted_text import harmless
+from memory.message import Message
+from memory.search.excerpt import relevant_excerpt
+from memory.search.recollection import SearchFilter
 
 _EXCERPT_CHARS = 600
 _NUMBER = re.compile(r" \(\d{1,6}\)\Z")
@@ -42,7 +42,7 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
         found = await context.chat_history.search(
-            arguments.query, arguments.k, among=_among(arguments, zone)
+            arguments.query, arguments.k, search_filter=_search_filter(arguments, zone)
         )
         if not found:
             return "Nothing was found about this in earlier messages."
@@ -66,13 +66,13 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
         "messages nor in <memory>, or for a second look under another name.",
         SearchMemoryArguments,
         run,
-        is_foreign=False,  # the lines of others' words are marked
+        is_untrusted=False,  # the lines of others' words are marked
     )
 
 
-def _among(arguments: SearchMemoryArguments, zone: tzinfo) -> Among:
+def _search_filter(arguments: SearchMemoryArguments, zone: tzinfo) -> SearchFilter:
     since, until = arguments.since, arguments.until
-    return Among(
+    return SearchFilter(
         since=datetime.combine(since, time.min, zone).timestamp() if since else -inf,
         until=datetime.combine(until, time.max, zone).timestamp() if until else inf,
         speaker=_NUMBER.sub("", arguments.speaker),

@@ -10,7 +10,7 @@ from uuid import uuid4
 import orjson
 
 from bot.playground.model_api.requests import ChatRequest
-from memory.steps import ToolCall
+from memory.behaviors.steps import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

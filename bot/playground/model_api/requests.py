@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.model.values import PromptMessage
-from memory.tool import ToolDefinition
+from memory.behaviors.tool import ToolDefinition
 
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 

@@ -12,7 +12,7 @@ from bot.playground.model_api.faults import Fault, Quirk
 from bot.playground.model_api.replies import Reply
 from bot.playground.model_api.requests import ChatRequest
 from bot.playground.model_api.responses_rules import encrypted
-from memory.steps import ToolCall
+from memory.behaviors.steps import ToolCall
 
 Json = dict[str, Any]
 

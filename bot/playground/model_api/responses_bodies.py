@@ -18,8 +18,8 @@ from bot.playground.model_api.errors import bad_request
 from bot.playground.model_api.parsing import first_wrong, parsed
 from bot.playground.model_api.requests import ChatRequest
 from bot.playground.model_api.schemas import schema_complaint
-from memory.steps import ToolCall
-from memory.tool import ToolDefinition
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
 
 Json = Mapping[str, Any]
 

@@ -1,0 +1,42 @@
+"""What tokens cost, exactly: amounts are decimals of the operator's own currency."""
+
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Decimal
+
+from config.values import Price
+from memory.limits.usage import BySource, Source, Tokens
+
+_PER_TOKENS = 1_000_000
+_SHOWN = Decimal("0.0001")
+
+
+class Prices:
+    """Prices by the model's name, for a million tokens; a model without one costs nothing."""
+
+    def __init__(self, prices: Iterable[Price]) -> None:
+        self._prices = {price.model: price for price in prices}
+
+    def __bool__(self) -> bool:
+        """Whether there is any price."""
+        return bool(self._prices)
+
+    def cost(self, sums: BySource) -> Decimal:
+        """Return what all sources cost together."""
+        return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
+
+    def missing(self, sources: Iterable[Source]) -> tuple[str, ...]:
+        """Name the models that have no price."""
+        return tuple(sorted({each.model for each in sources if each.model not in self._prices}))
+
+    def _of(self, source: Source, tokens: Tokens) -> Decimal:
+        price = self._prices.get(source.model)
+        if price is None:
+            return Decimal(0)
+        amount = tokens.fresh * price.input
+        amount += tokens.cached * price.cached + tokens.output * price.output
+        return amount / _PER_TOKENS
+
+
+def shown(amount: Decimal) -> str:
+    """Return an amount with four decimals."""
+    return f"{amount.quantize(_SHOWN, ROUND_HALF_UP)}"

@@ -1,0 +1,148 @@
+"""Has every billed call counted in Redis, at once and once; no turn waits for it.
+
+The call that gave the reply is counted in the round trip that makes the reply durable, all others
+by a writer of their own. Only a process that dies between a server's last chunk and this write
+loses the call. What a server billed for a stream that was broken off or cancelled is not known
+here, because servers tell it in the last chunk.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from time import monotonic
+
+import structlog
+
+from bot.metrics.metrics import Metrics, Which
+from bot.model.values import Usage
+from memory.limits.usage import NOBODY, REPEATS_S, BilledCall, Source, Tokens, UsageStore
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+_MAX_BATCH = 50
+_PAUSE_S = 1.0
+_GRACE_S = 2.0
+_HELD_S = 0.05
+"""How long the call of a reply waits for the reply's own write."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Payer:
+    person: int = NOBODY
+    conversation: str = ""
+
+
+_UNKNOWN = _Payer()
+_payer: ContextVar[_Payer] = ContextVar("payer", default=_UNKNOWN)
+"""Passed on beside the calls, as log context is, because models know no people."""
+
+
+@contextmanager
+def billed_to(conversation: Scope, person: int = NOBODY) -> Iterator[None]:
+    """Have calls of models in this block, and in tasks begun in it, counted for these."""
+    token = _payer.set(_Payer(person, conversation.tag))
+    try:
+        yield
+    finally:
+        _payer.reset(token)
+
+
+class UsageRecorder:
+    """Takes calls at any time, and has them written while `writing` lasts."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[BilledCall] = asyncio.Queue()
+        self._store: UsageStore | None = None
+
+    def note(self, source: Source, usage: Usage, *, is_last: bool = False) -> None:
+        """Have a call counted; one for which the server billed nothing is not.
+
+        With `is_last` the reply follows at once, and its write takes the call along.
+        """
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        tokens = Tokens(
+            usage.prompt_tokens - cached, cached, usage.completion_tokens, usage.reasoning_tokens
+        )
+        if not tokens.total:
+            return
+        payer = _payer.get()
+        call = BilledCall.now(source, tokens, payer.person, payer.conversation)
+        if is_last and self._store is not None:
+            self._store.hold(call)
+            asyncio.get_running_loop().call_later(_HELD_S, self._release, call.conversation)
+        else:
+            self._waiting.put_nowait(call)
+
+    @asynccontextmanager
+    async def writing(self, store: UsageStore) -> AsyncIterator[None]:
+        """Write while the block lasts; in the end, what still waits has a moment."""
+        self._store = store
+        writer = asyncio.create_task(self._write_all(store))
+        try:
+            yield
+        finally:
+            try:
+                async with asyncio.timeout(_GRACE_S):
+                    await asyncio.sleep(_HELD_S)
+                    await self._waiting.join()
+            except TimeoutError:
+                log.warning("calls not counted", calls=self._waiting.qsize())
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+
+    def _release(self, conversation: str) -> None:
+        """Write what no reply has taken along: the turn was given up, or its write failed."""
+        if self._store is not None:
+            for call in self._store.release(conversation):
+                self._waiting.put_nowait(call)
+
+    async def _write_all(self, store: UsageStore) -> None:
+        while True:
+            calls = [await self._waiting.get()]
+            while len(calls) < _MAX_BATCH and not self._waiting.empty():
+                calls.append(self._waiting.get_nowait())
+            await _insist(store, calls)
+            for _ in calls:
+                self._waiting.task_done()
+
+
+async def _insist(store: UsageStore, calls: list[BilledCall]) -> None:
+    """Write calls again and again for as long as a repeat counts once."""
+    until = monotonic() + REPEATS_S / 2
+    while True:
+        try:
+            await store.count(calls)
+        except StoreError as error:
+            if monotonic() > until:
+                log.warning("calls not counted", calls=len(calls), reason=type(error).__name__)
+                return
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMeter:
+    """Measures the calls of one model: for `/metrics`, and for `/usage`."""
+
+    metrics: Metrics
+    recorder: UsageRecorder
+    kind: str
+    model: str
+    which: Which = "first"
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Observe a call: its time, and the name of the error if it fails."""
+        with self.metrics.model_call(self.kind, self.which):
+            yield
+
+    def used(self, usage: Usage, *, is_last: bool = False) -> None:
+        """Count what the server billed for a call; after the last one the reply follows at once."""
+        self.metrics.used(self.kind, usage, self.which)
+        source = Source(self.kind, self.model, self.which == "second")
+        self.recorder.note(source, usage, is_last=is_last)

@@ -1,0 +1,1 @@
+"""What the model is sent, within a budget."""

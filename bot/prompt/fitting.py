@@ -1,0 +1,117 @@
+"""What the messages of a prompt cost in tokens, and how a run's steps are made to fit.
+
+Estimates lean upwards: servers count a little differently, and none should count more than we do.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from bot.model.values import PromptMessage
+from memory.behaviors.steps import CompletedStep, ToolCall
+from memory.behaviors.tool import ToolDefinition
+from memory.behaviors.untrusted_text import harmless, harmless_json
+from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
+
+# A result is not shortened below this: enough to see what it was.
+_RESULT_FLOOR = 48
+
+
+def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) -> int:
+    """Count messages as sent: text, calls as their JSON, thoughts, and each one's overhead."""
+    return sum(
+        counter.count(message.content)
+        + sum(counter.count(_call_json(call)) for call in message.tool_calls)
+        + counter.count(message.tool_call_id)
+        + sum(item.tokens for item in message.reasoning)
+        + MESSAGE_OVERHEAD
+        for message in messages
+    )
+
+
+def tools_tokens(counter: TokenCounter, tools: Iterable[ToolDefinition]) -> int:
+    """Count the definitions of tools as their JSON."""
+    return sum(counter.count(_definition_json(tool)) for tool in tools)
+
+
+def step_messages(
+    counter: TokenCounter, steps: Sequence[CompletedStep], limit: int
+) -> tuple[PromptMessage, ...]:
+    """Return the calls and results of `steps` in their order, in at most `limit` tokens.
+
+    What does not fit is shortened, the oldest results first. When even short results do not fit,
+    the model's thoughts go, then whole steps, the oldest first: every call keeps its result and
+    every result its call.
+    """
+    rendered = [_step(counter, step, limit) for step in steps]
+    if sum(_least(counter, step) for step in rendered) > limit:
+        rendered = [tuple(replace(each, reasoning=()) for each in step) for step in rendered]
+    while rendered and sum(_least(counter, step) for step in rendered) > limit:
+        rendered.pop(0)
+    messages = [message for step in rendered for message in step]
+    excess = messages_tokens(counter, messages) - limit
+    for index, message in enumerate(messages):
+        cut = min(excess, _spare(counter, message))
+        if cut > 0:
+            kept = counter.count(message.content) - cut
+            short = replace(message, content=counter.shorten(message.content, kept))
+            excess -= counter.count(message.content) - counter.count(short.content)
+            messages[index] = short
+    return tuple(messages)
+
+
+def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[PromptMessage, ...]:
+    """Render a step so that no part of it is longer than it could ever stay."""
+    said = counter.shorten(harmless(step.action.text), limit // 4)
+    calls = tuple(_readable(counter, call, limit // 4) for call in step.action.calls)
+    return (
+        PromptMessage("assistant", said, tool_calls=calls, reasoning=step.action.reasoning),
+        *(
+            PromptMessage(
+                "tool", counter.shorten(harmless(result.text), limit), tool_call_id=result.call_id
+            )
+            for result in step.results
+        ),
+    )
+
+
+def _readable(counter: TokenCounter, call: ToolCall, limit: int) -> ToolCall:
+    """Return the call with `{}` for arguments that cannot be sent.
+
+    Those are over-long ones, since JSON cannot be shortened, and what is no JSON object: some
+    servers' chat templates read the arguments and refuse the whole prompt.
+    """
+    arguments = harmless_json(call.arguments)
+    is_sendable = counter.shorten(arguments, limit) == arguments and _is_object(arguments)
+    return replace(call, arguments=arguments if is_sendable else "{}")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _least(counter: TokenCounter, step: Iterable[PromptMessage]) -> int:
+    """Return what a step costs with its results as short as they may get."""
+    return sum(messages_tokens(counter, [message]) - _spare(counter, message) for message in step)
+
+
+def _spare(counter: TokenCounter, message: PromptMessage) -> int:
+    """Return by how many tokens a message may be shortened: only results may."""
+    return max(0, counter.count(message.content) - _RESULT_FLOOR) if message.role == "tool" else 0
+
+
+def _call_json(call: ToolCall) -> str:
+    function = {"name": call.name, "arguments": call.arguments}
+    return json.dumps({"id": call.id, "type": "function", "function": function}, ensure_ascii=False)
+
+
+def _definition_json(tool: ToolDefinition) -> str:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    return json.dumps({"type": "function", "function": function}, ensure_ascii=False)

@@ -1,0 +1,59 @@
+"""How other people's words become text of a prompt: made harmless, named, dated, joined.
+
+Pure text; what of it is sent, and how much, is `prompt`'s business.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+from itertools import groupby
+
+from bot.model.values import PromptMessage
+from memory.behaviors.untrusted_text import harmless
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.message import Message
+from memory.text.dates import dated
+from memory.text.speakers import Speakers
+
+_INDENT = "\n  "
+"""Before each further line of a text, so that only we begin a line with a speaker."""
+
+
+def spoken(message: Message, speakers: Speakers | None) -> str:
+    """Return a message's words as the dialogue shows them.
+
+    With `speakers`, as in groups, a person's words stand behind their name and further lines are
+    indented: no text can look like a message of somebody else.
+    """
+    words = harmless(message.text)
+    if speakers is None or message.role == "assistant" or not words.strip():
+        return words
+    return f"{speakers.label(message)}: {_indented(words)}"
+
+
+def alternating(messages: Iterable[Message]) -> list[PromptMessage]:
+    """Join neighbours of the same role, so that roles take turns."""
+    return [
+        PromptMessage(role, "\n\n".join(message.text for message in group))
+        for role, group in groupby(messages, key=lambda message: message.role)
+    ]
+
+
+def memory_line(
+    message: Message, excerpt: str, now: float, zone: tzinfo, speakers: Speakers | None
+) -> str:
+    """Return one remembered message with date and speaker; further lines are indented.
+
+    What holds others' words is marked. `excerpt` has to be harmless already.
+    """
+    speaker = (speakers or Speakers()).label(message)
+    mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
+    return f"[{dated(message.sent_at, now, zone)}] {speaker}: {_indented(excerpt)}{mark}"
+
+
+def memory_section(lines: Sequence[str]) -> str:
+    """Return the section of the last user message that holds what was recalled."""
+    return "\n".join(("<memory>", *lines, "</memory>"))
+
+
+def _indented(text: str) -> str:
+    return _INDENT.join(text.splitlines())

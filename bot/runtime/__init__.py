@@ -1,0 +1,1 @@
+"""The process around the bot: start, logs, web port, maintenance."""

@@ -1,0 +1,90 @@
+"""What ties the bot to its process: the address of its Redis, a client of it, signals."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import structlog
+
+from config.settings import Settings
+from memory.store.client import RedisClient
+from memory.store.embedded import EmbeddedValkey
+
+log = structlog.get_logger(__name__)
+
+_THREADS = 2
+"""For what takes long, such as indexing a cold conversation. More would make the process larger,
+for the system's allocator keeps what was freed for each thread apart."""
+_MAX_FILES = 65_536
+
+
+@contextmanager
+def redis_address(settings: Settings) -> Iterator[str]:
+    """Give the address of the operator's Redis, or of an embedded Valkey while the block lasts.
+
+    Blocks, so it belongs around the event loop. Raise `EmbeddedError`.
+    """
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value()
+        return
+    if settings.platform:
+        log.warning("no REDIS_URL: this platform's disk is lost with every deploy")
+    embedded = EmbeddedValkey(settings.data_dir)
+    address = embedded.start()
+    try:
+        yield address
+    finally:
+        embedded.stop()
+
+
+@asynccontextmanager
+async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
+    """Give a client while the block lasts; raise `StoreError`."""
+    client = await RedisClient.open(
+        address,
+        max_connections=settings.redis_max_connections,
+        tls_verify=settings.verifies_redis_tls,
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files and connections as the system lets us have.
+
+    Many systems start a process with 1,024, which callers of the web port could use up.
+    """
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - Windows has none
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run with an event that SIGTERM and SIGINT set."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):  # on Windows Ctrl-C cancels instead
+            loop.add_signal_handler(number, stopping.set)
+    await run(stopping)
+
+
+def run_loop(main: Coroutine[object, object, None]) -> None:
+    """Run to the end on uvloop, or on asyncio's own loop where there is none, as on Windows."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ModuleNotFoundError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

@@ -1,0 +1,1 @@
+"""Forgetting: clearing, correcting, jobs that walk many scopes, export."""

@@ -1,0 +1,132 @@
+"""All that is stored of one conversation as a JSON file, for the people whose words it is.
+
+Never more than its own scope: its messages and what was learned from them; in a private chat also
+the facts of the person. Search entries are left out, since they can be computed from these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import orjson
+
+from memory.behaviors.call_context import facts_scope
+from memory.behaviors.kept import kept_of
+from memory.documents.library import documents
+from memory.message import Message
+from memory.scopes.log import message_of
+from memory.scopes.records import Fact
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+MAX_BYTES = 8 * 2**20
+"""Of a file, so that sending it does not outlast a lease."""
+
+_INDENTED = orjson.OPT_INDENT_2
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file; `left_out` counts the oldest messages for which it had no room."""
+
+    name: str
+    content: bytes
+    left_out: int
+
+
+class Exporter:
+    """Writes exports as of now; nothing of them is stored."""
+
+    def __init__(self, store: Store, scope_memories: ScopeMemories) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scope_memories = scope_memories
+
+    async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
+        """Return all that is stored of a conversation; of messages the newest that fit."""
+        here = await self._scope_memories.read(conversation)
+        facts = await self._scope_memories.read(facts_scope(conversation))
+        log = self._keys.conversation(conversation).log
+        entries = await self._client.call("XRANGE", log, "-", "+")
+        said = [_message(message_of(entry, fields)) for entry, fields in entries]
+        learned = {
+            "running_state": orjson.loads(here.state) if here.state else None,
+            "facts": [_fact(fact) for fact in facts.facts],
+            "synopses": _synopses(here),
+            "documents": _documents(here),
+            "kept_by_behaviors": kept_of(here),
+        }
+        room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
+        kept = _newest(said, room)
+        now = datetime.now(UTC)
+        about = {"exported_at": now.isoformat(timespec="seconds"), "scope": conversation.tag}
+        content = orjson.dumps({**about, "messages": kept, **learned}, option=_INDENTED)
+        return Export(f"memory-{now:%Y-%m-%d}.json", content, len(said) - len(kept))
+
+
+def _newest(said: Sequence[dict[str, object]], room: int) -> Sequence[dict[str, object]]:
+    """Return the newest messages that have room, in their order."""
+    for count, message in enumerate(reversed(said)):
+        room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
+        if room < 0:
+            return said[len(said) - count :]
+    return said
+
+
+def _message(message: Message) -> dict[str, object]:
+    return {
+        "number": message.seq,
+        "role": message.role,
+        "name": message.sender_name,
+        "sent_at": _moment(message.sent_at),
+        "text": message.text,
+        "own_words": message.is_first_party,
+        "refused": message.is_refused,
+    }
+
+
+def _fact(fact: Fact) -> dict[str, object]:
+    return {
+        "id": fact.id,
+        "text": fact.text,
+        "said_at": _moment(fact.said_at),
+        "ended_at": _moment(fact.ended_at) if fact.ended_at else None,
+        "replaced_by": fact.replaced_by or None,
+        "trust": fact.trust.name.lower(),
+        "sources": [{"scope": source.tag, "message": source.seq} for source in fact.sources],
+    }
+
+
+def _synopses(here: ScopeMemory) -> list[dict[str, object]]:
+    return [
+        {
+            "id": synopsis.id,
+            "began_at": _moment(synopsis.began_at),
+            "ended_at": _moment(synopsis.ended_at),
+            "messages": [synopsis.first_seq, synopsis.last_seq],
+            "text": synopsis.text,
+        }
+        for synopsis in here.synopses
+    ]
+
+
+def _documents(here: ScopeMemory) -> list[dict[str, object]]:
+    return [
+        {
+            "name": document.title,
+            "link": document.link,
+            "added_at": _moment(document.added_at),
+            "passages": [
+                {"place": chunk.place, "text": chunk.text}
+                for chunk in here.chunks
+                if chunk.document == key
+            ],
+        }
+        for key, document in documents(here).items()
+    ]
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

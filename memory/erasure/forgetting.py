@@ -1,0 +1,192 @@
+"""Erasures with all that was derived: a clear, single messages, one person's share of a group.
+
+What is erased stays erased, whoever was learning from it at that moment: first the words go, so
+that nobody can read them any more, then what rests on them, decided anew whenever something was
+learned in between. Safe to repeat.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from math import inf
+from time import time
+
+from memory.behaviors.call_context import facts_scope
+from memory.documents.library import PREFIX, documents
+from memory.erasure.clearing import Erasure, Receipt, first_step
+from memory.message import Message
+from memory.scopes.log import message_of, seq_of
+from memory.scopes.provenance import STATE_WATERMARK, facts_without, without_messages
+from memory.scopes.records import Source
+from memory.scopes.scope_memories import NotWritten, Revision, ScopeMemories
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+_PAGE = 1_000
+
+
+class Forgetting:
+    """Erases; `tail` is how many of the newest messages a reset state is learned from again."""
+
+    def __init__(
+        self, store: Store, scope_memories: ScopeMemories, erasure: Erasure, tail: int
+    ) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scope_memories = scope_memories
+        self._erasure = erasure
+        self._tail = tail
+
+    async def clear(
+        self,
+        conversation: Scope,
+        nonce: str,
+        presser: int,
+        update_id: int,
+        *,
+        as_admin: bool,
+    ) -> Receipt:
+        """Erase a conversation like `Erasure.clear`, and the person's facts that rest on it only.
+
+        A repeat returns the same receipt. Raise `NotConfirmed`.
+        """
+        receipt = await self._erasure.clear(
+            conversation, nonce, presser, update_id, as_admin=as_admin
+        )
+        scope = facts_scope(conversation)
+        if scope == conversation:
+            return receipt
+        # Only now, so that a repeat after a crash does not cut what was said since.
+        lowest = await self._scope_memories.cut(scope, conversation)
+
+        def is_gone(source: Source) -> bool:
+            return source.tag == conversation.tag and source.epoch < lowest
+
+        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), nonce)
+        return replace(receipt, records=receipt.records + learned.records)
+
+    async def found(self, conversation: Scope, message_id: int) -> list[Message]:
+        """Return the stored message of a Telegram id, and the answer to it; nothing for none."""
+        log = self._keys.conversation(conversation).log
+        last = b"+"
+        answer: Message | None = None
+        while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
+            for entry, fields in page:
+                message = message_of(entry, fields)
+                if message_id in message.message_ids:
+                    if answer is None or answer.exchange != message.exchange:
+                        return [message]
+                    return [message, answer]
+                answer = message if message.role == "assistant" else None
+            last = b"(" + page[-1][0]
+        return []
+
+    async def erase_messages(
+        self, conversation: Scope, seqs: Collection[int], receipt_id: str
+    ) -> Receipt:
+        """Erase messages of a conversation and all that was learned from them.
+
+        A repeat answers the same. `receipt_id` may be the nonce of the question that names `seqs`.
+        """
+
+        def is_gone(source: Source) -> bool:
+            return source.tag == conversation.tag and source.seq in seqs
+
+        def without(here: ScopeMemory) -> Revision:
+            return without_messages(here, seqs, is_gone)
+
+        scope = facts_scope(conversation)
+        if scope == conversation:
+            return await self._revise(conversation, without, receipt_id)
+        said = await self._revise(conversation, without, first_step(receipt_id))
+        # Always, since it refuses whoever has read the messages and is about to write here.
+        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), receipt_id)
+        # The question counts as answered only now: a repeat after a crash has to name the messages.
+        answered = await self._revise(conversation, lambda _: Revision(), receipt_id)
+        return replace(said, records=said.records + learned.records, left=answered.left)
+
+    async def erase_share(
+        self, group: Scope, person: int, until: float, receipt_id: str
+    ) -> Receipt:
+        """Erase what a person said and sent in a group up to a time, and what rests on it.
+
+        With it goes what rests on messages that were dropped for room, since nobody knows any more
+        who said them. What the person has waiting there must be gone before.
+        """
+
+        def is_gone(source: Source) -> bool:
+            return source.sender_id == person or (source.tag == group.tag and source.seq in seqs)
+
+        while True:
+            here = await self._scope_memories.read(group)
+            seqs = await self._said_by(group, person, until)
+            # After these were read, so that whatever is dropped meanwhile counts as unknown.
+            oldest = await self._oldest(group)
+            without = without_messages(here, seqs, is_gone, oldest)
+            revision = await self._with_state(here, without)
+            revision = _without_documents(here, revision, person, until)
+            try:
+                return await self._scope_memories.revise(here, revision, receipt_id)
+            except NotWritten:
+                continue
+
+    async def _revise(
+        self, scope: Scope, decide: Callable[[ScopeMemory], Revision], receipt_id: str
+    ) -> Receipt:
+        """Decide and carry out, again and again until nothing was learned in between."""
+        while True:
+            scope_memory = await self._scope_memories.read(scope)
+            revision = await self._with_state(scope_memory, decide(scope_memory))
+            try:
+                return await self._scope_memories.revise(scope_memory, revision, receipt_id)
+            except NotWritten:
+                continue
+
+    async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
+        """Have a state that goes learned anew from the newest messages that remain."""
+        if "state" not in revision.fields:
+            return revision
+        meta = self._keys.conversation(scope_memory.scope).meta
+        newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+        await self._client.call("ZADD", self._keys.learning, time(), scope_memory.scope.tag)
+        mark = {STATE_WATERMARK: str(max(0, newest - self._tail))}
+        return replace(revision, fields={**revision.fields, **mark})
+
+    async def _said_by(self, group: Scope, person: int, until: float) -> set[int]:
+        """Return the sequences of what a person said in a group, and of the answers to it."""
+        log = self._keys.conversation(group).log
+        exchanges: set[bytes] = set()
+        seqs: set[int] = set()
+        last = b"-"
+        while page := await self._client.call("XRANGE", log, last, "+", "COUNT", _PAGE):
+            for entry, fields in page:
+                if int(fields[b"i"]) == person and float(fields[b"s"]) <= until:
+                    exchanges.add(fields[b"x"])
+                if fields[b"x"] in exchanges:
+                    seqs.add(seq_of(entry))
+            last = b"(" + page[-1][0]
+        return seqs
+
+    async def _oldest(self, conversation: Scope) -> float:
+        """Return the sequence of the oldest message that is stored, infinity for none."""
+        log = self._keys.conversation(conversation).log
+        first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
+        return seq_of(first[0][0]) if first else inf
+
+
+def _without_documents(
+    here: ScopeMemory, revision: Revision, person: int, until: float
+) -> Revision:
+    """Return the revision with the documents, too, that a person sent up to a time."""
+    gone = {
+        key
+        for key, document in documents(here).items()
+        if document.sender_id == person and document.added_at <= until
+    }
+    passages = [chunk.id for chunk in here.chunks if chunk.document in gone]
+    fields = {PREFIX + key: "" for key in gone}
+    return replace(
+        revision,
+        entries=[*revision.entries, *passages],
+        fields={**revision.fields, **fields},
+    )

@@ -1,0 +1,38 @@
+"""Whether a conversation is remembered: people turn that off and on.
+
+While it is off nothing is learned, and what is said is kept only as far as the window shows it.
+"""
+
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+
+class MemorySwitch:
+    """Turns remembering off and on; an erasure leaves it as it is."""
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._tell_erased = store.tell_erased
+        self._ttl_s = store.ttl_s
+
+    async def turn_off(self, conversation: Scope) -> None:
+        """Let nothing be remembered of what is said from now on; a repeat changes nothing."""
+        await self._scripts["turn_off"](self._keys.conversation(conversation).all, (self._ttl_s,))
+
+    async def turn_on(self, conversation: Scope) -> int:
+        """Remember again, and erase what was said meanwhile; return how many messages that were.
+
+        Where there were any, an open turn has to begin again.
+        """
+        keys = self._keys.conversation(conversation).all
+        erased = int(await self._scripts["turn_on"](keys, (self._ttl_s,)))
+        if erased:
+            await self._tell_erased(conversation)
+        return erased
+
+    async def is_off(self, conversation: Scope) -> bool:
+        """Say whether remembering is off."""
+        meta = self._keys.conversation(conversation).meta
+        return bool(await self._client.call("HEXISTS", meta, "off_at"))

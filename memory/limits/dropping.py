@@ -1,0 +1,168 @@
+"""Drops what is missed least, step by step: the oldest vectors, then the oldest messages.
+
+Decides the order, not when to begin or to end. What was learned of messages stays.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from time import time
+
+import structlog
+
+from memory.learning.batch import LearningBehavior
+from memory.learning.progress import watermark_place
+from memory.scopes.history import version_of
+from memory.scopes.log import seq_of
+from memory.store.client import Command, Reply
+from memory.store.keys import SHARDS, Scope
+from memory.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+_PAGE = 100
+_SLICE = 128
+"""Messages that a step drops of one conversation, about."""
+
+_EVERYTHING = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Counts of what went."""
+
+    vectors: int = 0
+    messages: int = 0
+
+    def __add__(self, other: "Dropped") -> "Dropped":
+        """Return the sum."""
+        return Dropped(self.vectors + other.vectors, self.messages + other.messages)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Oldest:
+    """The oldest message of a conversation, and from which sequence on all must stay."""
+
+    said_at: float
+    conversation: Scope
+    seq: int
+    end: int
+    version: tuple[str, str]
+
+
+class Dropping:
+    """Makes room in all conversations of a bot; `tail` newest messages of each always stay."""
+
+    def __init__(self, store: Store, tail: int, behaviors: Sequence[LearningBehavior] = ()) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+        self._tail = tail
+        self._behaviors = behaviors
+
+    async def steps(self) -> AsyncGenerator[Dropped, None]:
+        """Drop a little each time and yield what went, until nothing more may go."""
+        conversations = await self._by_activity()
+        for page in _pages(conversations):
+            for conversation in await self._with_vectors(page):
+                keys = self._keys.conversation(conversation).all
+                dropped = Dropped(vectors=await self._scripts["drop_vectors"](keys))
+                _report(conversation, dropped)
+                yield dropped
+        async for dropped in self._messages(conversations):
+            yield dropped
+
+    async def let_embed(self) -> None:
+        """Let conversations that gave up their vectors be embedded again."""
+        now = time()
+        for page in _pages(await self._by_activity()):
+            names = [self._keys.conversation(conversation).meta for conversation in page]
+            let = await self._client.pipeline([("HDEL", name, "words_only") for name in names])
+            notes: list[Command] = [
+                ("ZADD", self._keys.learning, now, conversation.tag)
+                for conversation, was_words_only in zip(page, let, strict=True)
+                if was_words_only
+            ]
+            await self._client.pipeline(notes)
+
+    async def _messages(self, conversations: Sequence[Scope]) -> AsyncGenerator[Dropped, None]:
+        heads: list[_Oldest] = []
+        for page in _pages(conversations):
+            heads += await self._heads(page)
+        heapify(heads)
+        while heads:
+            oldest = heappop(heads)
+            keep = min(oldest.seq + _SLICE, oldest.end)
+            keys = self._keys.conversation(oldest.conversation).all
+            arguments = (*oldest.version, keep, self._tail)
+            messages, vectors = await self._scripts["drop_messages"](keys, arguments)
+            if not messages:
+                continue
+            dropped = Dropped(vectors, messages)
+            _report(oldest.conversation, dropped)
+            yield dropped
+            for head in await self._heads([oldest.conversation]):
+                heappush(heads, head)
+
+    async def _by_activity(self) -> list[Scope]:
+        """Return all conversations, the one that was silent longest first."""
+        shards = [self._keys.conversations(shard) for shard in range(SHARDS)]
+        found: list[tuple[float, bytes]] = []
+        for shard in shards:
+            members = await self._client.call("ZRANGE", shard, 0, -1, "WITHSCORES")
+            found += [(float(score), tag) for tag, score in members]
+        return [Scope(tag.decode()) for _, tag in sorted(found)]
+
+    async def _with_vectors(self, page: Sequence[Scope]) -> list[Scope]:
+        names = [self._keys.conversation(conversation).vectors for conversation in page]
+        lengths = await self._client.pipeline([("XLEN", name) for name in names])
+        return [each for each, length in zip(page, lengths, strict=True) if length]
+
+    async def _heads(self, page: Sequence[Scope]) -> list[_Oldest]:
+        """Return the oldest messages of those conversations that may lose any."""
+        names = [self._keys.conversation(conversation).meta for conversation in page]
+        metas = await self._client.pipeline(
+            [("HMGET", name, "epoch", "erasure", "born") for name in names]
+        )
+        generation = [int(meta[2] or 0) for meta in metas]
+        asked = list(map(self._questions, page, generation))
+        replies = iter(await self._client.pipeline([each for asking in asked for each in asking]))
+        heads = []
+        for conversation, meta, asking in zip(page, metas, asked, strict=True):
+            first, *marks = [next(replies) for _ in asking]
+            covered = min((int(mark or 0) for of in marks for mark in of), default=_EVERYTHING)
+            if first and seq_of(first[0][0]) <= covered:
+                heads.append(_head(conversation, first[0], meta, covered + 1))
+        return heads
+
+    def _questions(self, conversation: Scope, generation: int) -> list[Command]:
+        keys = self._keys.conversation(conversation)
+        places: dict[Scope, list[str]] = {}
+        for behavior in self._behaviors:
+            scope, field = watermark_place(behavior, conversation, generation)
+            places.setdefault(scope, []).append(field)
+        marks = [
+            ("HMGET", self._keys.conversation(scope).learned, *fields)
+            for scope, fields in places.items()
+        ]
+        oldest = ("XRANGE", keys.log, "-", "+", "COUNT", 1)
+        return [oldest, *marks]
+
+
+def _head(conversation: Scope, entry: Sequence[Reply], meta: Sequence[Reply], end: int) -> _Oldest:
+    entry_id, fields = entry
+    return _Oldest(float(fields[b"s"]), conversation, seq_of(entry_id), end, version_of(meta))
+
+
+def _pages(conversations: Sequence[Scope]) -> Iterator[Sequence[Scope]]:
+    for start in range(0, len(conversations), _PAGE):
+        yield conversations[start : start + _PAGE]
+
+
+def _report(conversation: Scope, dropped: Dropped) -> None:
+    log.info(
+        "dropped for want of room",
+        conversation=conversation.tag,
+        vectors=dropped.vectors,
+        messages=dropped.messages,
+    )

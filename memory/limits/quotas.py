@@ -1,0 +1,65 @@
+"""Rations: how many turns and tokens one person may have, counted across all processes.
+
+Counts hold ids and numbers, nothing that was said, and expire by themselves: turns after an hour,
+tokens after two days. A turn that is begun again counts once. `usage` counts the tokens.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from time import time
+
+from memory.limits.usage import day_number
+from memory.store.store import Store
+
+_WINDOW_MS = 60_000
+_KNOWN_MS = 3_600_000
+"""A turn that is begun again within this time counts once."""
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What one person may have; 0 is no bound. A day is that of UTC."""
+
+    turns_per_minute: int
+    tokens_per_day: int
+
+
+class Verdict(StrEnum):
+    """Whether a turn may be answered; of a bound only one turn is told, later ones are `TOLD`."""
+
+    ADMITTED = "admitted"
+    TURNS = "turns"
+    TOKENS = "tokens"
+    BUDGET = "budget"
+    TOLD = "told"
+
+
+class Quotas:
+    """Counts, in the slot of usage, where what answers took is counted too."""
+
+    def __init__(self, store: Store) -> None:
+        self._client = store.client
+        self._keys = store.keys
+        self._scripts = store.scripts
+
+    async def admit(self, person: int, turn: str, quota: Quota) -> Verdict:
+        """Count a turn and say whether it may be answered; a repeat gets the same answer."""
+        keys = (self._keys.turns_of(person), self._keys.told_of(person), self._spent_by(person))
+        arguments = (turn, quota.turns_per_minute, _WINDOW_MS, quota.tokens_per_day, _KNOWN_MS)
+        return Verdict((await self._scripts["ration"](keys, arguments)).decode())
+
+    async def spent_today(self, person: int) -> int:
+        """Return the tokens of today's answers to a person."""
+        return int(await self._client.call("HGET", self._spent_by(person), "sum") or 0)
+
+    async def is_first_today(self, person: int, turn: str, what: str) -> bool:
+        """Whether a person is told of something today by this turn, not by one before it."""
+        key = self._spent_by(person)
+        _, first, _ = await self._client.pipeline(
+            [("HSETNX", key, what, turn), ("HGET", key, what), ("EXPIRE", key, 2 * DAY_S)]
+        )
+        return bool(first == turn.encode())
+
+    def _spent_by(self, person: int) -> str:
+        return self._keys.spent_of(person, day_number(time()))

@@ -1,0 +1,348 @@
+"""`ChatHistory`: what was said in one conversation, to select from and to search.
+
+A view under one version of the conversation; after an erasure its writes are refused. Searching
+degrades to nothing found when no vectors are to be had.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from time import time
+from typing import ParamSpec, TypeVar
+
+from memory.behaviors.call_context import facts_scope
+from memory.erasure.pause import MemorySwitch
+from memory.message import Message, Role
+from memory.queue.turns import LeaseLost, OpenTurn
+from memory.scopes.cache import ConversationCache, Warm
+from memory.scopes.log import arguments_of, generation_of, message_of, seq_of
+from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.selectors import MessageSelector
+from memory.search.embeddings import Embedder, QuestionVectors, Vectors
+from memory.search.hybrid import Hit
+from memory.search.indexed import RECIPE
+from memory.search.recollection import EVERYTHING, Flags, Recollection, SearchFilter
+from memory.store.client import Command, Reply
+from memory.store.keys import Scope
+from memory.store.store import Store
+from memory.text.tokens import TokenCounter
+
+_ALL_THAT_WAITS = "+inf"
+_FOR_ALL_TIME = 2**53
+_MESSAGES_AN_EXCHANGE = 2
+_RELATED_SHARE = 4
+_UNREAD = -1
+_PAGE = 200
+_MUCH = 200
+"""Messages to index before a search that are worth a thread."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryParts:
+    """What every history of a process shares."""
+
+    store: Store
+    cache: ConversationCache
+    scope_memories: ScopeMemories
+    tokens: TokenCounter
+    questions: QuestionVectors
+    tail: int
+
+
+class ChatHistory:
+    """The messages of one conversation, oldest first."""
+
+    def __init__(
+        self,
+        parts: HistoryParts,
+        conversation: Scope,
+        warm: Warm,
+        hidden: Collection[int] = (),
+    ) -> None:
+        self._parts = parts
+        self._hidden = hidden
+        self.conversation = conversation
+        self._warm = warm
+
+    @classmethod
+    async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
+        """Return the history that an open turn loaded; one more read when a long one is cold."""
+        warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
+        scope_memory = await parts.scope_memories.of_turn(turn.lease, turn.loaded.notes)
+        facts = facts_scope(turn.lease.conversation)
+        if facts != turn.lease.conversation:
+            await parts.scope_memories.of_person(facts, turn.facts)
+        history = cls(parts, turn.lease.conversation, warm, scope_memory.hidden)
+        if len(warm.messages) < min(parts.tail, warm.log_length):
+            await history.fill()
+        return history
+
+    @classmethod
+    async def read(cls, parts: HistoryParts, conversation: Scope) -> "ChatHistory":
+        """Read a conversation whole, outside of any turn; of a moved group that of the old one."""
+        meta = parts.store.keys.conversation(conversation).meta
+        moved_from = await parts.store.client.call("HGET", meta, "moved_from")
+        if moved_from is not None:
+            conversation = Scope(moved_from.decode())
+        warm = await _stored(parts, conversation)
+        parts.cache.keep(conversation, warm)
+        scope_memory = await parts.scope_memories.read(conversation)
+        return cls(parts, conversation, warm, scope_memory.hidden)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages held, newest last; all of them after `fill`."""
+        return self._warm.messages
+
+    @property
+    def last_user_message(self) -> Message | None:
+        """The newest message a person said."""
+        return next((m for m in reversed(self._warm.messages) if m.role == "user"), None)
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether anything was said here; words are searched even where there are no vectors."""
+        return self._warm.log_length != 0
+
+    async def is_off(self) -> bool:
+        """Say whether remembering is turned off here."""
+        return await MemorySwitch(self._parts.store).is_off(self.conversation)
+
+    def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
+        """Return what the selector takes of the current sitting, of which it sees the tail.
+
+        Refused words are left out.
+        """
+        messages = self._warm.messages
+        first = bisect_right(messages, self._warm.session, key=lambda message: message.seq)
+        tail = messages[max(first, len(messages) - self._parts.tail) :]
+        return selector.select([message for message in tail if not message.is_refused])
+
+    async def search(
+        self,
+        text: str,
+        k: int,
+        *,
+        exclude: Collection[int] = (),
+        search_filter: SearchFilter = EVERYTHING,
+    ) -> list[Recollection]:
+        """Return at most `k` exchanges of this conversation that `text` is about, best first.
+
+        Behind them come at most a quarter as many that resemble the best one (re-query). `exclude`
+        names sequences that need not be found, `among` narrows what is looked at. An unrelated text
+        finds nothing. Words serve alone where there are no vectors. Raise `LeaseLost` like `fill`.
+        """
+        most = _MESSAGES_AN_EXCHANGE * k
+        hits, allowed = await self._hits(text, most, exclude, search_filter)
+        if not hits:
+            return []
+        found = self._recollections(hits, k, {})
+        related = self._warm.indexed().related(hits, most, allowed)
+        found = self._recollections(related, len(found) + k // _RELATED_SHARE, found)
+        return list(found.values())
+
+    async def find(
+        self,
+        text: str,
+        k: int,
+        *,
+        exclude: Collection[int] = (),
+        search_filter: SearchFilter = EVERYTHING,
+    ) -> list[Hit]:
+        """Return at most `k` single messages as `search` does; a hit's `row` counts `messages`."""
+        hits, _ = await self._hits(text, k, exclude, search_filter)
+        return hits
+
+    async def _hits(
+        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
+    ) -> tuple[list[Hit], Flags | None]:
+        """Return the hits, and which messages might have been hit."""
+        if not text.strip() or k <= 0:
+            return [], None
+        await self.fill()
+        if not self._warm.messages:
+            return [], None
+        query = await self._query_vector(text)
+        work, allowed = self._warm.unindexed, self._allowed(exclude, search_filter)
+        return await _beside(work, self._find, text, query, k, allowed), allowed
+
+    def _find(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
+        index = self._warm.indexed()
+        try:
+            return index.search(text, query, k, allowed)
+        except ValueError:  # the model changed its width; until all is embedded anew, words serve
+            return index.search(text, None, k, allowed)
+
+    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
+        """Return which messages may be hit, `(len(messages),)`."""
+        allowed = search_filter.mask(self._warm.messages)
+        for seq in (*exclude, *self._hidden, *self._warm.refused):
+            at = self._warm.position(seq)
+            if at is not None:
+                allowed[at] = False
+        return allowed
+
+    async def _query_vector(self, text: str) -> Vectors | None:
+        questions = self._parts.questions
+        embedder = questions.embedder
+        if embedder is None or self._warm.vector_fingerprint != fingerprint_of(embedder):
+            return None
+        if not self._warm.is_embedded:  # what has no vector would look far from every question
+            return None
+        return await questions.of(text)
+
+    async def append_user_message(
+        self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
+    ) -> Message:
+        """Append what a person said, opening an exchange; raise `LeaseLost` after an erasure."""
+        said = self._draft("user", text, sent_at)
+        return await self._append(replace(said, sender_id=sender_id, sender_name=sender_name), "")
+
+    async def append_assistant_message(self, text: str, sent_at: float) -> Message:
+        """Append a reply to the newest exchange; raise `LeaseLost` after an erasure."""
+        exchange = self._warm.messages[-1].exchange if self._warm.messages else ""
+        return await self._append(self._draft("assistant", text, sent_at), exchange)
+
+    def committed(self, messages: Sequence[Message], exchange: int, first_seq: int) -> None:
+        """Join on messages that a commit has just stored."""
+        numbered = [
+            replace(message, seq=first_seq + i, exchange=exchange)
+            for i, message in enumerate(messages)
+        ]
+        if first_seq == 1:
+            self._warm.generation = generation_of(numbered[0])
+        if first_seq == self._warm.known.seq + 1:
+            self._warm.append(numbered)
+            self._warm.log_length += len(numbered)
+            self._parts.cache.keep(self.conversation, self._warm)
+        else:  # something was said or erased in between: the next to search or to load reads it
+            self._warm.append(numbered)
+            self._warm.log_length = _UNREAD
+            self._parts.cache.drop(self.conversation)
+
+    async def clear(self) -> None:
+        """Erase the conversation and what waits in it at once, whoever holds its lease."""
+        store = self._parts.store
+        keys = store.keys.conversation(self.conversation).all
+        arguments = (token_hex(8), _ALL_THAT_WAITS, store.ttl_s, _FOR_ALL_TIME)
+        await store.scripts["wipe"](keys, arguments)
+        await store.tell_erased(self.conversation)
+        self._hold(await _stored(self._parts, self.conversation))
+
+    async def fill(self) -> None:
+        """Read what is missing of log and vectors; raise `LeaseLost` when something was erased."""
+        if self._warm.is_whole:
+            return
+        warm = await _stored(self._parts, self.conversation)
+        if warm.version != self._warm.version:
+            raise LeaseLost(self.conversation.tag)
+        self._hold(warm)
+
+    def _hold(self, warm: Warm) -> None:
+        self._warm = warm
+        self._parts.cache.keep(self.conversation, warm)
+
+    def _recollections(
+        self, hits: Iterable[Hit], most: int, found: dict[int, Recollection]
+    ) -> dict[int, Recollection]:
+        """Add exchanges that are hit, up to `most`; of one hit twice the better hit counts."""
+        for hit in hits:
+            if len(found) >= most:
+                break
+            exchange = self._exchange_around(hit.row)
+            if exchange[0].exchange not in found:
+                found[exchange[0].exchange] = Recollection(
+                    messages=exchange,
+                    score=hit.score,
+                    seq=self._warm.messages[hit.row].seq,
+                    lexical=hit.lexical,
+                    dense=hit.dense,
+                    is_boosted=hit.boosted,
+                )
+        return found
+
+    def _exchange_around(self, at: int) -> tuple[Message, ...]:
+        """Return the messages of an exchange, of which one stands at `at`; they stand together."""
+        messages = self._warm.messages
+        number, first, end = messages[at].exchange, at, at + 1
+        while first and messages[first - 1].exchange == number:
+            first -= 1
+        while end < len(messages) and messages[end].exchange == number:
+            end += 1
+        return tuple(messages[first:end])
+
+    def _draft(self, role: Role, text: str, sent_at: float) -> Message:
+        return Message(0, 0, role, text, sent_at, tokens=self._parts.tokens.count(text))
+
+    async def _append(self, message: Message, exchange: int | str) -> Message:
+        store = self._parts.store
+        arguments = (*self._warm.version, store.ttl_s, exchange, 1, *arguments_of(message))
+        keys = store.keys.conversation(self.conversation).all
+        append = store.scripts["append"].command(keys, arguments)
+        *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
+        if answer[0] != b"appended":
+            raise LeaseLost(self.conversation.tag)
+        self.committed([message], int(answer[1]), int(answer[2]))
+        return self._warm.messages[-1]
+
+    def _indexed(self, sender_id: int) -> list[Command]:
+        """Name the conversation where erasures look for it, before anything is stored in it."""
+        keys, tag = self._parts.store.keys, self.conversation.tag
+        by_activity = ("ZADD", keys.index_of(self.conversation), int(time()), tag)
+        # No update, so no `<id>|<ms>`: a stamp that only differs from the one before.
+        by_person = ("HSET", keys.person(sender_id), tag, token_hex(8))
+        return [by_activity, by_person] if sender_id else [by_activity]
+
+
+async def _stored(parts: HistoryParts, conversation: Scope) -> Warm:
+    """Read all that is stored, under one version of the conversation; a short one in one trip.
+
+    In pages, because Redis counts what it is about to send as memory in use.
+    """
+    keys = parts.store.keys.conversation(conversation)
+    version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting", "born")
+    stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
+    seen, widths = set(), set()
+    is_whole = False
+    while not is_whole:
+        pages = [
+            ("XRANGE", name, b"(" + entries[-1][0] if entries else "-", "+", "COUNT", _PAGE)
+            for name, entries in stored.items()
+        ]
+        before, *found, after = await parts.store.client.pipeline([version, *pages, version])
+        seen |= {tuple(before), tuple(after)}
+        widths |= {len(fields[b"v"]) for _, fields in found[1]}
+        if len(seen) > 1 or len(widths) > 1:  # something was erased or begun anew meanwhile
+            return await _stored(parts, conversation)
+        for entries, page in zip(stored.values(), found, strict=True):
+            entries.extend(page)
+        is_whole = max(map(len, found)) < _PAGE
+    log, vectors = stored.values()
+    warm = Warm(version_of(after), (after[2] or b"").decode(), generation=int(after[4] or 0))
+    warm.session = int(after[3] or 0)
+    warm.append([message_of(entry, fields) for entry, fields in log])
+    warm.vectors.extend([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
+    warm.log_length, warm.vectors_length = len(log), len(vectors)
+    return warm
+
+
+async def _beside(work: int, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call in a thread when there is much to do, so that other conversations go on."""
+    if work > _MUCH:
+        return await asyncio.to_thread(call, *args, **kwargs)
+    return call(*args, **kwargs)
+
+
+def fingerprint_of(embedder: Embedder) -> str:
+    """Name model, dimensions and text recipe; vectors of different stamps are never compared."""
+    return f"{embedder.fingerprint} | {RECIPE}"
+
+
+def version_of(answer: Sequence[Reply]) -> tuple[str, str]:
+    """Read epoch and erasure counter, the first two of a reply."""
+    return (answer[0] or b"0").decode(), (answer[1] or b"0").decode()

@@ -1,0 +1,116 @@
+"""What Redis holds of one scope, key by key, with its content: for an operator at their own bench.
+
+It shows what people said, so no bot in service may call it; `census` counts without showing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memory.store.client import Command, RedisClient, Reply
+from memory.store.keys import Keys, Scope
+
+_NEWEST = 20
+"""Entries shown of what only grows."""
+
+_VALUE_CHARS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDump:
+    """One key: the last part of its name, its size and its newest entries, oldest first.
+
+    `nbytes` is what Redis says that the key takes; `expires_s` is -1 where it stays for good. An
+    entry is a name (a field, an id, a score) and a value cut to be read.
+    """
+
+    kind: str
+    type: str
+    nbytes: int
+    count: int
+    expires_s: int
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a type is counted and read."""
+
+    count: str
+    newest: Callable[[str], Command]
+    entries: Callable[[Reply], Iterator[tuple[str, str]]]
+
+
+async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDump]:
+    """Return what is stored under one scope, in the order of its keys; absent keys are left out."""
+    names = keys.conversation(scope).all
+    replies = await client.pipeline(
+        [(word, name) for name in names for word in ("TYPE", "MEMORY USAGE", "TTL")]
+    )
+    sizes = zip(names, replies[::3], replies[1::3], replies[2::3], strict=True)
+    found = [(name, kind.decode(), *size) for name, kind, *size in sizes if kind.decode() in _READ]
+    read = await client.pipeline(
+        [
+            command
+            for name, kind, *_ in found
+            for command in ((_READ[kind].count, name), _READ[kind].newest(name))
+        ]
+    )
+    return [
+        KeyDump(
+            kind=name.rpartition(":")[2],
+            type=kind,
+            nbytes=int(nbytes or 0),
+            count=int(count or 0),
+            expires_s=int(expires_s),
+            entries=tuple(_READ[kind].entries(content)),
+        )
+        for (name, kind, nbytes, expires_s), count, content in zip(
+            found, read[::2], read[1::2], strict=True
+        )
+        if content
+    ]
+
+
+def _of_stream(reply: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> Iterator[tuple[str, str]]:
+    for entry_id, fields in reversed(reply):
+        told = " · ".join(f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
+        yield _shown(entry_id), told
+
+
+def _of_hash(reply: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
+    for name, value in sorted(reply.items()):
+        yield _shown(name), _shown(value)
+
+
+def _of_sorted_set(reply: Sequence[tuple[bytes, float]]) -> Iterator[tuple[str, str]]:
+    for member, score in reply:
+        yield f"{score:.0f}", _shown(member)
+
+
+def _of_string(reply: bytes) -> Iterator[tuple[str, str]]:
+    yield "", _shown(reply)
+
+
+def _shown(value: bytes) -> str:
+    """Return a value as text; of what is none, such as a vector, how long it is."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"
+    if not text.isprintable() and "\n" not in text:
+        return f"{len(value)} bytes"
+    text = text.rstrip(" ")
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} …"
+
+
+_READ = {
+    "stream": _Reading(
+        "XLEN", lambda name: ("XREVRANGE", name, "+", "-", "COUNT", _NEWEST), _of_stream
+    ),
+    "hash": _Reading("HLEN", lambda name: ("HGETALL", name), _of_hash),
+    "zset": _Reading(
+        "ZCARD", lambda name: ("ZRANGE", name, -_NEWEST, -1, "WITHSCORES"), _of_sorted_set
+    ),
+    "string": _Reading("EXISTS", lambda name: ("GET", name), _of_string),
+}
+"""The types that this project's keys have."""

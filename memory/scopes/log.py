@@ -1,0 +1,139 @@
+"""How messages and vectors stand in Redis streams: flat fields out, typed values in.
+
+The entry id is `<seq>-0`, so that reading a range of the history is one command and a deleted
+message leaves no hole to search for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from memory.message import Message
+from memory.search.embeddings import Vectors
+
+ARGUMENTS_A_MESSAGE = 7
+
+_UNTRUSTED = "foreign"
+"""How the role of a person is written whose message holds others' words; of the assistant's message
+it stands behind the role."""
+
+_REFUSED = "refused"
+"""The same for words that the model's server did not take; others' words are told behind it."""
+
+
+def arguments_of(message: Message) -> list[str | int]:
+    """Return the seven script arguments of a message; the script gives it sequence and exchange."""
+    return [
+        _role_of(message),
+        message.text,
+        _sent_at(message),
+        message.sender_id,
+        message.sender_name,
+        ",".join(map(str, message.message_ids)),
+        message.tokens,
+    ]
+
+
+def generation_of(first: Message) -> int:
+    """Return what names the life of a conversation that begins with this message (Unix ms)."""
+    return round(1000 * float(_sent_at(first)))
+
+
+def seq_of(entry_id: bytes) -> int:
+    """Return the sequence that a stream entry's id names."""
+    return int(entry_id.partition(b"-")[0])
+
+
+def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
+    """Read one entry of the log."""
+    return Message(
+        seq=seq_of(entry_id),
+        exchange=int(fields[b"x"]),
+        role="assistant" if fields[b"r"].startswith(b"assistant") else "user",
+        text=fields[b"t"].decode(),
+        sent_at=float(fields[b"s"]),
+        sender_id=int(fields[b"i"]),
+        sender_name=fields[b"n"].decode(),
+        message_ids=tuple(int(part) for part in fields[b"m"].split(b",") if part),
+        tokens=int(fields[b"k"]),
+        is_first_party=not fields[b"r"].endswith(_UNTRUSTED.encode()),
+        is_refused=fields[b"r"].startswith(_REFUSED.encode()),
+    )
+
+
+def _role_of(message: Message) -> str:
+    if message.role == "assistant":
+        return message.role if message.is_first_party else f"{message.role} {_UNTRUSTED}"
+    role = message.role if message.is_first_party else _UNTRUSTED
+    if not message.is_refused:
+        return role
+    return _REFUSED if message.is_first_party else f"{_REFUSED} {_UNTRUSTED}"
+
+
+def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return the fields of an entry that a script answered as a flat list."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def packed(vector: Vectors) -> bytes:
+    """Return a `(dim,)` vector as a float32 scale and `dim` int8 values (absmax quantisation)."""
+    scale = np.float32(max(float(np.abs(vector).max(initial=0.0)), 1e-12) / 127)
+    return bytes(scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes())
+
+
+def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
+    """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
+    raw = np.frombuffer(b"".join(packed_rows), np.uint8).reshape(len(packed_rows), -1)
+    rows = raw[:, 4:].view(np.int8).astype(np.float32)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+    return unit
+
+
+def _sent_at(message: Message) -> str:
+    return f"{message.sent_at:.3f}"
+
+
+class PackedRows:
+    """Packed rows of ascending numbers, all of one length, as read and until they are indexed.
+
+    `newest` is the last number, `count` how many rows there have been.
+    """
+
+    def __init__(self) -> None:
+        self.newest = self.count = 0
+        self._row_bytes = 0
+        self._waiting: list[tuple[int, bytes]] = []
+
+    def __len__(self) -> int:
+        """Count the rows that wait to be indexed."""
+        return len(self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what waits."""
+        return len(self._waiting) * self._row_bytes
+
+    def fits(self, rows: Sequence[tuple[int, bytes]]) -> bool:
+        """Tell whether rows are as long as those before: of a model that did not change."""
+        return not rows or self._row_bytes in (0, len(rows[0][1]))
+
+    def extend(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Append rows that fit; those that were there already are passed over."""
+        newer = [(number, row) for number, row in rows if number > self.newest]
+        if newer:
+            self._waiting.extend(newer)
+            self.count += len(newer)
+            self.newest, row = newer[-1]
+            self._row_bytes = len(row)
+
+    def unpacked(self) -> list[tuple[int, Vectors]]:
+        """Return number and `(dim,)` float32 unit row of what waits."""
+        if not self._waiting:
+            return []
+        numbers, rows = zip(*self._waiting, strict=True)
+        return list(zip(numbers, unpacked(rows), strict=True))
+
+    def clear(self) -> None:
+        """Let go of what waits: it is indexed."""
+        self._waiting.clear()

@@ -1,0 +1,231 @@
+"""The dense leg: exact cosine search over a conversation's vectors, its common direction removed.
+
+All records of one conversation point the same way to a degree (its people, its register); the mean
+vector is that degree. It is subtracted from rows and question before the cosine is taken (Mu &
+Viswanath 2018, without the principal components, which did not help).
+
+What is found depends on the vectors present and nothing else: not on when they came, nor on when
+searches happened. Knows nothing of texts. Vectors are of one model; telling models apart is the
+store's task.
+"""
+
+import math
+from dataclasses import dataclass
+from threading import Thread
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+_STEP: Final = 1.1
+"""Growth at which the common direction is taken anew; it moves slowly."""
+_PAIRS: Final = 2048
+"""Pairs of far-apart records whose cosines say what unrelated means in this model."""
+_FLAT: Final = 1e-6
+"""Deviation below which scores are all the same but for rounding."""
+_WORTH_A_THREAD: Final = 20_000
+"""Rows of one half from which a second thread saves more than it costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class DenseScores:
+    """What a question's vector found.
+
+    `standard` is `(records,)` float32: the centred cosine in standard deviations from the mean of
+    all vectors, 0 where a record has none. `closeness` is the best plain cosine in standard
+    deviations from that of two records taken far apart, which makes models comparable.
+    """
+
+    standard: Floats
+    closeness: float
+
+
+class DenseIndex:
+    """The unit vectors of one conversation, float32, by position; some records may have none.
+
+    The width is `dimensions` or, if not given, that of the first vector.
+    """
+
+    def __init__(self, dimensions: int | None = None, centring: float = 1.0) -> None:
+        self._width = dimensions
+        self._centring = centring
+        self._matrix: Floats = np.zeros((0, dimensions or 0), np.float32)
+        self._present: Flags = np.zeros(0, bool)
+        self._along: Floats = np.zeros(0, np.float32)
+        self._scale: Floats = np.zeros(0, np.float32)
+        self._used = 0
+        self._count = 0
+        self._centre: Floats = np.zeros(dimensions or 0, np.float32)
+        self._centred_on = 0
+        self._centred_to = 0
+        self._measured = 0
+        self._background = (0.0, 1.0)
+
+    def __len__(self) -> int:
+        """Count records, those without a vector included."""
+        return self._used
+
+    @property
+    def vectors(self) -> int:
+        """How many records have a vector."""
+        return self._count
+
+    @property
+    def present(self) -> Flags:
+        """`(records,)`: which records have a vector."""
+        return self._present[: self._used]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        arrays = (self._matrix, self._present, self._along, self._scale, self._centre)
+        return sum(array.nbytes for array in arrays)
+
+    def append(self, vector: Floats | None = None) -> None:
+        """Add a record, with its unit vector or still without one.
+
+        Raises `ValueError`, and adds nothing, when its width is not that of the others.
+        """
+        if vector is not None:
+            self._check(vector)
+        if self._used == len(self._present):
+            self._ballast(max(64, 2 * self._used))
+        self._used += 1
+        if vector is not None:
+            self.put(self._used - 1, vector)
+
+    def put(self, at: int, vector: Floats) -> None:
+        """Give a record its unit vector, replacing an earlier one.
+
+        Raises `ValueError` when its width is not that of the others.
+        """
+        self._check(vector)
+        if self._width is None:
+            self._width = len(vector)
+            self._centre = np.zeros(self._width, np.float32)
+            self._matrix = np.zeros((len(self._present), self._width), np.float32)
+        self._matrix[at] = vector
+        self._count += not self._present[at]
+        self._present[at] = True
+        self._measured = min(self._measured, at)
+        self._touched(at)
+
+    def remove(self, at: int) -> None:
+        """Take a record out; those behind it move up."""
+        self._touched(at)
+        self._count -= bool(self._present[at])
+        self._measured -= at < self._measured
+        last = self._used - 1
+        for array in (self._matrix, self._present, self._along, self._scale):
+            array[at:last] = array[at + 1 : self._used]
+            array[last] = 0
+        self._used = last
+
+    def vector(self, at: int) -> Floats | None:
+        """Return a record's vector, or nothing while it has none."""
+        return self._matrix[at] if self._present[at] else None
+
+    def scores(self, question: Floats) -> DenseScores:
+        """Score all records for a question's unit vector.
+
+        Raises `ValueError` when its width is not that of the others.
+        """
+        if not self._count:
+            return DenseScores(np.zeros(self._used, np.float32), 0.0)
+        self._check(question)
+        self._recentre()
+        if self._measured < self._used:
+            self._measure()
+        cosines = _product(self._matrix[: self._used], question)
+        usual, deviation = self._background
+        everyone = self._count == self._used
+        best = float((cosines if everyone else cosines[self.present]).max())
+        # (e - m)(q - m) = eq - em + m(m - q); rows without a vector have scale 0 and stay 0.
+        cosines -= self._along[: self._used]
+        cosines += np.float32(self._centre @ (self._centre - question))
+        cosines *= self._scale[: self._used]
+        standardise(cosines, self.present)
+        if not everyone:
+            cosines[~self.present] = 0.0
+        return DenseScores(cosines, (best - usual) / deviation)
+
+    def _check(self, vector: Floats) -> None:
+        if self._width is not None and len(vector) != self._width:
+            raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
+
+    def _touched(self, at: int) -> None:
+        """Forget the common direction if this record has a part in it."""
+        if at < self._centred_to:
+            self._centred_on = 0
+
+    def _recentre(self) -> None:
+        """Take the common direction and the background from the conversation's first vectors.
+
+        How many is a function of the count alone, and at least ten in eleven of it.
+        """
+        settled = math.ceil(_STEP ** int(math.log(self._count, _STEP)))
+        if settled == self._centred_on:
+            return
+        rows = np.flatnonzero(self.present)[:settled]
+        self._centred_on, self._centred_to = settled, int(rows[-1]) + 1
+        # Rows without a vector are zero, so that the product with ones is the sum of the others.
+        ones = np.ones(self._centred_to, np.float32)
+        self._centre = ones @ self._matrix[: self._centred_to] * (self._centring / settled)
+        self._measured = 0
+        self._background = self._far_apart(rows)
+
+    def _measure(self) -> None:
+        """Store, for rows that are new, the part along the centre and the inverse of the rest."""
+        rows = slice(self._measured, self._used)
+        along = self._matrix[rows] @ self._centre
+        # |e - m|^2 of a unit vector e; a row that is the mean itself has no direction of its own.
+        rest = 1.0 - 2.0 * along + np.float32(self._centre @ self._centre)
+        scale = np.where(rest > _FLAT, 1.0 / np.sqrt(np.maximum(rest, _FLAT)), 0.0)
+        self._along[rows] = along
+        self._scale[rows] = np.where(self._present[rows], scale, 0.0)
+        self._measured = self._used
+
+    def _far_apart(self, rows: npt.NDArray[np.intp]) -> tuple[float, float]:
+        """Return mean and deviation of the cosines of records half the conversation apart."""
+        if len(rows) < 2:
+            return 0.0, 1.0
+        picks = np.linspace(0, len(rows) - 1, min(len(rows), _PAIRS)).astype(np.intp)
+        others = (picks + len(rows) // 2) % len(rows)
+        cosines = np.einsum("ij,ij->i", self._matrix[rows[picks]], self._matrix[rows[others]])
+        return float(cosines.mean()), max(float(cosines.std()), 1e-3)
+
+    def _ballast(self, capacity: int) -> None:
+        matrix, present = (
+            np.zeros((capacity, self._width or 0), np.float32),
+            np.zeros(capacity, bool),
+        )
+        along, scale = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
+        matrix[: self._used], present[: self._used] = self._matrix, self._present
+        along[: self._used], scale[: self._used] = self._along, self._scale
+        self._matrix, self._present, self._along, self._scale = matrix, present, along, scale
+
+
+def _product(matrix: Floats, question: Floats) -> Floats:
+    """Return `matrix @ question`; a large one is shared with a second thread."""
+    half = len(matrix) // 2
+    if half < _WORTH_A_THREAD:
+        return matrix @ question
+    product = np.empty(len(matrix), np.float32)
+    other = Thread(target=np.dot, args=(matrix[:half], question, product[:half]))
+    other.start()
+    np.dot(matrix[half:], question, product[half:])
+    other.join()
+    return product
+
+
+def standardise(scores: Floats, present: Flags) -> None:
+    """Bring scores, in place, to mean 0 and deviation 1 over those present; flat ones to 0."""
+    everyone = present.all()
+    count = max(len(scores) if everyone else np.count_nonzero(present), 1)
+    scores -= np.float32(np.add.reduce(scores if everyone else scores[present]) / count)
+    seen = scores if everyone else scores[present]
+    deviation = math.sqrt(seen @ seen / count)
+    scores *= np.float32(1.0 / deviation if deviation > _FLAT else 0.0)

@@ -1,0 +1,60 @@
+"""Which records were said in one sitting, and so stand beside each other.
+
+Knows positions only: neither what was said nor how near counts.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.search.growing import Growing
+
+Floats = npt.NDArray[np.float32]
+
+
+class Sessions:
+    """The sitting of each record in order; a sitting's records stand together."""
+
+    def __init__(self) -> None:
+        self._numbers = Growing(np.int64)
+        self._joined = Growing(np.float32)
+        self._starts = Growing(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._numbers.nbytes + self._joined.nbytes + self._starts.nbytes
+
+    @property
+    def joined(self) -> Floats:
+        """`(records - 1,)` float32: 1 where a record and the next share a sitting, else 0."""
+        return self._joined.view[1:]
+
+    def append(self, session: int) -> None:
+        """Add a record at the end."""
+        same = len(self) > 0 and int(self._numbers.view[-1]) == session
+        if not same:
+            self._starts.append(len(self))
+        self._numbers.append(session)
+        self._joined.append(same)
+
+    def remove(self, at: int) -> None:
+        """Take a record out; those before and behind it become neighbours."""
+        self._numbers.remove(at)
+        self._joined.remove(at)
+        numbers = self._numbers.view
+        if at < len(numbers):
+            self._joined.view[at] = at > 0 and numbers[at - 1] == numbers[at]
+        self._starts = Growing(np.int64)
+        for start in np.flatnonzero(self._joined.view == 0):
+            self._starts.append(int(start))
+
+    def best(self, scores: Floats) -> Floats:
+        """Return, for each record, the best score in its sitting, `(records,)` float32."""
+        starts = self._starts.view
+        lengths = np.empty_like(starts)
+        np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        lengths[-1:] = len(self) - starts[-1:]
+        return np.repeat(np.maximum.reduceat(scores, starts), lengths)

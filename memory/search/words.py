@@ -1,0 +1,231 @@
+"""From text to index terms: Unicode words, stemmed by language; character n-grams without spaces.
+
+Knows nothing of documents, weights or scores. The same text gives the same terms on every machine
+and in every process: what is stored is the text, terms are made when it is loaded.
+"""
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from memory.search.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    import snowballstemmer
+
+UNKNOWN = ""
+"""The language of a word nobody claims; such words are cut to their first letters."""
+
+_PREFIX = 5
+"""Letters kept of a word without a stemmer; McNamee & Mayfield's `trunc-5` (2004)."""
+
+_MAX_LETTERS = 64
+"""Letters of a word that are looked at. No word is longer, and a cache of words counts entries."""
+
+_MAX_CACHED = 65_536
+"""Words that a cache here holds: at most some 20 MB each, whatever people send."""
+
+# Letters, digits and the combining marks that Python's \w leaves out of Indic and Thai words.
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff"
+)
+_WORD = re.compile(rf"(?:[^\W_]+|[{_MARKS}]+)+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+"
+)
+_LETTERED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+_IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# Function characters of Chinese and Japanese: a gram of nothing else tells nothing.
+_UNSPACED_FUNCTION = frozenset(
+    "的了是我你他她它们這这那在有和就不也都吗嗎呢吧啊么麼什谁誰哪怎个個很与與把被给給让讓没"
+    "はがをにでとものかよねですますたしてなれるっいうあるこそへやら何誰"
+)
+_SCRIPTS = (
+    ("latin", 0x0041, 0x024F),
+    ("greek", 0x0370, 0x03FF),
+    ("cyrillic", 0x0400, 0x052F),
+    ("armenian", 0x0530, 0x058F),
+    ("arabic", 0x0600, 0x06FF),
+    ("devanagari", 0x0900, 0x097F),
+    ("tamil", 0x0B80, 0x0BFF),
+    ("latin", 0x1E00, 0x1EFF),
+)
+_ARABIC_FORMS = str.maketrans(
+    {"ي": "ی", "ى": "ی", "ك": "ک", "أ": "ا", "إ": "ا", "آ": "ا", "ة": "ه", "\u0640": None}
+)
+_TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # what the Arabic stemmer's rules are written in
+_HARAKAT = re.compile("[\u064b-\u065f\u0670]")
+_ALWAYS_UKRAINIAN = frozenset("іїєґ")
+
+
+def _folded_stop_words() -> dict[str, frozenset[str]]:
+    return {
+        code: frozenset(_fold(word) for word in language.function_words)
+        for code, language in LANGUAGES.items()
+    }
+
+
+def _fold(text: str) -> str:
+    """Case-fold and unify spellings that people mix: width, Arabic letter forms, ё."""
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFKC", text).casefold().replace("ё", "е")
+    return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
+
+
+FUNCTION_WORDS = _folded_stop_words()
+_CLAIMED_BY: dict[str, tuple[str, ...]] = {
+    word: tuple(code for code, claimed in FUNCTION_WORDS.items() if word in claimed)
+    for word in frozenset().union(*FUNCTION_WORDS.values())
+}
+_LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
+    script: tuple(code for code, language in LANGUAGES.items() if language.script == script)
+    for script, _, _ in _SCRIPTS
+}
+
+
+def script_of(word: str) -> str:
+    """Return the script of a word by its first letter; empty for digits and other scripts."""
+    return _script_of(word[:_MAX_LETTERS])
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def _script_of(word: str) -> str:
+    for character in word:
+        code = ord(character)
+        for script, first, last in _SCRIPTS:
+            if first <= code <= last and character.isalpha():
+                return script
+    return ""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the folded words of a text in order; runs of unspaced scripts stay whole."""
+    return _WORD.findall(_fold(text))
+
+
+def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
+    """Guess the language of a text's words, one for each script present.
+
+    The language whose function words occur most wins; a tie or none goes to `default`, usually what
+    the conversation spoke so far, then to a script's only language, then to `UNKNOWN`.
+    """
+    found: dict[str, str] = {}
+    claims = Counter(chain.from_iterable(_CLAIMED_BY.get(word, ()) for word in words))
+    for script in sorted(set(map(script_of, words))):
+        candidates = _LANGUAGES_OF_SCRIPT.get(script, ())
+        if len(candidates) == 1:
+            found[script] = candidates[0]
+            continue
+        if script == "cyrillic" and any(_ALWAYS_UKRAINIAN & set(word) for word in words):
+            found[script] = "uk"
+            continue
+        votes = [claims[code] for code in candidates]
+        most = max(votes, default=0)
+        clear = most > 0 and votes.count(most) == 1
+        found[script] = candidates[votes.index(most)] if clear else default.get(script, UNKNOWN)
+    return found
+
+
+@functools.cache
+def _stemmer(algorithm: str) -> "snowballstemmer.stemmer":
+    import snowballstemmer  # noqa: PLC0415 - thirty languages, which a start need not wait for
+
+    return snowballstemmer.stemmer(algorithm)
+
+
+def stem(word: str, language: str) -> str:
+    """Return a word's stem: Snowball where the language has one, else its first letters."""
+    return _stem(word[:_MAX_LETTERS], language)
+
+
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def _stem(word: str, language: str) -> str:
+    known = LANGUAGES.get(language)
+    if known is None or not known.stemmer:
+        return word[:_PREFIX] if word[:1].isalpha() else word
+    spelled = word.translate(_TO_ARABIC) if language == "ar" else word
+    return _unaccented(str(_stemmer(known.stemmer).stemWord(spelled)))
+
+
+def _unaccented(word: str) -> str:
+    """Drop accents from Latin and Greek letters only; elsewhere the marks are letters."""
+    if word.isascii() or script_of(word) not in {"latin", "greek"}:
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+
+
+def _grams(run: str) -> Iterator[str]:
+    """Yield the grams of an unspaced run, those of function characters alone apart.
+
+    Ideographs stand alone and in pairs, syllables in pairs, letters (Thai and its neighbours) in
+    threes; a run shorter than its grams is one gram.
+    """
+    size = min(len(run), 3 if _LETTERED.match(run) else 2)
+    for start in range(len(run)):
+        single, gram = run[start], run[start : start + size]
+        if size > 1 and _IDEOGRAPH.match(single) and single not in _UNSPACED_FUNCTION:
+            yield single
+        if len(gram) == size and not _UNSPACED_FUNCTION.issuperset(gram):
+            yield gram
+
+
+def _pieces(word: str) -> Sequence[tuple[str, bool]]:
+    """Cut a word where its script changes between spaced and unspaced; say which a piece is."""
+    if word.isascii() or not _UNSPACED.search(word):
+        return ((word, False),)
+    pieces, start = [], 0
+    for match in _UNSPACED.finditer(word):
+        if match.start() > start:
+            pieces.append((word[start : match.start()], False))
+        pieces.append((match.group(), True))
+        start = match.end()
+    if start < len(word):
+        pieces.append((word[start:], False))
+    return pieces
+
+
+def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
+    """Return the index terms of a stored text's words, function words included (they cost idf)."""
+    terms: list[str] = []
+    for word in words:
+        for piece, unspaced in _pieces(word):
+            if unspaced:
+                terms.extend(_grams(piece))
+            else:
+                terms.append(stem(piece, languages.get(script_of(piece), UNKNOWN)))
+    return terms
+
+
+def asked_terms(
+    words: Sequence[str], spoken: dict[str, frozenset[str]], *, function_words: bool = False
+) -> list[tuple[str, ...]]:
+    """Return a question's content terms, each as the forms under which it may be stored.
+
+    A short question rarely tells its language, so each word is looked up under every language that
+    the conversation speaks in its script (`spoken`). A word is dropped as a function word when
+    the language guessed for the question says so, or, with none guessed, when any spoken one does
+    (`function_words` keeps them).
+    """
+    guessed = languages_of(words, {})
+    asked: dict[tuple[str, ...], None] = {}
+    for word in words:
+        for piece, unspaced in _pieces(word):
+            if unspaced:
+                asked.update(((gram,), None) for gram in _grams(piece))
+                continue
+            script = script_of(piece)
+            heard = spoken.get(script, frozenset())
+            guess = guessed.get(script, UNKNOWN)
+            judges = {guess} if guess else heard
+            if not function_words and not judges.isdisjoint(_CLAIMED_BY.get(piece, ())):
+                continue
+            forms = dict.fromkeys(stem(piece, code) for code in sorted(heard | {guess}))
+            asked[tuple(forms)] = None
+    return list(asked)

@@ -1,0 +1,1 @@
+"""The door to Redis: the only package that imports redis."""

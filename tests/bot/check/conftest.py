@@ -1,0 +1,53 @@
+"""Servers to be checked, each as a test wants it, and settings that lead to them."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.check.rows import Row, Rows
+from bot.playground.bot_api import BotApiServer
+from bot.playground.model_api import ModelApiServer
+from config.settings import Settings
+from tests.bot.check.front_reader import FrontReader
+from tests.valkey import ValkeyServer
+
+SettingsOf = Callable[..., Settings]
+
+
+@pytest.fixture
+def settings_of(monkeypatch: pytest.MonkeyPatch) -> SettingsOf:
+    """Make settings of exactly the values given."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    return Settings
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()  # it may be writing its first append-only file, and would not stop
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[BotApiServer]:
+    async with BotApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def reader() -> FrontReader:
+    return FrontReader()
+
+
+@pytest.fixture
+async def model_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(reader) as server:
+        yield server
+
+
+async def rows_of(rows: Rows) -> dict[str, Row]:
+    """Return rows by what they are about."""
+    return {row.what: row async for row in rows}

@@ -1,0 +1,173 @@
+"""`python -m bot check` as an operator or a platform runs it: a table, and an exit status."""
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bot.check.command import bounded
+from bot.check.rows import Row, Rows
+from bot.playground.bot_api import BotApiServer
+from bot.playground.model_api import ModelApiServer
+from memory.store.embedded import EmbeddedValkey
+from tests.acceptance.forked import Forked
+from tests.acceptance.rig import ROOT, BotProcess
+from tests.valkey import free_port
+
+pytestmark = pytest.mark.usefixtures("launcher")
+
+KEY = "sk-secret-of-the-operator"
+FINE = Row("Fine", "ok", "as it should be")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    status: int
+    output: str
+
+    @property
+    def failed(self) -> list[str]:
+        """What failed, in the table's order."""
+        lines = self.output.splitlines()
+        return [line[9:].split("  ")[0] for line in lines if line.startswith("FAIL")]
+
+
+@pytest.fixture
+def environment(
+    valkey: str, telegram: BotApiServer, model_api: ModelApiServer, tmp_path: Path
+) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "TELEGRAM_BOT_TOKEN": telegram.token,
+        "TELEGRAM_API_URL": telegram.url,
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_BASE_URL": model_api.base_url,
+        "REDIS_URL": valkey,
+    }
+
+
+async def test_where_nothing_fails_the_status_is_0(environment: dict[str, str]) -> None:
+    ran = await _check_from_scratch(environment)
+    assert (ran.status, ran.failed) == (0, [])
+    assert ran.output.splitlines()[-1] == "16 ok, 2 warn, 0 failed"  # it keeps nothing, is open
+
+
+async def test_where_something_fails_the_status_is_1_and_no_secret_is_shown(
+    environment: dict[str, str], model_api: ModelApiServer
+) -> None:
+    model_api.dialect = type(model_api.dialect)(api_key="another key")
+    environment |= {
+        "TELEGRAM_BOT_TOKEN": "123456:wrong-secret",
+        "REDIS_URL": f"redis://anna:hunter2@127.0.0.1:{free_port()}",
+    }
+    ran = await _check(environment)
+    assert (ran.status, ran.failed) == (1, ["Redis", "Telegram", "Model stream", "Embeddings"])
+    for secret in (KEY, "wrong-secret", "hunter2", "Traceback"):
+        assert secret not in ran.output
+
+
+async def test_a_release_asks_neither_the_model_nor_more_of_telegram_than_the_token(
+    environment: dict[str, str], telegram: BotApiServer, model_api: ModelApiServer
+) -> None:
+    ran = await _check(environment, "--release")
+    assert (ran.status, model_api.log.calls) == (0, [])
+    assert [call.method for call in telegram.calls] == ["getMe"]
+
+
+async def test_a_release_passes_while_telegram_is_away(environment: dict[str, str]) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    ran = await _check(environment | {"TELEGRAM_API_URL": away}, "--release")
+    assert (ran.status, ran.failed) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "failed"),
+    [
+        ({"TELEGRAM_BOT_TOKEN": "123456:wrong-secret"}, ["Telegram"]),
+        ({"TELEGRAM_BOT_TOKEN": "", "DYNO": "release.1"}, ["Bot token"]),
+        ({"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, ["Model key"]),
+        ({"OPENAI_EMBEDDING_BASE_URL": "https://api.openai.com/v1"}, ["Embedding key"]),
+    ],
+)
+async def test_a_release_that_could_not_start_fails(
+    environment: dict[str, str], changed: dict[str, str], failed: list[str]
+) -> None:
+    ran = await _check(environment | changed, "--release")
+    assert (ran.status, ran.failed) == (1, failed)
+
+
+async def test_a_bad_setting_is_named_and_nobody_is_asked(
+    environment: dict[str, str], telegram: BotApiServer
+) -> None:
+    ran = await _check(environment | {"PORT": "99999"})
+    assert (ran.status, ran.output) == (1, "PORT takes 0 to 65535\n")
+    assert telegram.calls == []
+
+
+async def test_without_an_address_the_embedded_server_is_checked(
+    environment: dict[str, str],
+) -> None:
+    ran = await _check(environment | {"REDIS_URL": ""}, "--release")
+    assert (ran.status, ran.failed) == (0, [])
+    assert "append-only file: a crash costs about a second" in ran.output
+
+
+async def test_an_embedded_server_in_use_is_left_alone(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    running = EmbeddedValkey(tmp_path / "data")
+    running.start()
+    try:
+        changed = {"REDIS_URL": "", "DATA_DIR": str(tmp_path / "data")}
+        ran = await _check(environment | changed, "--release")
+    finally:
+        running.stop()
+    assert (ran.status, ran.failed) == (0, [])
+    assert "a bot is using DATA_DIR" in ran.output
+
+
+async def test_a_group_that_takes_too_long_keeps_what_it_found() -> None:
+    async def stuck() -> Rows:
+        yield FINE
+        await asyncio.Event().wait()
+
+    late = Row("Group", "fail", "not done within 0.05 s", "try again")
+    assert await bounded("Group", stuck(), limit_s=0.05) == [FINE, late]
+
+
+async def test_a_group_that_breaks_leaves_the_others_their_rows() -> None:
+    async def broken() -> Rows:
+        yield FINE
+        raise ValueError(KEY)
+
+    found = await bounded("Group", broken())
+    assert [row.verdict for row in found] == ["ok", "fail"]
+    assert KEY not in repr(found)
+
+
+async def _check(environment: dict[str, str], *options: str) -> Ran:
+    """Run the command forked, where that can be done."""
+    if not BotProcess.launcher:
+        return await _check_from_scratch(environment, *options)
+    process = await Forked.start(BotProcess.launcher, environment, ["check", *options])
+    output = await process.stdout.read()
+    return Ran(await process.wait(), output.decode())
+
+
+async def _check_from_scratch(environment: dict[str, str], *options: str) -> Ran:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "bot", "check", *options),
+        cwd=ROOT,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode is not None
+    return Ran(process.returncode, output.decode())

@@ -1,0 +1,99 @@
+"""The platforms' files name real settings and commands, and leave a stopping process its time."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot import app
+from config.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+STOPPING_S = 20
+"""What the README promises; a platform has to wait longer."""
+RELEASE = "python -m bot check --release"
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+HEROKU: dict[str, Any] = json.loads(_text("app.json"))
+RAILWAY: dict[str, Any] = json.loads(_text("railway.json"))
+FLY: dict[str, Any] = tomllib.loads(_text("fly.toml"))
+RENDER = _text("render.yaml")
+PROCFILE = dict(line.split(": ", 1) for line in _text("Procfile").splitlines())
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [HEROKU["env"], FLY["env"], re.findall(r"- key: (\w+)", RENDER)],
+    ids=["app.json", "fly.toml", "render.yaml"],
+)
+def test_every_variable_is_a_setting(variables: list[str]) -> None:
+    assert variables
+    assert {name.lower() for name in variables} <= set(Settings.model_fields)
+
+
+def test_values_in_the_files_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {name: each["value"] for name, each in HEROKU["env"].items() if "value" in each}
+    values |= FLY["env"]
+    values |= re.findall(r"- key: (\w+)\n\s+value: \"?([^\"\n]*)", RENDER)
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    for name, value in values.items():
+        assert str(getattr(settings, name.lower())) == value
+
+
+def test_every_file_starts_the_same_and_checks_before() -> None:
+    assert PROCFILE == {"web": "python -m bot", "release": RELEASE}
+    assert RAILWAY["deploy"]["startCommand"] == PROCFILE["web"]
+    assert RAILWAY["deploy"]["preDeployCommand"] == [RELEASE]
+    assert f"preDeployCommand: {RELEASE}\n" in RENDER
+    assert FLY["deploy"]["release_command"] == RELEASE
+    assert re.search(r"startCommand: .*&& exec python -m bot\n", RENDER)
+
+
+def test_a_stopping_process_has_its_time() -> None:
+    assert app._TURNS_GRACE_S + app._LEARNING_GRACE_S < STOPPING_S
+    waits = [FLY["kill_timeout"], RAILWAY["deploy"]["drainingSeconds"]]
+    waits += map(int, re.findall(r"maxShutdownDelaySeconds: (\d+)", RENDER))
+    assert len(waits) == 3
+    assert min(waits) > STOPPING_S
+    assert FLY["kill_signal"] == "SIGTERM"
+
+
+def test_health_is_asked_where_the_bot_answers() -> None:
+    [check] = FLY["http_service"]["checks"]
+    assert FLY["http_service"]["internal_port"] == int(FLY["env"]["PORT"])
+    assert {check["path"], RAILWAY["deploy"]["healthcheckPath"]} == {"/healthz"}
+    assert "healthCheckPath: /healthz\n" in RENDER
+
+
+def test_stores_do_not_evict_and_are_not_open_to_all() -> None:
+    assert HEROKU["addons"] == ["heroku-redis:mini"]  # noeviction by default
+    assert "maxmemoryPolicy: noeviction\n" in RENDER
+    assert re.search(r"ipAllowList: \[\]", RENDER)
+
+
+def test_app_json_has_only_fields_that_heroku_describes() -> None:
+    fields = {"name", "description", "keywords", "env", "addons", "formation", "buildpacks"}
+    assert set(HEROKU) <= fields
+    for variable in HEROKU["env"].values():
+        assert set(variable) <= {"description", "value", "required", "generator"}
+        assert isinstance(variable.get("value", ""), str)
+
+
+def test_railway_takes_seconds_as_numbers_only() -> None:
+    deploy = RAILWAY["deploy"]
+    for name in ("drainingSeconds", "overlapSeconds", "healthcheckTimeout"):
+        assert isinstance(deploy[name], int)
+
+
+def test_the_python_named_is_one_that_the_project_takes() -> None:
+    needed = tomllib.loads(_text("pyproject.toml"))["project"]["requires-python"]
+    assert needed == f">={_text('.python-version').strip()}"

@@ -1,0 +1,79 @@
+"""What is found out about the embedding model."""
+
+import pytest
+
+from bot.check.embeddings import check_embeddings, unasked
+from bot.playground.model_api import (
+    ApiError,
+    Break,
+    Dialect,
+    ModelApiServer,
+    is_embeddings,
+    server_error,
+)
+from bot.playground.model_api.faults import Fault
+from tests.bot.check.conftest import SettingsOf, rows_of
+
+HONEST = Dialect(dimensions=256)
+STUBBORN = Dialect(dimensions=256, honours_dimensions=False)
+
+
+async def test_without_a_model_nothing_is_asked(settings_of: SettingsOf) -> None:
+    [row] = (await rows_of(check_embeddings(settings_of(openai_embedding_model="off")))).values()
+    assert (row.verdict, row.seen) == ("ok", "off: recall goes by words alone")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked", "verdict", "seen"),
+    [
+        (HONEST, None, "ok", "hashed: 256 dimensions"),
+        (HONEST, 64, "ok", "hashed: 64 dimensions, as asked (of itself 256)"),
+        (STUBBORN, 64, "ok", "hashed: 64 dimensions, as asked (of itself 256)"),
+        (STUBBORN, 512, "fail", "hashed: 512 dimensions asked for, it has 256"),
+    ],
+)
+async def test_dimensions_are_compared_with_what_was_asked(
+    settings_of: SettingsOf,
+    model_api: ModelApiServer,
+    dialect: Dialect,
+    asked: int | None,
+    verdict: str,
+    seen: str,
+) -> None:
+    model_api.dialect = dialect
+    settings = settings_of(
+        openai_base_url=model_api.base_url,
+        openai_embedding_model="hashed",
+        openai_embedding_dimensions=asked,
+    )
+    [row] = (await rows_of(check_embeddings(settings))).values()
+    assert (row.verdict, row.seen) == (verdict, seen)
+
+
+@pytest.mark.parametrize(
+    ("fault", "advice"),
+    [
+        (ApiError(401, "Incorrect key"), "look at OPENAI_EMBEDDING_API_KEY"),
+        (Break.HTML, "look at OPENAI_EMBEDDING_BASE_URL, which mostly ends in /v1"),
+        (
+            server_error(),
+            "try again, or look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL",
+        ),
+    ],
+)
+async def test_a_server_that_gives_none_fails(
+    settings_of: SettingsOf, model_api: ModelApiServer, fault: Fault, advice: str
+) -> None:
+    model_api.faults.add(fault, times=None, when=is_embeddings)
+    settings = settings_of(openai_base_url=model_api.base_url)
+    [row] = (await rows_of(check_embeddings(settings))).values()
+    assert (row.verdict, row.advice) == (
+        "fail",
+        f"{advice}, or go without: OPENAI_EMBEDDING_MODEL=off",
+    )
+
+
+def test_long_vectors_are_advised_against() -> None:
+    advice = "OPENAI_EMBEDDING_DIMENSIONS=512 takes 3 times less memory"
+    assert unasked("text-embedding-3-small", 1536).advice == advice
+    assert unasked("any", 384).advice == ""

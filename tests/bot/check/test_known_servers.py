@@ -1,0 +1,210 @@
+"""`check` against each server of docs/models.md, in order and with something wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from bot.check.chat_model import check_chat
+from bot.check.embeddings import check_embeddings
+from bot.check.recognition import OTHER, recognize
+from bot.playground.model_api import Dialect, ModelApiServer
+from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.servers import profiles
+
+KEY = "sk-right"
+IN_ORDER: dict[str, object] = {
+    "openai_model": "stand-in",
+    "prompt_tokens": 4000,
+    "reply_tokens": 500,
+    "model_timeout_s": 5,
+}
+
+
+def named(dialect: Dialect) -> str:
+    return dialect.server
+
+
+@pytest.mark.parametrize("dialect", profiles.SERVERS, ids=named)
+@pytest.mark.parametrize(
+    ("api", "said"), [("auto", "chat completions"), ("responses", "Responses")]
+)
+async def test_a_server_in_order_is_recognized_by_its_answers(
+    settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect, api: str, said: str
+) -> None:
+    model_api.dialect = replace(dialect, api_key=KEY)
+    settings = settings_of(
+        openai_base_url=model_api.base_url, openai_api_key=KEY, openai_api=api, **IN_ORDER
+    )
+    rows = await rows_of(check_chat(settings))
+    assert rows["Model server"].seen == f"{dialect.server}, asked over {said}"
+    assert {row.verdict for row in rows.values()} == {"ok"}
+
+
+async def test_the_api_is_told_that_a_model_takes_with_tools(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
+    model_api.dialect = profiles.OPENAI
+    values = IN_ORDER | {"openai_model": "gpt-5.6-luna"}
+    rows = await rows_of(check_chat(settings_of(openai_base_url=model_api.base_url, **values)))
+    assert rows["Model server"].seen == "OpenAI, asked over Responses"
+    model_api.dialect = profiles.chat_only(profiles.OPENAI)
+    rows = await rows_of(check_chat(settings_of(openai_base_url=model_api.base_url, **values)))
+    assert rows["Model server"].seen == "OpenAI, asked over chat completions"
+    assert {row.verdict for row in rows.values()} == {"ok"}
+
+
+@pytest.mark.parametrize("dialect", [*map(profiles.chat_only, profiles.SERVERS)], ids=named)
+async def test_a_server_without_the_api_that_is_insisted_on_fails(
+    settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect
+) -> None:
+    model_api.dialect = dialect
+    settings = settings_of(openai_base_url=model_api.base_url, openai_api="responses", **IN_ORDER)
+    [row] = (await rows_of(check_chat(settings))).values()
+    assert row.verdict == "fail"
+    assert row.advice.endswith("OPENAI_API=auto asks by the API it takes")
+
+
+async def test_another_server_is_not_taken_for_a_known_one(model_api: ModelApiServer) -> None:
+    assert await recognize(model_api.base_url, KEY) is OTHER
+    assert await recognize("http://127.0.0.1:9/v1", KEY) is OTHER
+
+
+async def test_a_key_may_be_any_text(model_api: ModelApiServer) -> None:
+    model_api.dialect = profiles.OLLAMA
+    assert (await recognize(model_api.base_url, "clé")).name == "Ollama"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("http://127.0.0.1:9/api.openai.com/v1", ""),
+        ("http://127.0.0.1:9//api.openai.com/v1", "OpenAI"),
+        ("http://127.0.0.1:9//openrouter.ai/api/v1", "OpenRouter"),
+    ],
+)
+async def test_an_address_is_a_sign_even_without_an_answer(base_url: str, name: str) -> None:
+    assert (await recognize(base_url, None)).name == name
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A typical mistake: the server, other settings, and what the first failed row says of it."""
+
+    dialect: Dialect
+    row: str
+    seen: str
+    advice: str
+    changed: Callable[[ModelApiServer], dict[str, object]] = lambda _: {}
+
+
+def wrong_key(_: ModelApiServer) -> dict[str, object]:
+    return {"openai_api_key": "sk-wrong-key"}
+
+
+def wrong_model(_: ModelApiServer) -> dict[str, object]:
+    return {"openai_model": "typo"}
+
+
+def without_v1(server: ModelApiServer) -> dict[str, object]:
+    return {"openai_base_url": server.url}
+
+
+WRONG = [
+    Wrong(profiles.OPENAI, "Model stream", "the key is", "look at OPENAI_API_KEY", wrong_key),
+    Wrong(
+        profiles.OPENROUTER,
+        "Model stream",
+        "the server declines such a request (400)",
+        "try another OPENAI_MODEL; at OpenRouter OPENAI_MODEL is written as maker/model",
+        wrong_model,
+    ),
+    Wrong(
+        profiles.AZURE,
+        "Model stream",
+        "there is no such model, or no such page",
+        "look at OPENAI_MODEL and OPENAI_BASE_URL (Azure OpenAI: https://RESOURCE.openai.azure",
+        wrong_model,
+    ),
+    Wrong(
+        profiles.GROQ,
+        "Embeddings",
+        "there is no such model, or no such page",
+        "look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL (Groq: "
+        "https://api.groq.com/openai/v1), or go without: OPENAI_EMBEDDING_MODEL=off",
+    ),
+    Wrong(
+        replace(profiles.OLLAMA, context_tokens=2000),
+        "Model prompt",
+        "of ",
+        "lower PROMPT_TOKENS, or raise OLLAMA_CONTEXT_LENGTH at the server",
+    ),
+    Wrong(
+        profiles.OLLAMA,
+        "Model stream",
+        "there is no such model, or no such page",
+        "look at OPENAI_MODEL and OPENAI_BASE_URL",
+        without_v1,
+    ),
+    Wrong(
+        replace(profiles.LLAMA_CPP, context_tokens=2000),
+        "Model prompt",
+        "the model does not take",
+        "lower PROMPT_TOKENS, or raise the context of llama-server (-c)",
+    ),
+    Wrong(
+        replace(profiles.LLAMA_CPP, refuses=profiles.lacks_embeddings),
+        "Embeddings",
+        "the server does not offer this",
+        "look at OPENAI_EMBEDDING_MODEL, or go without: OPENAI_EMBEDDING_MODEL=off",
+    ),
+    Wrong(
+        replace(profiles.VLLM, refuses=profiles.lacks_tools),
+        "Model tool call",
+        "the server declines such a request (400",
+        "try another OPENAI_MODEL; start vLLM with --enable-auto-tool-choice",
+    ),
+    Wrong(
+        replace(profiles.LM_STUDIO, context_tokens=2000),
+        "Model prompt",
+        "the model does not take",
+        "lower PROMPT_TOKENS, or raise the context length with which LM Studio loads the model",
+    ),
+    Wrong(
+        profiles.LM_STUDIO,
+        "Model stream",
+        "what answers there is no OpenAI-compatible server",
+        "look at OPENAI_BASE_URL (LM Studio: http://HOST:1234/v1)",
+        without_v1,
+    ),
+    Wrong(
+        profiles.LITELLM,
+        "Model stream",
+        "the server declines such a request (400",
+        "try another OPENAI_MODEL; LiteLLM says so of a wrong OPENAI_API_KEY as well",
+        wrong_key,
+    ),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
+async def test_a_typical_mistake_has_the_row_that_is_documented(
+    settings_of: SettingsOf, model_api: ModelApiServer, wrong: Wrong
+) -> None:
+    model_api.dialect = replace(
+        wrong.dialect, api_key=KEY, models=frozenset({"stand-in", "embedder"})
+    )
+    values: dict[str, object] = {
+        "openai_base_url": model_api.base_url,
+        "openai_api_key": KEY,
+        "openai_embedding_model": "embedder",
+        **IN_ORDER,
+        **wrong.changed(model_api),
+    }
+    settings = settings_of(**values)
+    rows = await rows_of(check_chat(settings))
+    if "Model server" in rows:
+        rows |= await rows_of(check_embeddings(settings))
+    [failed] = [row for row in rows.values() if row.verdict == "fail"]
+    assert (failed.what, failed.seen[: len(wrong.seen)]) == (wrong.row, wrong.seen)
+    assert failed.advice[: len(wrong.advice)] == wrong.advice

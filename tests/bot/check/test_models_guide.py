@@ -1,0 +1,38 @@
+"""docs/models.md: every server that `check` knows has a recipe, and recipes are settings."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bot.check.recognition import KNOWN
+from config.settings import Settings, load_settings
+from tests.bot.check.test_known_servers import WRONG, Wrong
+
+_GUIDE = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
+_SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
+
+
+def test_every_known_server_has_a_section() -> None:
+    assert set(_SECTIONS) == {server.name for server in KNOWN}
+
+
+@pytest.mark.parametrize("name", _SECTIONS)
+def test_a_recipe_is_made_of_settings(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.delenv(field.upper(), raising=False)
+    [recipe] = re.findall(r"```ini\n(.*?)```", _SECTIONS[name], re.DOTALL)
+    env_file = tmp_path / ".env"
+    env_file.write_text(recipe)
+    settings = load_settings(str(env_file))
+    given = dict(line.split("=", 1) for line in recipe.splitlines())
+    assert {variable.lower() for variable in given} <= Settings.model_fields.keys()
+    assert settings.openai_base_url == given.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
+def test_what_check_says_of_a_mistake_is_in_the_guide(wrong: Wrong) -> None:
+    section = _SECTIONS[wrong.dialect.server]
+    assert re.search(rf"\| {wrong.row}: .* → {re.escape(wrong.advice)}", section)

@@ -1,0 +1,75 @@
+"""What `check` says of the second model: the same rows, with the names of its own settings."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.check.preferences import check_settings
+from bot.check.second_model import check_second
+from bot.playground.model_api import ApiError, Dialect, ModelApiServer
+from config.settings import Settings
+from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.check.front_reader import FrontReader
+
+
+@pytest.fixture
+async def second_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(reader, dialect=Dialect(api_key="sk-second")) as server:
+        yield server
+
+
+@pytest.fixture
+def settings(
+    model_api: ModelApiServer, second_api: ModelApiServer, settings_of: SettingsOf
+) -> Settings:
+    return settings_of(
+        openai_base_url=model_api.base_url,
+        openai_api_key="sk-first",
+        fallback_model="spare",
+        fallback_base_url=second_api.base_url,
+        fallback_api_key="sk-second",
+        prompt_tokens=4000,
+        reply_tokens=500,
+        model_timeout_s=5,
+    )
+
+
+async def test_the_second_model_is_asked_for_all_that_the_first_one_is(
+    settings: Settings, model_api: ModelApiServer, second_api: ModelApiServer
+) -> None:
+    rows = await rows_of(check_second(settings))
+    assert {row.verdict for row in rows.values()} == {"ok"}
+    assert {"Second model stream", "Second model tool call", "Second model JSON"} < {*rows}
+    assert "spare" in rows["Second model stream"].seen
+    assert {chat.model for chat in second_api.log.chats} == {"spare"}
+    assert model_api.log.calls == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "names"),
+    [
+        (ApiError(401, "Incorrect API key"), ["FALLBACK_API_KEY"]),
+        (ApiError(404, "No such model"), ["FALLBACK_MODEL", "FALLBACK_BASE_URL"]),
+    ],
+)
+async def test_the_advice_names_the_settings_of_the_second_model(
+    settings: Settings, second_api: ModelApiServer, refusal: ApiError, names: list[str]
+) -> None:
+    second_api.faults.add(refusal, times=None)
+    row = (await rows_of(check_second(settings)))["Second model stream"]
+    assert row.verdict == "fail"
+    assert all(name in row.advice for name in names)
+    assert "OPENAI" not in row.advice
+
+
+async def test_a_second_model_without_its_key_is_told_from_the_settings_alone(
+    settings_of: SettingsOf,
+) -> None:
+    settings = settings_of(
+        openai_base_url="http://127.0.0.1:9/v1",
+        openai_embedding_model="off",
+        fallback_model="spare",
+        fallback_base_url="https://api.openai.com/v1",
+    )
+    row = (await rows_of(check_settings(settings)))["Second model key"]
+    assert (row.verdict, row.advice) == ("fail", "set FALLBACK_API_KEY")

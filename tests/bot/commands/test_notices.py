@@ -1,0 +1,73 @@
+"""Admins are told in private, each in their language, and again later where nobody was reached."""
+
+from collections.abc import Mapping
+
+from bot.commands.notices import AdminNotices
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.reply.parts import Part
+from bot.telegram.errors import Blocked, TelegramError, Unreachable
+from memory.limits.alerts import News
+from memory.limits.dropping import Dropped
+from memory.limits.fill_level import FillLevel
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import TurnTimes
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+
+NEWS = News("dropped", Dropped(vectors=12, messages=34))
+FULL_SOON = FillLevel(used=21 * 2**20, limit=25 * 2**20)
+NOBODY: Mapping[int, TelegramError] = {}
+
+
+class Telegram:
+    """Keeps what was sent to whom; fails for some."""
+
+    def __init__(self, failures: Mapping[int, TelegramError]) -> None:
+        self.sent: dict[int, str] = {}
+        self._failures = failures
+
+    async def announce(self, chat_id: int, part: Part) -> None:
+        if chat_id in self._failures:
+            raise self._failures[chat_id]
+        self.sent[chat_id] = part.text
+
+
+async def told(
+    store: RedisClient, failures: Mapping[int, TelegramError], *admins: int
+) -> tuple[bool, dict[int, str]]:
+    options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
+    memory = Memory(store, 42, await TokenCounter.load(), None, options)
+    await store.call("HSET", memory.keys.admins, 2, "de-AT")
+    telegram = Telegram(failures)
+    sentences = Sentences(Catalogue())
+    notices = AdminNotices(memory, sentences, telegram, frozenset(admins))
+    return await notices.tell(NEWS, FULL_SOON), telegram.sent
+
+
+async def test_each_admin_is_told_in_their_language(store: RedisClient) -> None:
+    is_told, sent = await told(store, NOBODY, 1, 2)
+    assert is_told
+    for admin, lines in {
+        1: ("Search entries dropped: 12", "Messages dropped: 34", "84 % full now: 21.0 of 25.0 MB"),
+        2: ("Entfernte Sucheinträge: 12", "Entfernte Nachrichten: 34", "21.0 von 25.0 MB"),
+    }.items():
+        for line in lines:
+            assert line in sent[admin]
+
+
+async def test_it_is_enough_that_one_was_reached(store: RedisClient) -> None:
+    is_told, sent = await told(store, {1: Unreachable("away")}, 1, 2)
+    assert (is_told, list(sent)) == (True, [2])
+
+
+async def test_nobody_reached_is_not_told(store: RedisClient) -> None:
+    assert await told(store, {1: Unreachable("away")}, 1) == (False, {})
+
+
+async def test_who_blocked_us_is_not_told_again_and_again(store: RedisClient) -> None:
+    assert await told(store, {1: Blocked("blocked")}, 1) == (True, {})
+
+
+async def test_without_admins_there_is_nobody_to_tell(store: RedisClient) -> None:
+    assert await told(store, NOBODY) == (True, {})

@@ -1,0 +1,5 @@
+"""The memory in which uploaded documents are stored."""
+
+from tests.memory.documents.conftest import embedder, library, memory
+
+__all__ = ["embedder", "library", "memory"]

@@ -1,0 +1,176 @@
+"""Files as strangers send them: text is read, all else is refused, in time and by its reason."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from bot.documents.formats import Format, Formats, Limits, format_of
+from bot.documents.refusals import REASONS, DocumentRefused
+from bot.language.catalogue import Catalogue
+from memory.documents.chunking import Section
+from tests.bot.documents.pdfs import bomb, encrypted, pdf
+
+LIMITS = Limits(pages=3, chars=1_000)
+
+
+async def read(content: bytes, format_: Format, limits: Limits = LIMITS) -> list[Section]:
+    return await Formats(limits).sections(content, format_)
+
+
+async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> str:
+    with pytest.raises(DocumentRefused) as refusal:
+        await read(content, format_, limits)
+    return refusal.value.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type", "expected"),
+    [
+        ("notes.txt", "text/plain", "text"),
+        ("notes.md", "text/plain", "markdown"),
+        ("notes.md", "", "markdown"),
+        ("notes", "text/markdown; charset=utf-8", "markdown"),
+        ("REPORT.PDF", "application/pdf", "pdf"),
+        ("report.txt", "application/pdf", "pdf"),
+    ],
+)
+def test_a_format_is_what_telegram_or_the_name_says(
+    name: str, mime_type: str, expected: str
+) -> None:
+    assert format_of(name, mime_type) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type"), [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png")]
+)
+def test_other_types_are_refused(name: str, mime_type: str) -> None:
+    with pytest.raises(DocumentRefused, match="type"):
+        format_of(name, mime_type)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+async def test_text_is_read_in_the_encodings_of_unicode(encoding: str) -> None:
+    assert await read("Grüße, мир".encode(encoding), "text") == [Section("Grüße, мир")]
+
+
+async def test_text_in_another_encoding_is_refused() -> None:
+    assert await reason("Привет".encode("cp1251"), "text") == "letters"
+
+
+async def test_what_only_claims_to_be_text_is_refused() -> None:
+    assert await reason(b"PK\x00\x01", "text") == "type"
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+async def test_a_file_without_words_is_refused(format_: Format) -> None:
+    assert await reason(b" \n\t ", format_) == "no_text"
+
+
+async def test_a_text_that_is_too_long_is_refused() -> None:
+    assert await reason(b"a" * 1_001, "text") == "too_long"
+
+
+async def test_a_section_of_markdown_is_what_stands_below_a_heading() -> None:
+    text = "Before.\n# One ##\nA\n```\n# no heading\n```\n## Two\nB"
+
+    assert await read(text.encode(), "markdown") == [
+        Section("Before.\n"),
+        Section("# One ##\nA\n```\n# no heading\n```\n", "One"),
+        Section("## Two\nB", "Two"),
+    ]
+
+
+async def test_a_section_of_a_pdf_is_a_page() -> None:
+    assert await read(pdf("The cat sat.", "", "The end."), "pdf") == [
+        Section("The cat sat.", "page 1"),
+        Section("", "page 2"),
+        Section("The end.", "page 3"),
+    ]
+
+
+async def test_lines_of_a_page_that_are_no_ends_of_sentences_flow_on() -> None:
+    (page,) = await read(pdf("The remark-\nable cat\nsat there.\nIt slept."), "pdf")
+
+    assert page.text == "The remarkable cat sat there.\nIt slept."
+
+
+async def test_a_pdf_with_a_password_is_refused() -> None:
+    assert await reason(encrypted(pdf("secret"), "password"), "pdf") == "encrypted"
+
+
+async def test_a_pdf_that_only_forbids_printing_is_read() -> None:
+    assert await read(encrypted(pdf("open"), ""), "pdf") == [Section("open", "page 1")]
+
+
+async def test_a_pdf_of_pictures_is_refused() -> None:
+    assert await reason(pdf("", ""), "pdf") == "no_text"
+
+
+async def test_a_pdf_with_too_many_pages_or_letters_is_refused() -> None:
+    assert await reason(pdf(*"abcd"), "pdf") == "too_long"
+    assert await reason(pdf("a " * 600), "pdf") == "too_long"
+
+
+@pytest.mark.parametrize(
+    "content", [b"no PDF", b"%PDF-1.4\n", b"%PDF-1.7\n" + b"\x00\xff<<" * 9_000]
+)
+async def test_a_damaged_pdf_is_refused(content: bytes) -> None:
+    assert await reason(content, "pdf") == "damaged"
+
+
+async def test_a_decompression_bomb_is_refused_in_little_time_and_memory() -> None:
+    began = monotonic()
+
+    assert await reason(bomb(400 * 2**20), "pdf") in ("damaged", "no_text")
+    assert monotonic() - began < 15
+
+
+async def test_a_pdf_that_takes_too_long_is_given_up_and_its_process_ended() -> None:
+    limits = Limits(pages=3, chars=1_000, pdf_s=0.01, pdf_mb=512)
+
+    assert await reason(pdf("slow"), "pdf", limits) == "damaged"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_parser_that_was_taken_over_can_open_nothing() -> None:
+    """Its user is the bot's, so it could read the bot's secrets in /proc otherwise."""
+    attack = (
+        "import runpy, sys; sys.argv = ['']; own = runpy.run_path('bot/documents/pdf_text.py');"
+        "own['main'].__globals__['_read'] = lambda *_: {'pages': [open(sys.orig_argv[-1]).read()]};"
+        "own['main'](1, 1, 320, 8)"
+    )
+    environ = f"/proc/{os.getpid()}/environ"
+    answer = subprocess.run(
+        [sys.executable, "-c", attack, environ], input=b"", capture_output=True, check=True
+    )
+    assert answer.stdout == b'{"refused": "damaged"}'
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("after_s", [0, 0.1])
+async def test_who_gives_up_reading_leaves_no_process(after_s: float) -> None:
+    before = children()
+    reading = asyncio.create_task(read(pdf("slow"), "pdf"))
+    await asyncio.sleep(after_s)
+    reading.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    async with asyncio.timeout(10):
+        while children() - before:  # noqa: ASYNC110 - nobody tells of their ends
+            await asyncio.sleep(0.01)
+
+
+def test_every_reason_has_a_sentence() -> None:
+    catalogue = Catalogue()
+
+    assert all(f"documents.refused_{each}" in catalogue for each in REASONS)

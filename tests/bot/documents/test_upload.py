@@ -1,0 +1,150 @@
+"""Taking in a file: fences against erasure, room for it, and words that are answered after it."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.documents import upload as reception
+from bot.documents.formats import Formats, Limits
+from bot.documents.upload import Desk, Upload
+from bot.language.catalogue import Catalogue
+from bot.telegram.errors import RefusalReason, Refused
+from bot.telegram.inbound import Inbound, Sender, SentFile
+from memory.documents.library import Library
+from memory.memory import Memory
+from memory.queue.turns import LeaseLost
+from memory.store.keys import Scope
+
+HERE = Scope.of_chat(7)
+
+
+class Files:
+    """Gives `content`; or refuses, or does something `meanwhile`, as if fetching took long."""
+
+    def __init__(self) -> None:
+        self.content = b"The whale is blue."
+        self.refusal: RefusalReason | None = None
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+        self.asked: list[tuple[str, int]] = []
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        self.asked.append((file_id, max_bytes))
+        if self.meanwhile:
+            await self.meanwhile()
+        if self.refusal:
+            raise Refused(self.refusal)
+        return self.content
+
+
+class Uploads:
+    """A reception, what it fetches, and what it had learned."""
+
+    def __init__(self, memory: Memory, library: Library) -> None:
+        self.files = Files()
+        self.learned: list[Scope] = []
+        desk = Desk(Formats(Limits()), library, memory.scope_memories, memory.tokens, 1_000)
+        sentences = Sentences(Catalogue())
+        self._reception = Upload(desk, self.files, sentences, self.learned.append)
+
+    async def take(self, name: str = "sea.txt", text: str = "", nbytes: int = 18) -> str | None:
+        """Take a file in and return what is said of it."""
+        file = SentFile("f1", name, "", nbytes)
+        ann = Sender(7, "Ann")
+        sent = Inbound(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
+        answer = await self._reception.receive(sent, HERE)
+        return answer.parts[0].text if answer else None
+
+
+@pytest.fixture
+def uploads(memory: Memory, library: Library) -> Uploads:
+    return Uploads(memory, library)
+
+
+async def titles(library: Library) -> list[str]:
+    return [each.title for each in await library.listed(HERE)]
+
+
+async def test_a_file_is_fetched_stored_told_and_learned(
+    uploads: Uploads, library: Library
+) -> None:
+    said = await uploads.take()
+
+    assert said
+    assert said.startswith("I've read sea.txt (passages: 1).")
+    assert uploads.files.asked == [("f1", 1_000)]
+    assert await titles(library) == ["sea.txt"]
+    assert uploads.learned == [HERE]
+
+
+async def test_words_with_a_file_are_left_to_be_answered(
+    uploads: Uploads, library: Library
+) -> None:
+    assert await uploads.take(text="What is it?") is None
+    assert await titles(library) == ["sea.txt"]
+
+
+async def test_what_says_to_be_too_big_or_of_another_type_is_not_fetched(
+    uploads: Uploads,
+) -> None:
+    too_big, other = await uploads.take(nbytes=1_001), await uploads.take("a.zip")
+
+    assert (too_big or "").startswith("sea.txt is too big for me.")
+    assert (other or "").startswith("I can't open a.zip.")
+    assert uploads.files.asked == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"), [("too_big", "is too big"), ("other", "I couldn't read")]
+)
+async def test_what_telegram_does_not_give_is_told(
+    uploads: Uploads, refusal: RefusalReason, said: str
+) -> None:
+    uploads.files.refusal = refusal
+
+    assert said in (await uploads.take() or "")
+    assert uploads.learned == []
+
+
+async def test_a_clear_while_a_file_is_fetched_wins(
+    uploads: Uploads, library: Library, memory: Memory
+) -> None:
+    async def clear() -> None:
+        nonce = await memory.erasure.ask(HERE, "clear", 7)
+        await memory.erasure.clear(HERE, nonce, 7, 5, as_admin=False)
+
+    uploads.files.meanwhile = clear
+
+    with pytest.raises(LeaseLost):
+        await uploads.take()
+    assert await titles(library) == []
+
+
+async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
+    uploads: Uploads,
+) -> None:
+    await uploads.take()
+    uploads.files.content = b"The whale is grey."
+
+    with pytest.raises(LeaseLost):
+        await uploads.take()
+    assert "I've read sea.txt" in (await uploads.take() or "")
+
+
+async def test_where_much_was_read_already_there_is_no_room(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "MOST_PASSAGES_HERE", 1)
+    await uploads.take()
+
+    assert "There's no room for more.txt" in (await uploads.take("more.txt") or "")
+    assert "I've read sea.txt" in (await uploads.take() or "")
+
+
+async def test_a_text_of_too_many_passages_is_too_long(
+    uploads: Uploads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "MOST_PASSAGES", 1)
+    uploads.files.content = b"# One\nA\n# Two\nB"
+
+    assert "too many pages" in (await uploads.take("a.md") or "")

@@ -1,0 +1,171 @@
+import re
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.commands.menus import _IN_GROUPS, _IN_PRIVATE, _OF_ADMINS
+from bot.language import catalogue
+from bot.language.catalogue import Catalogue
+from bot.reply.render import render
+from memory.behaviors.knowledge_base import KnowledgeBase
+from tests.bot.reply.telegram_rules import faults
+
+CATALOGUE = Catalogue()
+FOLDER = catalogue._FOLDER
+ENGLISH = CATALOGUE._sentences["en"]
+LANGUAGES = CATALOGUE.languages
+PLAIN_TABLES = ("menu.", "buttons.")
+VALUE = "12_345 *a* <b>"
+
+
+def placeholders(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def commands(sentence: str) -> set[str]:
+    return {*re.findall(r"/[a-z_]+", sentence)}
+
+
+def filled(language: str, key: str) -> str:
+    names = placeholders(CATALOGUE._sentences[language][key])
+    return CATALOGUE.text(language, key, **dict.fromkeys(names, VALUE))
+
+
+def test_the_bot_begins_with_five_languages() -> None:
+    assert {"de", "en", "es", "fa", "ru"} <= {*LANGUAGES}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_same_sentences(language: str) -> None:
+    tables = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+    keys = {f"{table}.{name}" for table, sentences in tables.items() for name in sentences}
+
+    assert keys == ENGLISH.keys()
+
+
+def test_a_sentence_that_a_language_lacks_is_said_in_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "en.toml").write_text('[menu]\nhelp = "Help"\nwho = "Who you are"\n')
+    (tmp_path / "it.toml").write_text('[menu]\nhelp = "Aiuto"\n')
+    monkeypatch.setattr(catalogue, "_FOLDER", tmp_path)
+
+    lacking = Catalogue()
+
+    assert lacking.text("it", "menu.help") == "Aiuto"
+    assert lacking.text("it", "menu.who") == "Who you are"
+
+
+@pytest.mark.parametrize(
+    ("language", "day"),
+    [
+        ("en", "2 November 2026"),
+        ("de", "2. November 2026"),
+        ("es", "2 de noviembre de 2026"),
+        ("fa", "2 نوامبر 2026"),
+        ("ru", "2 ноября 2026 г."),
+        ("pt", "2 November 2026"),
+    ],
+)
+def test_a_date_is_written_as_people_write_it(language: str, day: str) -> None:
+    assert CATALOGUE.day(language, datetime(2026, 11, 2, tzinfo=UTC).timestamp()) == day
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_twelve_months(language: str) -> None:
+    assert len({*CATALOGUE.text(language, "dates.months").split()}) == 12
+
+
+@pytest.mark.parametrize(("menu", "page"), [(_IN_PRIVATE, "private"), (_IN_GROUPS, "group")])
+def test_help_names_every_command_of_the_menu(menu: tuple[str, ...], page: str) -> None:
+    assert {f"/{name}" for name in menu} <= commands(ENGLISH[f"help.{page}"])
+
+
+def test_the_operators_help_names_every_command_of_theirs() -> None:
+    assert {f"/{name}" for name in _OF_ADMINS} == commands(ENGLISH["help.admin"])
+
+
+def test_a_persian_command_keeps_its_slash_on_the_left() -> None:
+    for key, sentence in CATALOGUE._sentences["fa"].items():
+        assert re.findall(r"(?<![\u200e\w])/[a-z_]+", sentence) == [], key
+
+
+def test_every_field_of_the_running_state_has_a_label() -> None:
+    assert all(f"state.{field}" in CATALOGUE for field in KnowledgeBase.model_fields)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_uses_the_same_values(language: str) -> None:
+    for key, sentence in ENGLISH.items():
+        assert placeholders(CATALOGUE._sentences[language][key]) == placeholders(sentence)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_sentence_is_one_part_that_telegram_accepts(language: str) -> None:
+    for key in ENGLISH:
+        (part,) = render(filled(language, key))
+
+        assert faults(part) == []
+        assert not {*"*`"} & {*part.text.replace(VALUE, "")}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_value_is_shown_as_it_is(language: str) -> None:
+    for key, sentence in CATALOGUE._sentences[language].items():
+        (part,) = render(filled(language, key))
+
+        assert part.text.count(VALUE) == sentence.count("{")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_menu_and_buttons_are_short_and_plain(language: str) -> None:
+    for key in ENGLISH:
+        if key.startswith(PLAIN_TABLES):
+            sentence = CATALOGUE.text(language, key)
+            assert 1 <= len(sentence) <= 60
+            assert not {*"*`_{}<>"} & {*sentence}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_answers_a_button_fits_its_popup(language: str) -> None:
+    for key in ("clear.not_yours", "clear.expired"):
+        assert len(CATALOGUE.text(language, key)) <= 200
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_names_the_same_commands(language: str) -> None:
+    for key, sentence in ENGLISH.items():
+        assert commands(CATALOGUE._sentences[language][key]) == commands(sentence)
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [("de", "de"), ("de-AT", "de"), ("DE_at", "de"), ("pt-BR", "en"), ("", "en"), ("fa-IR", "fa")],
+)
+def test_a_region_finds_its_language_and_an_unknown_one_english(code: str, language: str) -> None:
+    assert CATALOGUE.text(code, "new.done") == CATALOGUE.text(language, "new.done")
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1).filter(str.strip))
+def test_a_name_is_never_markup(name: str) -> None:
+    (part,) = render(CATALOGUE.text("en", "start.private", name=name, bot="Ricordo"))
+
+    assert part.text.startswith(f"Hi {' '.join(name.split())}! I'm Ricordo, ")
+    assert [one.type for one in part.entities] == ["bold", "bold", "bold"]
+
+
+def test_an_unknown_key_is_an_error() -> None:
+    assert "new.done" in CATALOGUE
+    assert "new.done_so" not in CATALOGUE
+    with pytest.raises(KeyError, match="done_so"):
+        CATALOGUE.text("en", "new.done_so")
+
+
+def test_a_missing_value_is_an_error() -> None:
+    with pytest.raises(KeyError, match="ttl_days"):
+        CATALOGUE.text("en", "privacy.text")

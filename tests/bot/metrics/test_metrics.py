@@ -1,0 +1,177 @@
+"""`/metrics`: who may see it, and what it counts."""
+
+from contextlib import suppress
+
+import httpx2
+import pytest
+from starlette.routing import Router
+
+from bot.metrics.metrics import Metrics, Which
+from bot.metrics.observers import MeteredChatModel, MeteredEmbedder, MeteredSender
+from bot.metrics.page import metrics_route
+from bot.metrics.usage_counter import ModelMeter, UsageRecorder
+from bot.model.errors import ModelUnavailable
+from bot.model.values import ModelReply, Usage
+from bot.reply.parts import Part
+from bot.telegram.errors import Blocked
+from memory.memory import Memory
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.words_embedder import WordsEmbedder
+
+
+class OneAnswer:
+    """Answers once, then is out of order."""
+
+    def __init__(self) -> None:
+        self.answers = [ModelReply("yes", (), "stop", Usage(100, 7, 60))]
+
+    async def complete(self, *_: object, **__: object) -> ModelReply:
+        if not self.answers:
+            raise ModelUnavailable("out of order")
+        return self.answers.pop()
+
+
+class OneSend:
+    """Takes one message; then the person has blocked us."""
+
+    def __init__(self) -> None:
+        self.ids = [1]
+
+    async def send(self, *_: object) -> int:
+        if not self.ids:
+            raise Blocked
+        return self.ids.pop()
+
+    async def delete(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+def meter(metrics: Metrics, kind: str, which: Which = "first") -> ModelMeter:
+    return ModelMeter(metrics, UsageRecorder(), kind, "m", which)
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(name, labels)
+
+
+async def page(
+    memory: Memory,
+    metrics: Metrics,
+    token: str | None,
+    *,
+    host: str,
+    bearer: str = "",
+    forwarded: str = "",
+    on_platform: bool = False,
+) -> httpx2.Response:
+    app = Router([metrics_route(metrics, memory, token, on_platform=on_platform)])
+    transport = httpx2.ASGITransport(app, client=(host, 5))
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    headers |= {forwarded: "127.0.0.1"} if forwarded else {}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
+        return await caller.get("/metrics", headers=headers)
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("token", "host", "bearer", "status"),
+    [
+        (None, "127.0.0.1", "", 200),
+        (None, "::1", "", 200),
+        (None, "203.0.113.9", "", 403),
+        (None, "unknown", "", 403),
+        ("s3cret", "203.0.113.9", "s3cret", 200),
+        ("s3cret", "203.0.113.9", "guess", 403),
+        ("s3cret", "127.0.0.1", "", 403),
+    ],
+)
+async def test_who_may_see_the_page(
+    memory: Memory, token: str | None, host: str, bearer: str, status: int
+) -> None:
+    answer = await page(memory, Metrics(), token, host=host, bearer=bearer)
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    "header", ["X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
+)
+async def test_what_a_proxy_of_this_machine_passes_on_is_not_local(
+    memory: Memory, header: str
+) -> None:
+    """Heroku's router adds the real address behind whatever the caller wrote into the header."""
+    answer = await page(memory, Metrics(), None, host="127.0.0.1", forwarded=header)
+    assert answer.status_code == 403
+    known = await page(
+        memory, Metrics(), "s3cret", host="127.0.0.1", forwarded=header, bearer="s3cret"
+    )
+    assert known.status_code == 200
+
+
+async def test_on_a_platform_nobody_sees_the_page_without_a_token(memory: Memory) -> None:
+    answer = await page(memory, Metrics(), None, host="127.0.0.1", on_platform=True)
+    assert answer.status_code == 403
+    known = await page(
+        memory, Metrics(), "s3cret", host="10.0.0.1", bearer="s3cret", on_platform=True
+    )
+    assert known.status_code == 200
+
+
+async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:
+    metrics = Metrics()
+    await memory.client.call("XADD", memory.keys.ready_queue, "*", "c", "c:7:0")
+    text = (await page(memory, metrics, None, host="127.0.0.1")).text
+    assert "ricordo_waiting_bells 1.0" in text
+    assert (value(metrics, "ricordo_redis_round_trips") or 0) >= 1
+
+
+async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> None:
+    metrics = Metrics()
+    model = MeteredChatModel(OneAnswer(), meter(metrics, "answer"))
+    await model.complete([], [])
+    with suppress(ModelUnavailable):
+        await model.complete([], [])
+    of_first = {"kind": "answer", "model": "first"}
+    calls = {
+        outcome: value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_first)
+        for outcome in ("ok", "ModelUnavailable")
+    }
+    assert calls == {"ok": 1, "ModelUnavailable": 1}
+    tokens = {
+        direction: value(metrics, "ricordo_tokens_total", direction=direction, **of_first)
+        for direction in ("prompt", "cached", "completion")
+    }
+    assert tokens == {"prompt": 100, "cached": 60, "completion": 7}
+
+
+async def test_calls_of_the_second_model_are_told_apart() -> None:
+    metrics = Metrics()
+    await MeteredChatModel(OneAnswer(), meter(metrics, "answer", "second")).complete([], [])
+    calls = {
+        which: value(metrics, "ricordo_model_calls_total", kind="answer", model=which, outcome="ok")
+        for which in ("first", "second")
+    }
+    assert calls == {"first": None, "second": 1}
+
+
+async def test_sends_are_counted_by_outcome() -> None:
+    metrics = Metrics()
+    sender = MeteredSender(OneSend(), metrics)
+    for _ in range(2):
+        with suppress(Blocked):
+            await sender.send(7, 0, Part("hello"), None, 1.0)
+    assert value(metrics, "ricordo_sends_total", outcome="sent") == 1
+    assert value(metrics, "ricordo_sends_total", outcome="Blocked") == 1
+
+
+async def test_a_metered_embedder_is_the_same_embedder() -> None:
+    metrics, embedder = Metrics(), WordsEmbedder()
+    metered = MeteredEmbedder(embedder, meter(metrics, "embedding"))
+    assert metered.fingerprint == embedder.fingerprint
+    assert (await metered.embed(["hello"])).shape == (1, embedder.dimensions)
+    assert value(metrics, "ricordo_model_seconds_count", kind="embedding", model="first") == 1

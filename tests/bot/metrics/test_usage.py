@@ -1,0 +1,67 @@
+"""Billed calls reach Redis by themselves, also when Redis is away for a while."""
+
+import asyncio
+from collections.abc import Iterable
+
+from bot.metrics.usage_counter import UsageRecorder, billed_to
+from bot.model.values import Usage
+from memory.limits.usage import NOBODY, BilledCall, Source, Tokens, UsageStore, together
+from memory.memory import Memory
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from tests.memory.conftest import memory
+
+__all__ = ["memory"]
+
+ANSWER = Source("answer", "m")
+CHAT = Scope("c:7:0")
+
+
+class Away(UsageStore):
+    """Is away once, after it has counted."""
+
+    def __init__(self, store: UsageStore) -> None:
+        self.store = store
+        self.failures = 1
+
+    async def count(self, calls: Iterable[BilledCall]) -> None:
+        await self.store.count(calls)
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable
+
+
+async def test_calls_are_counted_for_whom_they_were_made(memory: Memory) -> None:
+    recorder = UsageRecorder()
+
+    async def learn() -> None:
+        recorder.note(ANSWER, Usage(10, 1))
+
+    async with recorder.writing(memory.usage):
+        with billed_to(CHAT, 7):
+            recorder.note(ANSWER, Usage(100, 7, 60, 3))
+            begun = asyncio.create_task(learn())
+        await begun
+        recorder.note(ANSWER, Usage(5))
+    month = await memory.usage.of_bot(_now(), 10)
+    assert month.sums == {ANSWER: Tokens(55, 60, 8, 3)}
+    assert month.people == ((7, 118), (NOBODY, 5))
+
+
+async def test_a_call_that_billed_nothing_is_not_counted(memory: Memory) -> None:
+    recorder = UsageRecorder()
+    async with recorder.writing(memory.usage):
+        recorder.note(ANSWER, Usage())
+    assert await memory.client.call("DBSIZE") == 0
+
+
+async def test_a_write_whose_answer_was_lost_counts_once(memory: Memory) -> None:
+    recorder, away = UsageRecorder(), Away(memory.usage)
+    async with recorder.writing(away):
+        recorder.note(ANSWER, Usage(5))
+    assert away.failures == 0
+    assert together(await memory.usage.sums(_now())).total == 5
+
+
+def _now() -> float:
+    return BilledCall.now(ANSWER, Tokens(), 0, "").at

@@ -1,0 +1,58 @@
+"""What the tests of internal calls ask for and what they see of the requests."""
+
+import json
+from collections.abc import Awaitable, Callable
+
+from pydantic import BaseModel
+
+from bot.model.structured import StructuredModel
+from bot.playground.model_api import Dialect, ModelApiServer
+from memory.text.shape import Shape
+
+
+class State(BaseModel):
+    """What is known of the conversation."""
+
+    first_name: str = "unknown"
+    goals: list[str] = []
+
+
+class Facts(BaseModel):
+    facts: list[str]
+
+
+class Amounts(BaseModel):
+    amounts: dict[str, int]
+
+
+SHAPE = Shape.of({"state": State, "facts": Facts})
+LOOSE = Shape.of({"state": State, "amounts": Amounts})
+PARTS: dict[str, object] = {
+    "state": {"first_name": "Ann", "goals": ["tea"]},
+    "facts": {"facts": ["Likes tea"]},
+}
+ANSWER = json.dumps(PARTS)
+Call = Callable[[StructuredModel], Awaitable[object]]
+TASK, MATERIAL = "Bring the memory up to date.", "Ann: I like tea."
+SCHEMALESS = Dialect(response_formats=frozenset({"json_object"}))
+UNAWARE = Dialect(unsupported=frozenset({"response_format"}))
+
+
+async def fill(internal: StructuredModel, shape: Shape = SHAPE) -> dict[str, object]:
+    return await internal.fill(TASK, MATERIAL, shape)
+
+
+async def write(internal: StructuredModel) -> str:
+    return await internal.write(TASK, MATERIAL, 300)
+
+
+def modes(server: ModelApiServer) -> list[str]:
+    """Return what the requests that were in order asked for, each with a + if told the schema."""
+    return [
+        chat.response_format + ("+" if "JSON schema" in chat.messages[0].content else "")
+        for chat in server.log.chats
+    ]
+
+
+def sent(server: ModelApiServer, name: str) -> list[object]:
+    return [chat.raw.get(name) for chat in server.log.chats]

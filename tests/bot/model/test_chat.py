@@ -1,0 +1,333 @@
+"""Requests as every server takes them, and answers whole or not at all."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+import pytest
+from openai import AsyncOpenAI
+
+from bot.model.chat import OpenAIChatModel
+from bot.model.client import ModelClient
+from bot.model.errors import (
+    AnswerIncomplete,
+    ContentRefused,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from bot.model.values import ModelReply, PromptMessage
+from bot.playground.model_api import (
+    ApiError,
+    ApiRequest,
+    Break,
+    Dialect,
+    ModelApiServer,
+    Quirk,
+    Reply,
+    Scripted,
+    StreamBreak,
+    content_filtered,
+    rate_limited,
+    tool_call,
+)
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+
+TEXT = "One two three four five six seven eight."
+HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))
+CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
+CALLS = (tool_call("clock", zone="Asia/Tokyo"), tool_call("sum", expression="1 + 1"))
+QUIRKS: tuple[tuple[Quirk, ...], ...] = (
+    *((quirk,) for quirk in Quirk),
+    (Quirk.COMMENTS, Quirk.EMPTY_FIRST_CHUNK, Quirk.NO_INDEX),
+    tuple(quirk for quirk in Quirk if quirk is not Quirk.SAME_INDEX),
+)
+
+
+def unavailable() -> ApiError:
+    """Return a 503 that may be tried again at once."""
+    return ApiError(503, "Overloaded", headers={"retry-after": "0.01"})
+
+
+async def ask(model: OpenAIChatModel) -> ModelReply:
+    return await model.complete(HELLO, ())
+
+
+# What is sent
+
+
+async def test_a_plain_request_holds_nothing_optional_but_usage(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    await ask(model)
+    assert server.log.chats[0].raw == {
+        "model": "gpt-test",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "hello"},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    await model.complete(HELLO, (), tool_choice="none")
+    await model.complete(HELLO, (CLOCK,))
+    await model.complete(HELLO, (CLOCK,), tool_choice="none")
+    assert [chat.raw.get("tool_choice") for chat in server.log.chats] == [None, None, "none"]
+    assert [chat.tools for chat in server.log.chats] == [(), (CLOCK,), (CLOCK,)]
+
+
+async def test_steps_are_sent_as_calls_and_their_results(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    steps = (
+        PromptMessage("assistant", "Let me look.", tool_calls=(ToolCall("id-1", "clock", "{}"),)),
+        PromptMessage("tool", "noon", tool_call_id="id-1"),
+    )
+    await model.complete((*HELLO, *steps), (CLOCK,))
+    assert server.log.chats[0].messages == (*HELLO, *steps)
+
+
+@pytest.mark.parametrize("name", ["", "functions.clock", "très long" * 20])
+async def test_a_name_that_a_model_made_up_is_sent_as_servers_take_it(
+    model: OpenAIChatModel, server: ModelApiServer, name: str
+) -> None:
+    """api.openai.com refuses the whole prompt for a name with other characters, for ever."""
+    steps = (
+        PromptMessage("assistant", "", tool_calls=(ToolCall("id-1", name, "{}"),)),
+        PromptMessage("tool", "Error: there is no such tool", tool_call_id="id-1"),
+    )
+    await model.complete((*HELLO, *steps), (CLOCK,))
+    sent = server.log.chats[0].messages[2].tool_calls[0].name
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", sent)
+
+
+# What comes back
+
+
+async def test_text_calls_reason_and_usage_are_read(
+    model: OpenAIChatModel, script: Scripted
+) -> None:
+    script.then(Reply("Let me see.", CALLS))
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert reply.text == "Let me see."
+    assert reply.tool_calls == CALLS
+    assert reply.finish_reason == "tool_calls"
+    assert reply.usage.prompt_tokens > 0
+    assert reply.usage.completion_tokens > 0
+
+
+@pytest.mark.parametrize("quirks", QUIRKS, ids=str)
+async def test_a_sparse_server_is_understood(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer, quirks: tuple[Quirk, ...]
+) -> None:
+    for quirk in quirks:
+        server.faults.add(quirk, times=None)
+    assert (await ask(model)).text == TEXT
+    script.then(Reply("Let me see.", CALLS))
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert (reply.text, reply.tool_calls) == ("Let me see.", CALLS)
+    assert len(server.log.calls) == 2
+
+
+# Streams that break
+
+
+@pytest.mark.parametrize(
+    "broken", [broken for broken in StreamBreak if broken is not StreamBreak.STALL]
+)
+async def test_an_answer_that_breaks_off_is_asked_for_again_once(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer, broken: StreamBreak
+) -> None:
+    script.then(Reply("This will not be heard to its end."), Reply("The whole answer."))
+    server.faults.add(broken)
+    assert (await ask(model)).text == "The whole answer."
+    server.faults.add(broken, times=None)
+    with pytest.raises(AnswerIncomplete):
+        await ask(model)
+    assert len(server.log.calls) == 2 + 2
+
+
+async def test_half_a_tool_call_is_never_returned(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(Reply(tool_calls=CALLS), Reply("Never mind."))
+    server.faults.add(StreamBreak.CUT)
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert (reply.text, reply.tool_calls) == ("Never mind.", ())
+
+
+def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAIChatModel:
+    """Return a model whose server is a plain function."""
+    transport = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
+    client = AsyncOpenAI(api_key="any", base_url="http://test", http_client=transport)
+    return OpenAIChatModel(ModelClient(client), "gpt-test", timeout_s=10)
+
+
+def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIChatModel:
+    """Return a model that answers with these events; the connection breaks behind them."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for event in events:
+            yield b"data: " + event + b"\n\n"
+        raise httpx2.ReadError("gone")
+
+    headers = {"content-type": content_type}
+    return served_by(lambda _: httpx2.Response(200, headers=headers, content=body()))
+
+
+def chunk(content: str = "", finish_reason: str | None = None) -> bytes:
+    delta = {"content": content}
+    return json.dumps({"choices": [{"delta": delta, "finish_reason": finish_reason}]}).encode()
+
+
+async def test_an_answer_is_whole_when_the_connection_breaks_behind_its_finish_reason() -> None:
+    reply = await ask(streamed(chunk("All of "), chunk("it."), chunk(finish_reason="stop")))
+    assert reply.text == "All of it."
+
+
+@pytest.mark.parametrize("nonsense", [b"[1, 2]", b'"text"', b"\xff\xfe", b'{"choices": [1]}'])
+async def test_an_event_that_is_no_chunk_is_an_answer_broken_off(nonsense: bytes) -> None:
+    with pytest.raises(AnswerIncomplete):
+        await ask(streamed(chunk("Half of "), nonsense))
+
+
+# Servers that give no answer
+
+
+async def test_a_page_instead_of_a_stream_is_no_model_and_not_asked_twice(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    server.faults.add(Break.HTML, times=None)
+    with pytest.raises(NotAModel, match="text/html instead of a stream"):
+        await ask(model)
+    assert len(server.log.calls) == 1
+
+
+@pytest.mark.parametrize("silence", [Break.HANG, StreamBreak.STALL])
+async def test_silence_ends_at_the_time_limit(
+    client: ModelClient, server: ModelApiServer, silence: Break | StreamBreak
+) -> None:
+    server.faults.add(silence, times=None)
+    async with asyncio.timeout(2):
+        with pytest.raises(ModelUnavailable):
+            await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
+
+
+@pytest.mark.parametrize("trouble", [unavailable(), rate_limited(0.01)], ids=["503", "429"])
+async def test_passing_trouble_is_tried_again_once(
+    model: OpenAIChatModel, server: ModelApiServer, trouble: ApiError
+) -> None:
+    server.faults.add(trouble)
+    assert (await ask(model)).text == TEXT
+    server.faults.add(trouble, times=None)
+    with pytest.raises(ModelUnavailable):
+        await ask(model)
+    assert len(server.log.calls) == 2 + 2
+
+
+async def test_a_long_wait_that_the_server_asks_for_ends_at_the_time_limit(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    server.faults.add(rate_limited(100), times=None)
+    async with asyncio.timeout(2):
+        with pytest.raises(ModelUnavailable):
+            await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
+
+
+async def test_a_server_that_nobody_listens_for_is_unavailable() -> None:
+    def refuse(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused")
+
+    model = served_by(refuse)
+    with pytest.raises(ModelUnavailable):
+        await ask(model)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (ApiError(400, "Invalid value", param="messages"), ModelRefused),
+        (ApiError(401, "Incorrect API key"), ModelRefused),
+        (ApiError(402, "Insufficient credits"), ModelRefused),
+        (ApiError(404, "The model does not exist", code="model_not_found"), ModelRefused),
+        (ApiError(400, "Too much.", code="context_length_exceeded"), ContextTooLong),
+        (ApiError(400, "This model's maximum context length is 9 tokens."), ContextTooLong),
+        (ApiError(400, "Too much.", kind="exceed_context_size_error"), ContextTooLong),
+        (content_filtered(), ContentRefused),
+        (ApiError(400, "Invalid prompt: your prompt was flagged.", code="x"), ContentRefused),
+        (ApiError(403, "The model requires moderation; your input was flagged."), ContentRefused),
+    ],
+    ids=lambda value: value.message if isinstance(value, ApiError) else "",
+)
+async def test_a_refusal_is_not_repeated_and_quotes_nothing(
+    model: OpenAIChatModel,
+    server: ModelApiServer,
+    refusal: ApiError,
+    expected: type[ModelError],
+) -> None:
+    server.faults.add(refusal, times=None)
+    with pytest.raises(ModelError) as caught:
+        await ask(model)
+    assert type(caught.value) is expected
+    assert refusal.message not in str(caught.value)
+    assert caught.value.status == refusal.status
+    assert len(server.log.calls) == 1
+
+
+async def test_an_answer_that_a_filter_ends_is_refused_and_not_asked_for_again(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(Reply("Half of an answ", finish_reason="content_filter"))
+    with pytest.raises(ContentRefused) as caught:
+        await ask(model)
+    assert caught.value.code == "content_filter"
+    assert len(server.log.chats) == 1
+
+
+async def test_a_filters_error_inside_of_a_stream_is_a_refusal() -> None:
+    error = json.dumps(content_filtered().as_json())
+    headers = {"content-type": "text/event-stream"}
+    answer = httpx2.Response(200, headers=headers, text=f"data: {error}\n\n")
+    with pytest.raises(ContentRefused):
+        await ask(served_by(lambda _: answer))
+
+
+# Parameters that are refused
+
+
+async def test_a_refused_parameter_is_dropped_and_that_is_remembered(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
+    assert (await ask(model)).text == TEXT
+    assert (await ask(model)).text == TEXT
+    assert len(server.log.refusals) == 1
+
+
+async def test_calls_side_by_side_all_drop_what_is_refused(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
+    replies = await asyncio.gather(*(ask(model) for _ in range(3)))
+    assert [reply.text for reply in replies] == [TEXT] * 3
+
+
+async def test_a_parameter_is_dropped_also_when_only_the_words_name_it(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    def has_options(request: ApiRequest) -> bool:
+        return "stream_options" in request.raw
+
+    refusal = ApiError(422, "body.stream_options: Extra inputs are not permitted")
+    server.faults.add(refusal, times=None, when=has_options)
+    assert (await ask(model)).text == TEXT

@@ -1,0 +1,158 @@
+"""Texts become unit rows of one length, whatever the server makes of the request."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.client import ModelClient
+from bot.model.embedder import OpenAIEmbedder, _batches, _clean
+from bot.playground.model_api import (
+    ApiError,
+    Break,
+    Dialect,
+    EmbeddingsRequest,
+    ModelApiServer,
+    is_embeddings,
+    rate_limited,
+)
+from memory.search.embeddings import EmbeddingsUnavailable
+
+TEXTS = ["the red boat", "a green field", "seven blue birds"]
+
+
+def embedder_of(
+    client: ModelClient, dimensions: int | None = None, timeout_s: float = 10
+) -> OpenAIEmbedder:
+    return OpenAIEmbedder(client, "embed-test", dimensions, timeout_s)
+
+
+def asked(server: ModelApiServer) -> list[EmbeddingsRequest]:
+    return [
+        call.request for call in server.log.calls if isinstance(call.request, EmbeddingsRequest)
+    ]
+
+
+async def test_each_text_gets_a_unit_row_in_its_place(client: ModelClient) -> None:
+    rows = await embedder_of(client).embed(TEXTS)
+    alone = [await embedder_of(client).embed([text]) for text in TEXTS]
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    assert np.allclose(rows, np.concatenate(alone), atol=1e-6)
+
+
+async def test_a_blank_text_is_a_row_of_zeros_and_never_sent(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    rows = await embedder_of(client).embed(["", TEXTS[0], " \n\t"])
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([0, 1, 0], abs=1e-5)
+    assert server.log.embedded == [TEXTS[0]]
+
+
+async def test_nothing_but_blanks_asks_nobody(client: ModelClient, server: ModelApiServer) -> None:
+    with pytest.raises(EmbeddingsUnavailable):
+        await embedder_of(client).embed(["", " "])
+    assert server.log.calls == []
+
+
+async def test_a_lone_surrogate_can_be_sent(client: ModelClient, server: ModelApiServer) -> None:
+    await embedder_of(client).embed(["half an \ud83d emoji"])
+    assert server.log.embedded == ["half an ? emoji"]
+
+
+@pytest.mark.parametrize("letter", ["a", "я", "語", "😀"])
+async def test_a_long_text_is_cut_to_what_a_model_takes_in_any_script(
+    client: ModelClient, server: ModelApiServer, letter: str
+) -> None:
+    """In the worst case each byte is a token."""
+    server.dialect = Dialect(count_tokens=lambda text: len(text.encode()))
+    await embedder_of(client).embed([letter * 50_000])
+    assert server.log.refusals == []
+    assert set(server.log.embedded[0]) == {letter}
+
+
+async def test_many_texts_go_in_batches_and_come_back_in_order(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    texts = [f"word{number}" for number in range(300)]
+    rows = await embedder_of(client).embed(texts)
+    assert [len(request.texts) for request in asked(server)] == [256, 44]
+    assert server.log.embedded == texts
+    assert np.allclose(rows[299], (await embedder_of(client).embed(["word299"]))[0], atol=1e-6)
+
+
+@given(st.lists(st.text(min_size=1, max_size=300).map(lambda text: text * 40), min_size=1))
+def test_batches_hold_everything_in_order_and_are_never_too_big(texts: list[str]) -> None:
+    clean = [_clean(text) or "blank" for text in texts]
+    batches = list(_batches(clean))
+    assert [text for batch in batches for text in batch] == clean
+    assert all(batches)
+    assert max(sum(len(text.encode()) for text in batch) for batch in batches) <= 250_000
+
+
+# Dimensions
+
+
+async def test_dimensions_are_asked_for_only_when_set(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    assert (await embedder_of(client).embed(TEXTS)).shape == (3, server.dialect.dimensions)
+    assert (await embedder_of(client, 64).embed(TEXTS)).shape == (3, 64)
+    assert ["dimensions" in request.raw for request in asked(server)] == [False, True]
+
+
+async def test_a_server_that_ignores_dimensions_is_cut_to_unit_rows_of_that_length(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(honours_dimensions=False)
+    rows = await embedder_of(client, 64).embed(TEXTS)
+    assert rows.shape == (3, 64)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+async def test_a_server_that_refuses_dimensions_is_asked_without_from_then_on(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(unsupported=frozenset({"dimensions"}))
+    embedder = embedder_of(client, 64)
+    for _ in range(2):
+        assert (await embedder.embed(TEXTS)).shape == (3, 64)
+    assert len(server.log.refusals) == 1
+
+
+async def test_fewer_dimensions_than_asked_for_are_refused(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(honours_dimensions=False, dimensions=32)
+    with pytest.raises(EmbeddingsUnavailable, match="32 dimensions, 64 asked for"):
+        await embedder_of(client, 64).embed(TEXTS)
+
+
+def test_the_stamp_names_model_and_dimensions(client: ModelClient) -> None:
+    assert embedder_of(client).fingerprint == "embed-test:default"
+    assert embedder_of(client, 64).fingerprint == "embed-test:64"
+
+
+# Trouble
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Break.HTML, rate_limited(0.01), ApiError(400, "No."), ApiError(401, "No.")],
+    ids=["html", "429", "400", "401"],
+)
+async def test_trouble_means_no_embeddings(
+    client: ModelClient, server: ModelApiServer, fault: Break | ApiError
+) -> None:
+    server.faults.add(fault, times=None, when=is_embeddings)
+    with pytest.raises(EmbeddingsUnavailable):
+        await embedder_of(client, 64).embed(TEXTS)
+
+
+async def test_silence_ends_at_the_time_limit(client: ModelClient, server: ModelApiServer) -> None:
+    server.faults.add(Break.HANG, times=None, when=is_embeddings)
+    async with asyncio.timeout(2):
+        with pytest.raises(EmbeddingsUnavailable):
+            await embedder_of(client, timeout_s=0.2).embed(TEXTS)

@@ -1,0 +1,230 @@
+"""The second model answers while the first one cannot, and only then."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from time import monotonic
+
+import pytest
+
+from bot.model.chat import OpenAIChatModel
+from bot.model.client import ModelClient, open_client
+from bot.model.errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
+from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
+from bot.model.internal import InternalCalls
+from bot.model.resting import Rest
+from bot.model.structured import StructuredModel
+from bot.model.values import ChatModel, PromptMessage
+from bot.playground.model_api import (
+    ApiError,
+    Break,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    StreamBreak,
+    content_filtered,
+    rate_limited,
+    server_error,
+)
+from bot.playground.model_api.errors import bad_request
+from bot.playground.model_api.faults import Fault
+from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+
+HELLO = (PromptMessage("user", "Hello"),)
+LIMIT_S = 4.0
+MISSING = ApiError(404, "The model `m` does not exist", code="model_not_found")
+NO_QUOTA = ApiError(429, "You exceeded your current quota", code="insufficient_quota")
+
+
+class Scene:
+    """Two servers, a model of each, and the clock of the first one's rest."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.rest = Rest(lambda: self.now)
+        self.first = ModelApiServer(Scripted("first"))
+        self.second = ModelApiServer(Scripted("second"))
+
+    def connect(self, client: ModelClient, other: ModelClient) -> None:
+        """Build the models of both servers."""
+        self.pair: ModelPair[ChatModel] = ModelPair(
+            OpenAIChatModel(client, "first", LIMIT_S / 2),
+            OpenAIChatModel(other, "second", LIMIT_S),
+            self.rest,
+            LIMIT_S,
+        )
+        self.internal: ModelPair[InternalModel] = ModelPair(
+            InternalCalls(StructuredModel(client, "first", LIMIT_S / 2)),
+            InternalCalls(StructuredModel(other, "second", LIMIT_S)),
+            self.rest,
+            LIMIT_S,
+        )
+        self.chat = FallbackChatModel(self.pair)
+
+    async def ask(self) -> str:
+        return (await self.chat.complete(HELLO, ())).text
+
+    def let_rest(self) -> None:
+        """Have the first model fall silent, and its rest be over."""
+        attempt = self.rest.begin()
+        assert attempt
+        self.rest.failed(attempt, in_silence=True)
+        self.now += 2
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        return len(self.first.log.chats), len(self.second.log.chats)
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    scene = Scene()
+    async with AsyncExitStack() as stack:
+        for server in (scene.first, scene.second):
+            await stack.enter_async_context(server)
+        client = open_client(scene.first.base_url, None, LIMIT_S / 2, retries=0)
+        other = open_client(scene.second.base_url, None, LIMIT_S / 2)
+        await stack.enter_async_context(client)
+        await stack.enter_async_context(other)
+        scene.connect(client, other)
+        stack.push_async_callback(scene.pair.close)
+        yield scene
+
+
+async def test_the_second_model_is_not_asked_while_the_first_answers(scene: Scene) -> None:
+    assert [await scene.ask() for _ in range(3)] == ["first"] * 3
+    assert scene.asked == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        server_error(),
+        rate_limited(20),
+        NO_QUOTA,
+        MISSING,
+        ApiError(401, "Incorrect API key"),
+        ApiError(402, "Insufficient balance"),
+        ApiError(403, "Your account is not active"),
+        Break.DROP,
+        Break.HTML,
+        StreamBreak.CUT,
+        StreamBreak.DROP,
+        StreamBreak.ERROR,
+    ],
+    ids=str,
+)
+async def test_the_second_model_is_asked_at_once_where_the_first_fails(
+    scene: Scene, fault: Fault
+) -> None:
+    scene.first.faults.add(fault, times=None)
+    began = monotonic()
+    assert [await scene.ask() for _ in range(3)] == ["second"] * 3
+    assert monotonic() - began < 1.5
+    assert scene.asked[0] <= 2
+    assert scene.rest.is_on
+
+
+async def test_a_server_that_is_gone_is_stood_in_for(scene: Scene) -> None:
+    await scene.first.stop()
+    assert await scene.ask() == "second"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (bad_request("This model's maximum context length is 10"), ContextTooLong),
+        (bad_request("Invalid type for 'messages'", "messages"), ModelRefused),
+        (content_filtered(), ContentRefused),
+    ],
+    ids=["too long", "malformed", "filtered"],
+)
+async def test_a_request_that_is_refused_for_what_it_is_goes_to_nobody_else(
+    scene: Scene, fault: ApiError, error: type[ModelError]
+) -> None:
+    scene.first.faults.add(fault)
+    with pytest.raises(error):
+        await scene.ask()
+    assert scene.asked == (1, 0)
+    assert not scene.rest.is_on
+
+
+async def test_the_first_model_answers_again_after_its_rest(scene: Scene) -> None:
+    scene.first.faults.add(server_error())
+    assert [await scene.ask(), await scene.ask()] == ["second", "second"]
+    scene.now += 2
+    assert [await scene.ask(), await scene.ask()] == ["first", "first"]
+    assert scene.asked == (3, 2)
+
+
+async def test_a_silent_model_leaves_the_second_its_time(scene: Scene) -> None:
+    scene.first.faults.add(Break.HANG)
+    began = monotonic()
+    assert await scene.ask() == "second"
+    assert LIMIT_S / 2 <= monotonic() - began < LIMIT_S
+
+
+async def test_nobody_waits_for_a_model_that_was_silent_for_another(scene: Scene) -> None:
+    scene.first.faults.add(Break.HANG, times=None)
+    early = asyncio.create_task(scene.ask())
+    await scene.first.wait_for(lambda _: True)
+    await asyncio.sleep(LIMIT_S / 2 - 0.5)
+    late = asyncio.create_task(scene.ask())
+    began = monotonic()
+    assert [await early, await late] == ["second", "second"]
+    assert monotonic() - began < 0.5 + 1
+
+
+async def test_a_probe_of_a_silent_model_costs_a_turn_half_a_second(scene: Scene) -> None:
+    scene.let_rest()
+    scene.first.faults.add(Break.HANG)
+    began = monotonic()
+    assert [await scene.ask(), await scene.ask()] == ["second", "second"]
+    assert monotonic() - began < 1
+    assert scene.asked == (1, 2)
+
+
+async def test_a_slow_model_that_is_well_again_is_noticed(scene: Scene) -> None:
+    scene.let_rest()
+    scene.first.responder = Scripted(Reply("first", delay_s=0.9))
+    assert await scene.ask() == "second"
+    assert await scene.ask() == "second"
+    await asyncio.gather(*scene.pair._probes)
+    assert await scene.ask() == "first"
+
+
+async def test_a_turn_that_is_given_up_asks_nobody_any_longer(scene: Scene) -> None:
+    scene.first.faults.add(Break.HANG)
+    asking = asyncio.create_task(scene.ask())
+    await scene.first.wait_for(lambda _: True)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert scene.asked == (1, 0)
+    assert await scene.ask() == "first"
+
+
+async def test_the_trouble_of_the_second_model_is_told_where_both_fail(scene: Scene) -> None:
+    scene.first.faults.add(server_error(), times=None)
+    scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
+    with pytest.raises(ModelRefused, match="401"):
+        await scene.ask()
+
+
+async def test_internal_calls_have_a_second_model_too(scene: Scene) -> None:
+    model = FallbackInternalModel(scene.internal)
+    scene.first.faults.add(server_error(), times=None)
+    assert await model.write("Say it.", "What?", 100) == "second"
+    scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
+    with pytest.raises(InternalModelUnavailable):
+        await model.write("Say it.", "What?", 100)
+
+
+async def test_an_internal_answer_that_is_cut_short_is_no_trouble_of_the_server(
+    scene: Scene,
+) -> None:
+    model = FallbackInternalModel(scene.internal)
+    scene.first.responder = Scripted(Reply("cut", finish_reason="length"))
+    with pytest.raises(InternalModelUnavailable):
+        await model.write("Say it.", "What?", 100)
+    assert not scene.rest.is_on

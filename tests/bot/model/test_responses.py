@@ -1,0 +1,241 @@
+"""Answers over the Responses API: what is sent, what is read, and that nothing is kept."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.model.chat import OpenAIChatModel, Wishes
+from bot.model.client import ModelClient, open_client
+from bot.model.errors import AnswerIncomplete, ContentRefused
+from bot.model.structured import StructuredModel
+from bot.model.values import CallLabels, ModelReply, PromptMessage
+from bot.playground.model_api import (
+    ChatRequest,
+    Dialect,
+    ModelApiServer,
+    Quirk,
+    Reply,
+    Scripted,
+    StreamBreak,
+    tool_call,
+)
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
+
+TEXT = "One two three four five six seven eight."
+HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))
+CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
+CALLS = (tool_call("clock", zone="Asia/Tokyo"), tool_call("sum", expression="1 + 1"))
+
+
+@pytest.fixture
+async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
+    async with open_client(server.base_url, "any", timeout_s=10, api="responses") as client:
+        yield client
+
+
+def steps(reply: ModelReply) -> tuple[PromptMessage, ...]:
+    """Return what follows in the prompt of the next step."""
+    said = PromptMessage(
+        "assistant", reply.text, tool_calls=reply.tool_calls, reasoning=reply.reasoning
+    )
+    return (said, *(PromptMessage("tool", "7", tool_call_id=call.id) for call in reply.tool_calls))
+
+
+async def test_a_request_keeps_nothing_on_the_server(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert (reply.text, reply.finish_reason) == (TEXT, "stop")
+    assert server.log.chats[0].raw == {
+        "model": "gpt-test",
+        "input": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "hello"},
+        ],
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "tools": [
+            {
+                "type": "function",
+                "name": "clock",
+                "description": "Tell the time",
+                "parameters": {"type": "object", "properties": {}},
+                "strict": False,
+            }
+        ],
+    }
+
+
+async def test_wishes_and_labels_are_sent_in_the_words_of_the_api(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    wishes = Wishes(1000, "low", "high", "flex")
+    model = OpenAIChatModel(client, "gpt-test", 10, wishes)
+    await model.complete(HELLO, (), labels=CallLabels("c0ffee", "beef"))
+    sent = server.log.chats[0].raw
+    assert sent["reasoning"] == {"effort": "low"}
+    assert sent["text"] == {"verbosity": "high"}
+    assert sent["max_output_tokens"] == 4000
+    named = ("service_tier", "prompt_cache_key", "safety_identifier")
+    assert [sent[name] for name in named] == ["flex", "c0ffee", "beef"]
+
+
+async def test_text_calls_and_usage_are_read(model: OpenAIChatModel, script: Scripted) -> None:
+    script.then(Reply("Let me see.", CALLS, thoughts="Hm. " * 40, cached_tokens=3))
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert (reply.text, reply.tool_calls) == ("Let me see.", CALLS)
+    assert reply.finish_reason == "tool_calls"
+    assert reply.usage.cached_tokens == 3
+    assert 0 < reply.usage.reasoning_tokens < reply.usage.completion_tokens
+
+
+@pytest.mark.parametrize("quirk", [None, *Quirk], ids=str)
+async def test_steps_go_back_with_their_thoughts(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer, quirk: Quirk | None
+) -> None:
+    """The local server refuses thoughts that it has not encrypted itself, as OpenAI does."""
+    if quirk is not None:
+        server.faults.add(quirk, times=None)
+    script.then(Reply("Let me see.", CALLS, thoughts="What time is it there?"))
+    first = await model.complete(HELLO, (CLOCK,))
+    reply = await model.complete((*HELLO, *steps(first)), (CLOCK,))
+    assert reply.text == TEXT
+    sent = server.log.chats[1].raw["input"]
+    assert isinstance(sent, list)
+    kinds = [entry.get("type", entry.get("role")) for entry in sent]
+    said = ["reasoning", "assistant", "function_call", "function_call"]
+    assert kinds == ["system", "user", *said, "function_call_output", "function_call_output"]
+    assert server.log.refusals == []
+
+
+async def test_thoughts_are_shown_nowhere(model: OpenAIChatModel, script: Scripted) -> None:
+    script.then(Reply(tool_calls=CALLS, thoughts="Secret."))
+    reply = await model.complete(HELLO, (CLOCK,))
+    assert reply.reasoning[0].body["encrypted_content"]
+    assert "encrypted" not in repr(reply)
+
+
+async def test_thoughts_of_another_model_are_not_sent(
+    client: ModelClient, model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
+    first = await model.complete(HELLO, (CLOCK,))
+    other = OpenAIChatModel(client, "gpt-other", timeout_s=10)
+    assert (await other.complete((*HELLO, *steps(first)), (CLOCK,))).text == TEXT
+    assert "reasoning" not in str(server.log.chats[1].raw["input"])
+
+
+async def test_a_server_that_encrypts_nothing_is_asked_without(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer
+) -> None:
+    server.dialect = Dialect(unsupported=frozenset({"include"}))
+    script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
+    first = await model.complete(HELLO, (CLOCK,))
+    assert (await model.complete((*HELLO, *steps(first)), (CLOCK,))).text == TEXT
+    assert len(server.log.refusals) == 1
+
+
+@pytest.mark.parametrize(
+    "broken", [broken for broken in StreamBreak if broken is not StreamBreak.STALL]
+)
+async def test_an_answer_that_breaks_off_is_asked_for_again_once(
+    model: OpenAIChatModel, script: Scripted, server: ModelApiServer, broken: StreamBreak
+) -> None:
+    script.then("This will not be heard to its end.", "The whole answer.")
+    server.faults.add(broken)
+    assert (await model.complete(HELLO, ())).text == "The whole answer."
+    server.faults.add(broken, times=None)
+    with pytest.raises(AnswerIncomplete):
+        await model.complete(HELLO, ())
+    assert len(server.log.calls) == 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "expected"),
+    [("failed", AnswerIncomplete), ("content_filter", ContentRefused)],
+)
+async def test_an_answer_that_failed_is_none(
+    model: OpenAIChatModel, script: Scripted, finish_reason: str, expected: type[Exception]
+) -> None:
+    script.then(*[Reply("Half", finish_reason=finish_reason)] * 2)
+    with pytest.raises(expected):
+        await model.complete(HELLO, ())
+
+
+async def test_a_refusal_of_the_model_is_its_answer(
+    model: OpenAIChatModel, script: Scripted
+) -> None:
+    script.then(Reply(refusal="I would rather not."))
+    assert (await model.complete(HELLO, ())).text == "I would rather not."
+
+
+async def test_a_made_up_name_is_sent_as_servers_take_it(
+    model: OpenAIChatModel, server: ModelApiServer
+) -> None:
+    call = ToolCall("id-1", "functions.très long" * 9, "{}")
+    prompt = (
+        *HELLO,
+        PromptMessage("assistant", "", tool_calls=(call,)),
+        PromptMessage("tool", "Error", tool_call_id="id-1"),
+    )
+    await model.complete(prompt, (CLOCK,), tool_choice="none")
+    assert server.log.refusals == []
+
+
+# Internal calls
+
+
+async def test_an_internal_call_takes_a_strict_schema(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(ANSWER)
+    assert await fill(internal) == PARTS
+    (asked,) = server.log.chats
+    assert asked.response_format == "json_schema"
+    assert (asked.raw["store"], asked.raw.get("stream")) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "modes"),
+    [
+        (SCHEMALESS, ["json_object"]),
+        (Dialect(response_formats=frozenset()), ["text"]),
+        (Dialect(unsupported=frozenset({"temperature", "text"})), ["text"]),
+    ],
+    ids=["no schema", "no formats", "neither format nor temperature"],
+)
+async def test_an_internal_call_falls_back_as_over_chat_completions(
+    internal: StructuredModel,
+    script: Scripted,
+    server: ModelApiServer,
+    dialect: Dialect,
+    modes: list[str],
+) -> None:
+    server.dialect = dialect
+    script.then(ANSWER, ANSWER)
+    assert await fill(internal) == PARTS
+    refusals = len(server.log.refusals)
+    assert await fill(internal) == PARTS
+    assert [chat.response_format for chat in server.log.chats] == 2 * modes
+    assert len(server.log.refusals) == refusals
+
+
+async def test_a_loose_shape_goes_by_json_mode(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    """OpenAI wants the word JSON in the input, and does not look into the instructions."""
+    script.then('{"state": null, "amounts": {"amounts": {"tea": 2}}}')
+    assert (await fill(internal, LOOSE))["amounts"] == {"amounts": {"tea": 2}}
+    assert [chat.response_format for chat in server.log.chats] == ["json_object"]
+
+
+async def test_prose_is_written(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then("Tea.")
+    assert await write(internal) == "Tea."
+    asked: ChatRequest = server.log.chats[0]
+    assert asked.raw["max_output_tokens"] == 300

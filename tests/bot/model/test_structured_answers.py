@@ -1,0 +1,241 @@
+"""What models with cheap habits write, and what is made of it."""
+
+import json
+
+import pytest
+
+from bot.model.errors import (
+    AnswerIncomplete,
+    AnswerUnreadable,
+    ContentRefused,
+    ModelError,
+)
+from bot.model.structured import StructuredModel
+from bot.playground.model_api import ApiError, Dialect, ModelApiServer, Reply, Scripted
+from tests.bot.model.internal_calls import (
+    ANSWER,
+    MATERIAL,
+    PARTS,
+    SCHEMALESS,
+    TASK,
+    UNAWARE,
+    Call,
+    fill,
+    modes,
+    sent,
+    write,
+)
+
+
+@pytest.fixture
+def script() -> Scripted:
+    return Scripted(ANSWER)
+
+
+# What models write
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"```json\n{ANSWER}\n```",
+        f"```\n{ANSWER}\n```\nI hope this helps!",
+        f"Sure! Here is the {{updated}} memory:\n\n{ANSWER}\n\nLet me know {{if}} it fits.",
+        f'<think>Maybe {{"state": null, "facts": null}}?</think>{ANSWER}',
+        f'The format is {{"name": "x"}}. {ANSWER} As {{"name": "x"}} asks.',
+        json.dumps(PARTS, indent=4).replace("\n", "\r\n"),
+        ANSWER[:-1] + ', "reasoning": "She said so."}',
+    ],
+    ids=["fence", "bare fence", "prose", "thoughts", "other objects", "spread", "a field too many"],
+)
+async def test_an_object_is_found_in_whatever_surrounds_it(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
+) -> None:
+    script.then(said)
+    assert await fill(internal) == PARTS
+    assert len(server.log.chats) == 1
+
+
+async def test_a_line_break_inside_of_a_string_is_read(
+    internal: StructuredModel, script: Scripted
+) -> None:
+    script.then('{"state": {"first_name": "Ann\nLee", "goals": []}, "facts": null}')
+    state = {"first_name": "Ann\nLee", "goals": []}
+    assert await fill(internal) == {"state": state, "facts": None}
+
+
+USELESS = [
+    "I cannot update the memory.",
+    "",
+    f"[{ANSWER}]",
+    '"text"',
+    "null",
+    "{}",
+    '{"name": "Ann"}',
+    ANSWER[:-4],
+    '{"a":' * 5_000,
+    "{" * 5_000,
+]
+
+
+@pytest.mark.parametrize("said", USELESS, ids=lambda said: said[:12])
+@pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
+async def test_an_answer_of_no_use_is_asked_for_again_once(
+    internal: StructuredModel,
+    script: Scripted,
+    server: ModelApiServer,
+    dialect: Dialect,
+    said: str,
+) -> None:
+    server.dialect = dialect
+    script.then(said)
+    assert await fill(internal) == PARTS
+    assert len(server.log.chats) == 2
+    script.then(said, said)
+    with pytest.raises(AnswerUnreadable) as caught:
+        await fill(internal)
+    assert str(caught.value) == "no such JSON object"
+    assert len(server.log.chats) == 4
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        ('{"state": "null", "facts": {"facts": []}}', {"state": None, "facts": {"facts": []}}),
+        ('{"facts": {"facts": []}}', {"state": None, "facts": {"facts": []}}),
+        ('{"state": {"goals": []}}', {"state": {"goals": []}, "facts": None}),
+        ('{"state": ["Ann"], "facts": null}', {"state": ["Ann"], "facts": None}),
+    ],
+)
+async def test_where_the_schema_is_told_what_is_missing_is_none_and_what_is_odd_stays(
+    internal: StructuredModel,
+    script: Scripted,
+    server: ModelApiServer,
+    said: str,
+    parts: dict[str, object],
+) -> None:
+    server.dialect = SCHEMALESS
+    script.then(said)
+    assert await fill(internal) == parts
+    assert len(server.log.chats) == 1
+
+
+@pytest.mark.parametrize("said", ['{"state": {"goals": []}}', "Ann likes tea."])
+async def test_a_server_that_takes_the_schema_and_minds_it_not_has_it_told(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
+) -> None:
+    script.then(said)
+    assert await fill(internal) == PARTS
+    assert await fill(internal) == PARTS
+    assert modes(server) == ["json_schema", "json_schema+", "json_schema+"]
+
+
+async def test_a_broken_answer_that_words_do_not_mend_leaves_the_next_call_as_it_was(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then("No.", "No!")
+    with pytest.raises(AnswerUnreadable):
+        await fill(internal)
+    await fill(internal)
+    assert modes(server) == ["json_schema", "json_schema+", "json_schema"]
+
+
+@pytest.mark.parametrize("call", [fill, write])
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply(ANSWER, finish_reason="length"), AnswerIncomplete),
+        (Reply(refusal="I'm sorry, I can't help with Ann."), ContentRefused),
+        (Reply(ANSWER, finish_reason="content_filter"), ContentRefused),
+    ],
+    ids=["cut", "refusal", "filter"],
+)
+async def test_an_answer_cut_short_or_declined_is_no_answer_and_not_asked_for_again(
+    internal: StructuredModel,
+    script: Scripted,
+    server: ModelApiServer,
+    call: Call,
+    reply: Reply,
+    expected: type[ModelError],
+) -> None:
+    script.then(reply)
+    with pytest.raises(ModelError) as caught:
+        await call(internal)
+    assert type(caught.value) is expected
+    assert "Ann" not in str(caught.value)
+    assert len(server.log.chats) == 1
+
+
+# Prose
+
+
+async def test_prose_is_asked_for_in_so_many_tokens_and_no_format(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then("  In May Ann began to like tea.\n")
+    assert await write(internal) == "In May Ann began to like tea."
+    assert [chat.raw for chat in server.log.chats] == [
+        {
+            "model": "gpt-test",
+            "messages": [
+                {"role": "system", "content": TASK},
+                {"role": "user", "content": MATERIAL},
+            ],
+            "max_completion_tokens": 300,
+            "temperature": 0,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unsupported", "bounds"),
+    [
+        ({"max_completion_tokens"}, (None, 300)),
+        ({"max_completion_tokens", "max_tokens", "temperature"}, (None, None)),
+        ({"max_tokens"}, (300, None)),
+    ],
+)
+async def test_the_bound_of_prose_has_the_name_that_the_server_takes(
+    internal: StructuredModel,
+    server: ModelApiServer,
+    unsupported: set[str],
+    bounds: tuple[int | None, int | None],
+) -> None:
+    server.dialect = Dialect(unsupported=frozenset(unsupported))
+    await write(internal)
+    await write(internal)
+    names = ("max_completion_tokens", "max_tokens")
+    asked = [tuple(chat.raw.get(name) for name in names) for chat in server.log.chats]
+    assert asked == [bounds] * 2
+
+
+async def test_refusals_of_prose_say_nothing_of_formats(
+    internal: StructuredModel, server: ModelApiServer
+) -> None:
+    server.faults.add(
+        ApiError(400, "Bad request"), times=None, when=lambda request: "temperature" in request.raw
+    )
+    await write(internal)
+    server.faults.clear()
+    await fill(internal)
+    assert modes(server)[-1] == "json_schema"
+
+
+async def test_blank_prose_is_asked_for_again_once(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(" \n", "Tea.")
+    assert await write(internal) == "Tea."
+    script.then(" ", "")
+    with pytest.raises(AnswerUnreadable):
+        await write(internal)
+    assert len(server.log.chats) == 4
+
+
+async def test_a_model_that_spends_the_bound_on_its_thoughts_gets_none(
+    internal: StructuredModel, script: Scripted, server: ModelApiServer
+) -> None:
+    script.then(Reply("", finish_reason="length"), "Tea.")
+    assert await write(internal) == "Tea."
+    await write(internal)
+    assert sent(server, "max_completion_tokens") == [300, None, None]

@@ -1,0 +1,164 @@
+"""A reasoning model's habits: thoughts that take the room of an answer, and a late first word."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.model.chat import OpenAIChatModel, Wishes
+from bot.model.client import ModelClient, open_client
+from bot.model.errors import AnswerIncomplete, ModelError
+from bot.model.structured import StructuredModel
+from bot.model.values import PromptMessage, Usage
+from bot.playground.model_api import (
+    ApiError,
+    ApiRequest,
+    Break,
+    ChatRequest,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    tool_call,
+)
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
+
+HELLO = (PromptMessage("user", "hello"),)
+CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
+THOUGHTS = "Let me think about that once more. " * 50
+LOST = Reply("", finish_reason="length", thoughts=THOUGHTS)
+CUT = Reply("Once upon", finish_reason="length", thoughts=THOUGHTS)
+
+
+@pytest.fixture(params=["chat", "responses"])
+async def client(
+    server: ModelApiServer, request: pytest.FixtureRequest
+) -> AsyncIterator[ModelClient]:
+    async with open_client(server.base_url, "any", 10, api=request.param) as client:
+        yield client
+
+
+def efforts(server: ModelApiServer) -> list[str]:
+    return [chat.effort for chat in server.log.chats]
+
+
+def _thinks_less(request: ApiRequest) -> bool:
+    return isinstance(request, ChatRequest) and request.effort == "low"
+
+
+def rooms(server: ModelApiServer) -> list[int]:
+    return [chat.max_output_tokens for chat in server.log.chats]
+
+
+@pytest.mark.parametrize("lost", [LOST, CUT, Reply("", finish_reason="stop", thoughts=THOUGHTS)])
+async def test_an_answer_lost_to_thoughts_is_asked_once_more_with_less_of_them(
+    client: ModelClient, server: ModelApiServer, script: Scripted, lost: Reply
+) -> None:
+    script.then(lost, "The answer.", "Another.")
+    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100))
+    reply = await model.complete(HELLO, ())
+    assert (reply.text, reply.finish_reason) == ("The answer.", "stop")
+    await model.complete(HELLO, ())
+    assert efforts(server) == ["", "low", ""]
+    assert rooms(server) == [100, 1600, 400]
+
+
+async def test_what_both_requests_were_billed_is_told(
+    client: ModelClient, script: Scripted
+) -> None:
+    script.then(LOST, "The answer.")
+    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100, "high"))
+    usage = (await model.complete(HELLO, ())).usage
+    script.then("The answer.")
+    alone = (await model.complete(HELLO, ())).usage
+    assert usage.prompt_tokens == 2 * alone.prompt_tokens
+    assert usage.completion_tokens == alone.completion_tokens + usage.reasoning_tokens
+    assert usage.reasoning_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [("max", "medium"), ("high", "low"), ("low", "none"), ("none", "none")]
+)
+async def test_how_much_less_depends_on_the_setting(
+    client: ModelClient, server: ModelApiServer, script: Scripted, first: str, then: str
+) -> None:
+    script.then(LOST, "The answer.")
+    wishes = Wishes(100, first)  # type: ignore[arg-type]
+    await OpenAIChatModel(client, "gpt-test", 10, wishes).complete(HELLO, ())
+    assert efforts(server) == [first, then]
+
+
+async def test_nothing_but_thoughts_twice_is_no_answer(
+    client: ModelClient, script: Scripted
+) -> None:
+    script.then(LOST, LOST)
+    with pytest.raises(AnswerIncomplete) as caught:
+        await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
+    assert caught.value.usage.reasoning_tokens > 0
+
+
+async def test_the_beginning_of_an_answer_is_better_than_none(
+    client: ModelClient, script: Scripted
+) -> None:
+    script.then(CUT, LOST)
+    reply = await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
+    assert (reply.text, reply.finish_reason) == ("Once upon", "length")
+
+
+@pytest.mark.parametrize("limit_s", [0.5, 10])
+async def test_so_it_is_when_the_second_request_fails_or_takes_too_long(
+    client: ModelClient, server: ModelApiServer, script: Scripted, limit_s: float
+) -> None:
+    script.then(CUT)
+    trouble = Break.HANG if limit_s < 1 else ApiError(401, "Incorrect API key")
+    server.faults.add(trouble, times=None, when=_thinks_less)
+    model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100))
+    reply = await model.complete(HELLO, ())
+    assert (reply.text, reply.finish_reason) == ("Once upon", "length")
+    script.then(LOST)
+    with pytest.raises(ModelError) as caught:
+        await model.complete(HELLO, ())
+    assert caught.value.usage.reasoning_tokens > 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Reply("Once upon a time there was a", finish_reason="length"),
+        Reply("", (tool_call("clock"),), thoughts=THOUGHTS),
+        Reply(""),
+    ],
+    ids=["a long answer", "a call", "nothing"],
+)
+async def test_what_thoughts_have_not_taken_is_not_asked_again(
+    client: ModelClient, server: ModelApiServer, script: Scripted, said: Reply
+) -> None:
+    script.then(said)
+    reply = await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, (CLOCK,))
+    assert reply.text == said.text
+    assert len(server.log.chats) == 1
+
+
+async def test_a_model_that_shall_think_a_lot_may_be_silent_first(
+    server: ModelApiServer, script: Scripted
+) -> None:
+    script.then(Reply("At last.", thinking_s=0.3), Reply("At last.", thinking_s=0.3))
+    async with open_client(server.base_url, "any", 0.1, api="responses") as client:
+        model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100, "high"))
+        assert (await model.complete(HELLO, ())).text == "At last."
+    assert len(server.log.chats) == 1
+
+
+# Internal calls
+
+
+async def test_an_internal_call_lost_to_thoughts_is_made_once_more_with_less_of_them(
+    client: ModelClient, server: ModelApiServer, script: Scripted
+) -> None:
+    billed: list[Usage] = []
+    internal = StructuredModel(client, "gpt-test", 10, billed.append, "medium")
+    script.then(LOST, ANSWER, LOST, "Tea.")
+    assert await fill(internal) == PARTS
+    assert await write(internal) == "Tea."
+    assert efforts(server) == ["medium", "low", "medium", "low"]
+    assert rooms(server) == [0, 0, 300, 0]
+    assert len(billed) == 4

@@ -1,0 +1,264 @@
+"""The bench's page without a browser: what it says to Telegram, shows, and refuses."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import httpx2
+import pytest
+
+from bot.model.values import PromptMessage
+from bot.playground.bot_api import BotApiServer, Upload
+from bot.playground.inspector import Inspector
+from bot.playground.page import InspectorPage
+from bot.playground.play import has_screen, open_browser
+from bot.playground.scene import Scene
+from bot.prompt.assemble import Prompt, PromptTokens
+from bot.turn.trace import TurnTrace
+from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import arguments_of
+from memory.search.recollection import Recollection
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
+
+ANNA = "c:1:0"
+SECTION = "<memory>\n[today] Anna: The <b>boat</b> is called Aurora\n</memory>"
+
+
+@dataclass
+class Site:
+    """The page, and what is behind it."""
+
+    telegram: BotApiServer
+    scene: Scene
+    inspector: Inspector
+    client: httpx2.AsyncClient
+
+    async def post(self, path: str, **form: str) -> httpx2.Response:
+        return await self.client.post(path, data=form)
+
+    async def text(self, at: str = ANNA, **query: str) -> str:
+        return (await self.client.get("/", params={"at": at} | query)).text
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with BotApiServer() as telegram:
+        scene = Scene(telegram)
+        inspector = Inspector(telegram, scene)
+        app = InspectorPage(telegram, scene, inspector, "A note").app()
+        transport = httpx2.ASGITransport(app)
+        headers = {"origin": "http://inspector"}
+        client = httpx2.AsyncClient(
+            transport=transport, base_url="http://inspector", headers=headers
+        )
+        async with client:
+            yield Site(telegram, scene, inspector, client)
+
+
+def trace(number: int) -> TurnTrace:
+    said = Message(1, 1, "user", "The <b>boat</b> is called Aurora", 1.0, sender_name="Anna")
+    call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
+    return TurnTrace(
+        conversation=Scope(ANNA),
+        words=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
+        window=(said,),
+        recalled=(Recollection((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
+        prompt=Prompt(
+            (
+                PromptMessage("system", "You are a bot."),
+                PromptMessage("user", f"{SECTION}\n\nQuestion {number}"),
+                PromptMessage("tool", "21", tool_call_id="a"),
+            ),
+            PromptTokens(system=11, tools=22, window=33, memory=44, words=55, steps=66),
+        ),
+        steps=(CompletedStep(Action((call,)), (ToolResult("a", "21"),)),),
+        began_at=2.0,
+        seconds=0.5,
+        reply="21",
+    )
+
+
+async def test_words_reach_the_group_from_who_speaks_and_where(site: Site) -> None:
+    kitchen = next(place for place in site.scene if place.topic)
+    tag = kitchen.conversation.tag
+    await site.post("/say", at=tag, person="2", mention="1", text="Who cooks?")
+    [said] = kitchen.messages
+    assert said.text == "@ricordo_bot Who cooks?"
+    assert said.sender == site.scene.people[1].user
+    assert said.topic_id == 2
+
+
+async def test_a_command_is_sent_bare_and_nobody_speaks_for_another_in_private(site: Site) -> None:
+    answer = await site.post("/say", at=ANNA, person="2", mention="1", command="/help", text="Hm")
+    assert answer.headers["location"] == "/?at=c%3A1%3A0"
+    [said] = site.scene.place(ANNA).messages
+    assert (said.text, said.sender) == ("/help", site.scene.people[0].user)
+
+
+async def test_a_place_that_is_not_there_is_the_first_one(site: Site) -> None:
+    assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
+
+
+async def test_a_turn_is_shown_with_its_parts_and_what_people_wrote_is_escaped(site: Site) -> None:
+    site.inspector.answered(trace(1))
+    page = await site.text()
+    assert "231 tokens" in page
+    for tokens in (11, 22, 33, 44, 55, 66):
+        assert f'<td class="number">{tokens}</td>' in page
+    assert "&lt;memory&gt;\n[today] Anna: The &lt;b&gt;boat" in page
+    assert "<b>boat</b>" not in page
+    for score in ("3.25", "2.50", "0.75", "yes"):
+        assert f"<dd>{score}</dd>" in page
+    assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
+
+
+async def test_the_latest_turns_are_kept_and_the_one_asked_for_is_open(site: Site) -> None:
+    for number in range(1, 31):
+        site.inspector.answered(trace(number))
+    page = await site.text(turn="12")
+    assert page.count('<details class="turn"') == 20
+    assert '<details class="turn" id="turn-c:1:0-12" open>' in page
+    assert 'id="turn-c:1:0-10"' not in page
+    assert page.count(" open>") == 1
+
+
+async def test_starting_over_erases_both_sides_and_what_telegram_still_keeps(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    site.inspector.serving(memory)
+    history = await ChatHistory.read(memory.histories, Scope(ANNA))
+    await history.append_user_message("A secret", 1.0, sender_id=1)
+    await site.post("/say", at=ANNA, text="Another secret")
+    site.inspector.answered(trace(1))
+    assert "t: A secret" in await site.text()
+    await site.post("/start-over")
+    page = await site.text()
+    assert "secret" not in page
+    assert "Question" not in page
+    assert site.telegram.updates.pending_count == 0
+    again = await ChatHistory.read(memory.histories, Scope(ANNA))
+    assert list(again.messages) == []
+
+
+async def test_people_come_in_until_the_page_is_full(site: Site) -> None:
+    answers = [await site.post("/people", name=f"Person {n}") for n in range(7)]
+    assert [answer.status_code for answer in answers] == [303] * 6 + [409]
+    assert answers[0].headers["location"] == "/?at=c%3A3%3A0"
+
+
+async def test_ids_are_the_same_at_every_start(site: Site) -> None:
+    first = [place.conversation for place in site.scene]
+    async with BotApiServer() as telegram:
+        assert [place.conversation for place in Scene(telegram)] == first
+
+
+async def test_people_topics_and_languages_are_there_again_after_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    async with BotApiServer() as telegram:
+        scene = Scene(telegram, file)
+        scene.add_person("Chloé", "de")
+        scene.add_topic("Repairs")
+        scene.switch_language(scene.people[1], "fa")
+    async with BotApiServer() as telegram:
+        again = Scene(telegram, file)
+        assert [place.title for place in again] == [place.title for place in scene]
+        assert [p.user.language_code for p in again.people] == ["en", "fa", "de"]
+        assert list(again.place("").chat.members) == [1, telegram.bot.id]
+
+
+async def test_a_scene_file_that_cannot_be_read_gives_the_first_scene(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    file.write_text('{"people": 3}')
+    async with BotApiServer() as telegram:
+        assert [p.user.first_name for p in Scene(telegram, file).people] == ["Anna", "Ben"]
+
+
+async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
+    role, text, sent_at, sender, name, ids, tokens = arguments_of(said)
+    log = memory.keys.conversation(Scope(ANNA)).log
+    fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
+    await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
+    site.inspector.serving(await bare_memory(store))
+    page = await site.text()
+    assert "My boat is called Aurora" in page
+    assert "remembers the messages above from before this start" in page
+    assert (await site.text()).count("My boat is called Aurora</div>") == 1
+
+
+async def test_a_long_text_is_sent_as_several_messages(site: Site) -> None:
+    await site.post("/say", at=ANNA, text="a" * 5000)
+    assert [len(m.text) for m in site.scene.place(ANNA).messages] == [4096, 904]
+
+
+async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Site) -> None:
+    place = site.scene.place(ANNA)
+    page = Upload(b"<script>alert(1)</script>", "export.json", "application/json")
+    sent = await place.speaker.send(place.chat, "document", file=page)
+    assert sent.media
+    answer = await site.client.get(f"/files/{sent.media.file.id}")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert (await site.client.get("/files/unknown")).status_code == 404
+
+
+async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> None:
+    answer = await site.client.post("/say", content=b"a" * (22 * 2**20))
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", None])
+async def test_forms_that_are_not_the_pages_own_are_refused(site: Site, origin: str | None) -> None:
+    site.client.headers = httpx2.Headers({"origin": origin} if origin else {})
+    assert (await site.client.post("/start-over")).status_code == 403
+
+
+async def test_the_page_loads_nothing_from_outside(site: Site) -> None:
+    policy = (await site.client.get("/")).headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';")
+
+
+async def test_a_web_page_cannot_call_the_local_telegram() -> None:
+    async with BotApiServer() as telegram, httpx2.AsyncClient() as client:
+        address = f"{telegram.url}/bot{telegram.token}/getMe"
+        assert (await client.get(address)).status_code == 200
+        untrusted = {"origin": "https://elsewhere.example"}
+        assert (await client.get(address, headers=untrusted)).status_code == 403
+
+
+async def test_every_local_telegram_has_a_token_of_its_own() -> None:
+    assert BotApiServer().token != BotApiServer().token
+
+
+def test_a_browser_that_runs_until_it_is_closed_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened, closed = Event(), Event()
+
+    def text_browser(_: str) -> None:
+        opened.set()
+        closed.wait(10)
+
+    monkeypatch.setattr("webbrowser.open", text_browser)
+    open_browser("http://127.0.0.1/")
+    assert opened.wait(10)
+    closed.set()
+
+
+@pytest.mark.parametrize("display", ["", ":0"])
+def test_a_browser_is_opened_only_where_there_is_a_screen(
+    monkeypatch: pytest.MonkeyPatch, display: str
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    assert has_screen() == bool(display)

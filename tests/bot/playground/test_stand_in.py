@@ -1,0 +1,288 @@
+"""The stand-in is plain about what it is, uses the tools and quotes; it never makes anything up."""
+
+import pytest
+from openai.types.chat import (
+    ChatCompletionAssistantMessageParam,
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageParam,
+    ChatCompletionToolMessageParam,
+    ChatCompletionUserMessageParam,
+)
+
+from bot.model.values import PromptMessage
+from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
+from bot.playground.offline_model import INTRODUCTION, OfflineModel
+from bot.playground.offline_sums import expression_in
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.playground.model_api_client import client_of, collect
+
+TOOLS = tuple(
+    ToolDefinition(name, "", {"type": "object"})
+    for name in ("current_time", "calculate", "search_memory")
+)
+EARLIER = (
+    PromptMessage("user", "Hello"),
+    PromptMessage("assistant", "Hello!"),
+    PromptMessage("user", "My sister's boat is called Ada. She bought it in Oslo."),
+    PromptMessage("assistant", "Noted: “My sister's boat is called Ada.”"),
+    PromptMessage("user", "What is my sister's boat good for?"),
+    PromptMessage("assistant", "I have not heard about that yet."),
+)
+MEMORY = """<memory>
+[12 March 2025, 8 months ago] Ann: I am allergic to peanuts.
+  My dog is Rex.
+[12 March 2025, 8 months ago] You (assistant): Rex the dog, allergic to peanuts, noted.
+[yesterday, 14:05] Ann: Is my dog allergic?
+[yesterday, 14:06] Ann: 私の妹は京都に住んでいます。
+</memory>
+
+"""
+
+
+def chat(
+    asked: str,
+    *run: PromptMessage,
+    earlier: tuple[PromptMessage, ...] = EARLIER,
+    tool_choice: str = "auto",
+) -> ChatRequest:
+    messages = (PromptMessage("system", "Be kind."), *earlier, PromptMessage("user", asked), *run)
+    return ChatRequest("stand-in", messages, TOOLS, tool_choice)
+
+
+async def answer(request: ChatRequest) -> str:
+    reply = await OfflineModel().respond(request)
+    assert reply.tool_calls == ()
+    return reply.text
+
+
+async def calls(request: ChatRequest) -> list[tuple[str, str]]:
+    reply = await OfflineModel().respond(request)
+    assert reply.text == ""
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
+def ran(name: str, arguments: str, result: str) -> tuple[PromptMessage, PromptMessage]:
+    return (
+        PromptMessage("assistant", "", (ToolCall("call_1", name, arguments),)),
+        PromptMessage("tool", result, tool_call_id="call_1"),
+    )
+
+
+async def test_the_first_answer_says_that_it_is_no_language_model() -> None:
+    first = await answer(chat("My cat is called Tom.", earlier=()))
+    assert first.startswith("I am no language model")
+    assert "“My cat is called Tom.”" in first
+    assert INTRODUCTION not in await answer(chat("My cat is called Tom."))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["Who are you?", "are you a bot", "Are you the real ChatGPT?", "Was bist du?", "Ты бот?"],
+)
+async def test_asked_what_it_is_it_says_so(asked: str) -> None:
+    assert await answer(chat(asked)) == INTRODUCTION
+    assert await answer(chat(asked, earlier=())) == INTRODUCTION
+
+
+async def test_the_first_answer_after_a_tool_says_it_too() -> None:
+    run = ran("calculate", '{"expression":"2+2"}', "4")
+    assert await answer(chat("2+2?", *run, earlier=())) == f"{INTRODUCTION}\n\n2+2 = 4"
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments"),
+    [
+        ("What time is it?", "{}"),
+        ("Please tell me the date", "{}"),
+        ("what's today's date?", "{}"),
+        ("What time is it in New York?", '{"timezone":"America/New_York"}'),
+        ("What is the current time in Tokyo", '{"timezone":"Asia/Tokyo"}'),
+        ("Wie spät ist es?", "{}"),
+        ("Который час?", "{}"),
+        ("¿Qué hora es?", "{}"),
+        ("ساعت چند است؟", "{}"),
+    ],
+)
+async def test_the_time_is_asked_of_the_clock(asked: str, arguments: str) -> None:
+    assert await calls(chat(asked)) == [("current_time", arguments)]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["What time is my appointment?", "What is the time of the concert?", "I had a good time."],
+)
+async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> None:
+    await answer(chat(asked))
+
+
+@pytest.mark.parametrize(
+    ("asked", "query"),
+    [
+        ("Do you remember my sister's boat?", "sister boat"),
+        ("What did I say about the boat?", "boat"),
+        ("Have I ever mentioned Oslo", "oslo"),
+        ("Помнишь мою собаку?", "мою собаку"),
+    ],
+)
+async def test_what_was_said_is_searched_for(asked: str, query: str) -> None:
+    assert await calls(chat(asked)) == [("search_memory", f'{{"query":"{query}"}}')]
+
+
+async def test_several_wishes_become_several_calls() -> None:
+    assert await calls(chat("What time is it, and what is 2 + 3?")) == [
+        ("current_time", "{}"),
+        ("calculate", '{"expression":"2 + 3"}'),
+    ]
+
+
+async def test_no_tool_is_called_that_may_not_be() -> None:
+    assert await answer(chat("What is 2 + 3?", tool_choice="none"))
+    assert await calls(chat("What time is it, and what is 2 + 3?", tool_choice="calculate")) == [
+        ("calculate", '{"expression":"2 + 3"}')
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (ran("calculate", '{"expression":"2 + 3"}', "5"), "2 + 3 = 5"),
+        (
+            ran("calculate", '{"expression":"(2"}', "Error: not log2"),
+            "That did not work out, sorry.",
+        ),
+        (
+            ran("current_time", "{}", "Friday, 2026-03-06T09:05:59+01:00 (Europe/Berlin)"),
+            "My clock says: Friday, 2026-03-06, 09:05 (Europe/Berlin)",
+        ),
+    ],
+)
+async def test_a_tool_s_result_is_told(run: tuple[PromptMessage, ...], said: str) -> None:
+    assert await answer(chat("Tell me.", *run)) == said
+
+
+async def test_what_the_search_found_is_quoted_with_its_date() -> None:
+    found = "[3 May 2024, 2 years ago] Ann: Lunch. My dentist is Dr. Krone.\n[today] Ann: Bye."
+    run = ran("search_memory", '{"query":"dentist"}', found)
+    asked = chat("Do you remember my dentist?", *run)
+    assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
+    nothing = ran("search_memory", '{"query":"dentist"}', "nothing found")
+    asked = chat("Do you remember my dentist?", *nothing)
+    assert await answer(asked) == "I looked, and found nothing about that."
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("What is my sister's boat called?", "A little earlier: “My sister's boat is called Ada.”"),
+        ("Where did my sister buy it, in Oslo?", "A little earlier: “She bought it in Oslo.”"),
+        ("what are my allergies", "From 12 March 2025, 8 months ago: “I am allergic to peanuts.”"),
+        ("What's the name of my dog?", "From 12 March 2025, 8 months ago: “My dog is Rex.”"),
+        ("私の妹はどこに住んでいますか？", "From yesterday, 14:06: “私の妹は京都に住んでいます。”"),
+    ],
+)
+async def test_a_question_is_answered_with_the_best_sentence_of_a_person(
+    asked: str, said: str
+) -> None:
+    assert await answer(chat(MEMORY + asked)) == said
+
+
+@pytest.mark.parametrize(
+    "asked", ["Where does Peter live?", "How are you?", "What is my sister's boat good for?"]
+)
+async def test_without_a_match_it_says_that_it_does_not_know(asked: str) -> None:
+    earlier = EARLIER[:2] + EARLIER[4:]
+    said = await answer(chat(asked, earlier=earlier))
+    assert said == "I have not heard about that yet. Tell me, and I will know it."
+
+
+async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> None:
+    recalled = await answer(chat(f"{MEMORY}What did I say?", earlier=(), tool_choice="none"))
+    assert recalled.endswith("From yesterday, 14:06: “私の妹は京都に住んでいます。”")
+    said = await answer(chat("What did I say?", tool_choice="none"))
+    assert said == "A little earlier: “She bought it in Oslo.”"
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("Hi there!", "Hello! Tell me something worth remembering."),
+        ("Thank you.", "You are welcome."),
+        ("Я живу в Риге.", "Noted: “Я живу в Риге.” Ask me about it whenever you like."),
+        ("One.\nTwo.", "Noted: “One.” Ask me about it whenever you like."),
+        ("w" * 200, f"Noted: “{'w' * 120} …” Ask me about it whenever you like."),
+    ],
+)
+async def test_a_statement_is_heard(said: str, heard: str) -> None:
+    assert await answer(chat(said)) == heard
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("12 * 12", "12 * 12"),
+        ("-3 + 4 =", "-3 + 4"),
+        ("what's 7 times 8", "7 * 8"),
+        ("Calculate 2^10 please", "2 ** 10"),
+        ("How much is 1,000 ÷ 8?", "1000 / 8"),
+        ("3 x 4 =", "3 * 4"),
+        ("сколько будет 2+2?", "2+2"),
+        ("Was ist 10 : 4?", "10 / 4"),
+        ("what's (1+2) divided by 3", "(1+2) / 3"),
+        ("What is 20 percent of 50?", "20 / 100 * 50"),
+        ("the sum of 3, 4 and 5.5", "3 + 4 + 5.5"),
+        ("2024-2020", "2024-2020"),
+        ("My number is 555-1234", ""),
+        ("Did she call 555-1234?", ""),
+        ("What happened on 2026-03-04?", ""),
+        ("Shall we meet at 10:30?", ""),
+        ("Is version 1.2.3 out?", ""),
+        ("What is 5?", ""),
+        ("Between 3 - 4 people came", ""),
+    ],
+)
+def test_a_sum_is_found_and_mere_numbers_are_not(text: str, expression: str) -> None:
+    assert expression_in(text) == expression
+
+
+async def test_a_conversation_through_the_sdk() -> None:
+    """Streams a call, takes its result and answers, as the bot does it."""
+    tool: ChatCompletionFunctionToolParam = {
+        "type": "function",
+        "function": {"name": "calculate", "parameters": {"type": "object", "properties": {}}},
+    }
+    messages: list[ChatCompletionMessageParam] = [
+        ChatCompletionUserMessageParam(role="user", content="What is 6 * 7?")
+    ]
+    stand_in = OfflineModel(chunk_delay_s=0)
+    async with ModelApiServer(stand_in) as server, client_of(server) as client:
+        asked = await collect(
+            await client.chat.completions.create(
+                model="stand-in", messages=messages, tools=[tool], stream=True
+            )
+        )
+        assert (asked.names, asked.arguments) == (["calculate"], ['{"expression":"6 * 7"}'])
+        messages += [
+            ChatCompletionAssistantMessageParam(
+                role="assistant",
+                tool_calls=[
+                    {
+                        "id": asked.ids[0],
+                        "type": "function",
+                        "function": {"name": "calculate", "arguments": asked.arguments[0]},
+                    }
+                ],
+            ),
+            ChatCompletionToolMessageParam(role="tool", tool_call_id=asked.ids[0], content="42"),
+        ]
+        told = await collect(
+            await client.chat.completions.create(
+                model="stand-in", messages=messages, tools=[tool], stream=True
+            )
+        )
+    assert told.text == f"{INTRODUCTION}\n\n6 * 7 = 42"
+
+
+async def test_it_takes_its_time_for_each_word() -> None:
+    reply = await OfflineModel(chunk_delay_s=0.5).respond(chat("Hello"))
+    assert reply == Reply("Hello! Tell me something worth remembering.", chunk_delay_s=0.5)

@@ -1,0 +1,58 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reply.entities import legal
+from bot.reply.parts import Entity, Part
+from tests.bot.reply.telegram_rules import faults
+
+ENTITIES = st.lists(
+    st.builds(
+        lambda type_, offset, length: Entity(
+            type_, offset, length, url="https://a.example" if type_ == "text_link" else ""
+        ),
+        st.sampled_from(
+            ["bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote"]
+        ),
+        st.integers(0, 30),
+        st.integers(1, 20),
+    ),
+    max_size=8,
+)
+
+
+@given(ENTITIES.filter(lambda found: all(one.type != "blockquote" for one in found)))
+def test_whatever_overlaps_becomes_legal(found: list[Entity]) -> None:
+    assert faults(Part("x" * 50, legal(found))) == []
+
+
+@given(ENTITIES)
+def test_legal_entities_stay_as_they_are(found: list[Entity]) -> None:
+    once = legal(found)
+
+    assert {*legal(once)} == {*once}
+
+
+def test_code_stands_out_of_the_bold_around_it() -> None:
+    bold, code = Entity("bold", 0, 10), Entity("code", 4, 2)
+
+    assert legal([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
+
+
+def test_bold_code_is_code() -> None:
+    assert legal([Entity("bold", 0, 3), Entity("code", 0, 3)]) == (Entity("code", 0, 3),)
+
+
+def test_linked_code_is_a_link() -> None:
+    link = Entity("text_link", 0, 3, url="https://a.example")
+
+    assert legal([Entity("code", 0, 3), link]) == (link,)
+
+
+def test_crossing_styles_are_cut_to_nest() -> None:
+    crossing = [Entity("spoiler", 0, 5), Entity("bold", 3, 5)]
+
+    assert legal(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
+
+
+def test_what_markdown_has_no_sign_for_is_left_out() -> None:
+    assert legal([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()

@@ -1,0 +1,255 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.reply.parts import Entity, Part
+from bot.reply.render import plain, render
+from tests.bot.reply.telegram_rules import faults
+
+WORDS = st.sampled_from(
+    ["word", "שלום", "سلام", "привет", "naïve", "e\u0301te\u0301", "👨\u200d👩\u200d👧", "中文"]
+)
+SIGNS = st.sampled_from([
+    "*", "**", "***", "_", "`", "```", "```py\n", "~~", "~~~\n", "# ", "> ", "- ", "1. ", "- [ ] ",
+    "\\]", "[", "]", "](https://a.example)", "![", "](/path)", "]: ", "[^1]: ", "---", "===", "|",
+    "||", "\n|-|-|\n", "<", ">", "<b>", "</b>", "<!--", "-->", "$", "$$", "\\", "\\(", "\\)", "\\[",
+    "\n", "\n\n", "  \n", "    ", "\t", " ", "\r", "\x00", "\ud83d", "\ude00", "\u200b", "\u200d",
+    "\ufdd0", "&lt;", "&amp", "javascript:", "https://a.example",
+])  # fmt: skip
+NASTY = st.lists(WORDS | SIGNS | st.text(st.characters(), max_size=5), max_size=60).map("".join)
+LATIN = st.text("abcdefgh", min_size=1, max_size=9)
+
+
+def only(markdown: str) -> Part:
+    (part,) = render(markdown)
+    return part
+
+
+def shown(markdown: str) -> str:
+    return "".join(part.text for part in render(markdown))
+
+
+def in_order(words: list[str], text: str) -> bool:
+    at = 0
+    for word in words:
+        at = text.find(word, at) + len(word)
+        if at < len(word):
+            return False
+    return True
+
+
+@given(NASTY)
+def test_telegram_accepts_every_part(markdown: str) -> None:
+    parts = render(markdown) + plain(markdown)
+
+    assert [fault for part in parts for fault in faults(part)] == []
+
+
+@given(st.lists(st.lists(LATIN, min_size=1).map(" ".join)).map("\n".join))
+def test_plain_words_are_shown_exactly(text: str) -> None:
+    assert shown(text) == text
+
+
+@given(st.lists(st.tuples(SIGNS.filter(lambda sign: not {*sign} & {*"&(:$`~\\"}), LATIN)))
+def test_no_word_is_lost_in_markup(pieces: list[tuple[str, str]]) -> None:
+    markdown = "".join(sign + word for sign, word in pieces)
+
+    assert in_order([word for _, word in pieces], shown(markdown))
+
+
+@given(st.text("ab<>|$[]():\\_^{}*#- \n", min_size=1, max_size=80).filter(str.strip))
+def test_code_in_a_fence_is_shown_as_written(code: str) -> None:
+    part = only(f"Look:\n\n```py\n{code}\n```\n\nDone.")
+
+    units = part.text.encode("utf-16-le")
+    (pre,) = (one for one in part.entities if one.type == "pre")
+    assert units[2 * pre.offset : 2 * pre.end].decode("utf-16-le") == code
+    assert pre.language == "py"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Co", "Cn"]), max_size=300))
+def test_plain_text_is_not_interpreted(text: str) -> None:
+    expected = "".join(text.replace("\ufdd0", "").split())
+
+    if parts := plain(text):
+        assert "".join("".join(part.text for part in parts).split()) == expected
+    assert [part.entities for part in parts if part.entities] == []
+
+
+@pytest.mark.parametrize("blank", ["", "  \n", "\u200b", "\n\n"])
+def test_nothing_to_see_gives_no_parts(blank: str) -> None:
+    assert render(blank) == plain(blank) == ()
+
+
+@pytest.mark.parametrize("sign", ["#", "**", ">", "```", "[x]: y"])
+def test_a_sign_with_nothing_to_mark_is_text(sign: str) -> None:
+    assert only(sign) == Part(sign)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <b>bold</b> word",
+        "List<int> and Map<String, List<int>>",
+        "<div>\nhello\n</div>",
+        "<think>so</think> <!-- and --> <br/>",
+        "x <y and y> z",
+        "if (a || b || c)",
+        "[Alice]: hello",
+        "[1]: https://a.example",
+        "[](https://a.example)",
+        "costs $5 or $PATH:$HOME",
+        "<a href='https://a.example'>text</a>",
+    ],
+)
+def test_what_a_parser_would_drop_is_shown(text: str) -> None:
+    assert only(text) == Part(text)
+
+
+def test_headings_are_bold_without_emoji() -> None:
+    assert only("# Title\n\ntext") == Part("Title\n\ntext", (Entity("bold", 0, 5),))
+
+
+def test_lists_have_plain_bullets() -> None:
+    markdown = "- a\n  - b\n- [ ] open\n- [x] done\n\n1. one\n2. two"
+
+    assert shown(markdown) == "• a\n  • b\n☐ open\n☑ done\n\n1. one\n2. two"
+
+
+def test_entities_count_utf16_units() -> None:
+    assert only("😀 **b**") == Part("😀 b", (Entity("bold", 3, 1),))
+
+
+def test_only_links_that_open_are_links() -> None:
+    part = only("[a](javascript:x) [b](/y) [c](https://c.example) <https://d.example>")
+
+    assert part.text == "a b c https://d.example"
+    assert part.entities == (
+        Entity("text_link", 4, 1, url="https://c.example"),
+        Entity("text_link", 6, 17, url="https://d.example"),
+    )
+
+
+def test_what_was_exchanged_comes_back_in_links_and_languages() -> None:
+    part = only("[a](https://a.example/?q=$x||y)\n\n```c++,x $\n1\n```")
+
+    assert part.entities[0].url == "https://a.example/?q=$x||y"
+    assert part.entities[1].language == "c++"
+
+
+def test_formulas_are_written_in_unicode() -> None:
+    part = only(r"So \(\frac{a}{b}\), $x^2$ and \[ \sum_{i=1}^n x_i < \infty \]")
+
+    assert part.text == "So a/b, x² and ∑ᵢ₌₁ⁿ xᵢ < ∞"
+    assert [one.type for one in part.entities] == ["code", "code", "pre"]
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        (r"\sqrt{b^2-4ac}", "√(b²-4ac)"),
+        (r"\sqrt{x}", "√x"),
+        (r"\sqrt[3]{a+b}", "∛(a+b)"),
+        (r"\frac{-b \pm \sqrt{b^2-4ac}}{2a}", "(-b ± √(b²-4ac))/2a"),
+        (r"\sqrt{\sqrt{x+1}}", "√(√(x+1))"),
+        (r"\overline{ab}", "a\u0305b\u0305"),
+        (r"\overline{\overline{\underline{a}}}", "a\u0305\u0332"),
+        (r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}", "(a  b\nc  d)"),
+        (r"x_1 = \_y\_", "x₁ = _y_"),
+    ],
+)
+def test_a_formula_reads_as_on_paper(latex: str, shown: str) -> None:
+    assert only(f"${latex}$").text == only(f"$${latex}$$").text == shown
+
+
+@pytest.mark.parametrize(
+    "latex", ["\\sqrt{" * 9 + "x" + "}" * 9, "\\hat" * 9 + "x", "a" * 280 + "{" * 9 + "}" * 9]
+)
+def test_a_formula_that_is_too_deep_is_shown_as_written(latex: str) -> None:
+    assert only(f"So ${latex}$ *there*").text == f"So ${latex}$ there"
+
+
+def test_a_single_tilde_means_about() -> None:
+    assert only("~5 or ~6, ~~not 7~~") == Part("~5 or ~6, not 7", (Entity("strikethrough", 10, 5),))
+
+
+def test_spoilers_are_hidden() -> None:
+    assert only("it is ||a <b>||") == Part("it is a <b>", (Entity("spoiler", 6, 5),))
+
+
+def test_a_wide_table_loses_its_padding_and_what_follows_keeps_its_place() -> None:
+    long = " ".join(["long"] * 30)
+    part = only(f"| a | b |\n|---|---|\n| x | y |\n| {long} | 😀 |\n\n**after**")
+
+    assert part.text == f"a | b\n---+---\nx | y\n{long} | 😀\n\nafter"
+    assert part.entities == (
+        Entity("pre", 0, 21 + len(long) + 5 - 1),
+        Entity("bold", 21 + len(long) + 5 + 1, 5),
+    )
+
+
+def test_a_narrow_table_is_aligned() -> None:
+    assert shown("| a | b |\n|---|---|\n| 100 | 2 |") == "a   | b\n----+--\n100 | 2"
+
+
+def test_a_fence_like_a_table_is_left_alone() -> None:
+    table = "a" + " " * 80 + "| b\n" + "-" * 81 + "+--"
+
+    assert shown(f"```\n{table}\n```") == table
+
+
+def test_a_reply_of_many_bold_words_needs_several_parts() -> None:
+    parts = render(" ".join(["**bold**"] * 300))
+
+    assert [len(part.entities) for part in parts] == [100, 100, 100]
+    assert " ".join(part.text for part in parts) == " ".join(["bold"] * 300)
+
+
+def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
+    code = "\n".join(f"    print('😀 {number}')" for number in range(400))
+    parts = render(f"Look 👨\u200d👩\u200d👧:\n\n```python\n{code}\n```\n\n**Done.**")
+
+    assert [fault for part in parts for fault in faults(part)] == []
+    assert "\n".join(part.text for part in parts) == f"Look 👨\u200d👩\u200d👧:\n\n{code}\n\nDone."
+    assert [one.language for part in parts for one in part.entities if one.type == "pre"] == [
+        "python"
+    ] * len(parts)
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "```py\nunclosed " + "x" * 9000,
+        "> " * 3000 + "deep",
+        "1. " * 3000 + "deep",
+        "*" * 9000,
+        "[" * 9000,
+        "\\[" * 4500,
+        "$$" + "\\sqrt{" * 1500,
+        "|a" * 2000 + "|\n" + "|-" * 2000 + "|\n" + "|x\n" * 2000,
+        "x" * 20_000,
+        "😀" * 9000,
+        "a **b " * 2000,
+    ],
+    ids=lambda markdown: markdown[:8],
+)
+def test_hostile_replies_are_shown_in_a_handful_of_parts(markdown: str) -> None:
+    began = time.process_time()
+    parts = render(markdown)
+
+    assert [fault for part in parts for fault in faults(part)] == []
+    assert 1 <= len(parts) <= 25
+    assert time.process_time() - began < 1
+
+
+def test_a_usual_reply_is_rendered_in_milliseconds() -> None:
+    prose = "## Head\n\nSome **bold** prose with `code`, a [link](https://a.example) and $5.\n\n"
+    markdown = (prose + "- one\n- two\n```py\nprint(1)\n```\n") * 50
+    render(markdown)
+
+    began = time.process_time()
+    render(markdown)
+
+    assert time.process_time() - began < 0.1

@@ -1,0 +1,181 @@
+"""Log lines: who and where on each, one JSON object or one pretty line, and never a secret."""
+
+import io
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.runtime.logs import Redaction, configure_logs
+
+TOKEN = "123456:TOKEN"
+SECRETS = [TOKEN, 'pa"ss\\wörd']
+
+Log = Callable[..., None]
+in_either_style = pytest.mark.parametrize("style", ["json", "pretty"])
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def own(event: str, **values: object) -> None:
+    structlog.get_logger("own").error(event, **values)
+
+
+def untrusted(event: str, exc_info: Exception | None = None, **values: object) -> None:
+    logging.getLogger("foreign").error("%s %s", event, values, exc_info=exc_info)
+
+
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("log", [own, untrusted])
+def test_every_line_is_one_json_object_and_names_the_turn(
+    log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("info", "json", SECRETS)
+    with structlog.contextvars.bound_contextvars(conversation="c:1:0", turn="7"):
+        log("two\nlines", parts=2)
+    (line,) = logged(capsys)
+    assert line["event"].startswith("two\nlines")
+    assert line["timestamp"].endswith("Z")
+    named = {name: line[name] for name in ("conversation", "turn", "level", "logger")}
+    assert named == {
+        "conversation": "c:1:0",
+        "turn": "7",
+        "level": "error",
+        "logger": log.__name__,
+    }
+
+
+def test_auto_is_json_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("warning", "auto", SECRETS)
+    structlog.get_logger("own").info("quiet")
+    structlog.get_logger("own").warning("loud")
+    assert [line["event"] for line in logged(capsys)] == ["loud"]
+
+
+@in_either_style
+@pytest.mark.parametrize("log", [own, untrusted])
+def test_no_secret_is_shown_wherever_it_stands(
+    log: Log, style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("info", style, SECRETS)
+    address = f"http://telegram/bot{TOKEN}/getMe"
+    log(f"calling {address}", url=httpx2.URL(address), nested={"a": [(TOKEN,)]}, key=TOKEN)
+    out = capsys.readouterr().out
+    assert TOKEN not in out
+    assert out.count("[secret]") == 4
+
+
+def test_a_secret_that_json_escapes_is_found_too(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logs("info", "json", SECRETS)
+    own("login", given=f"user:{SECRETS[1]}@host")
+    assert logged(capsys)[0]["given"] == "user:[secret]@host"
+
+
+@in_either_style
+@pytest.mark.parametrize("log", [own, untrusted])
+def test_a_traceback_shows_where_but_neither_secrets_nor_what_variables_held(
+    log: Log, style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("info", style, SECRETS)
+
+    def failing(words: str) -> None:
+        raise ValueError(f"refused {TOKEN}", len(words))
+
+    try:
+        failing("what Anna " + "said")
+    except ValueError as error:
+        log("failed", exc_info=error)
+    out = capsys.readouterr().out
+    assert "Traceback (most recent call last)" in out
+    assert "ValueError: ('refused [secret]', 14)" in out
+    assert "in failing" in out
+    assert (TOKEN in out, "what Anna said" in out) == (False, False)
+
+
+@in_either_style
+async def test_http_libraries_do_not_log_addresses_even_when_debugging(
+    style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("debug", style, SECRETS)
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    async with httpx2.AsyncClient(transport=transport) as client:
+        await client.get("http://telegram/bot999:never-configured/getMe")
+    assert capsys.readouterr().out == ""
+
+
+@in_either_style
+def test_a_lone_surrogate_does_not_cost_the_line(
+    style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs("info", style, SECRETS)
+    own("half an emoji", text="\ud83d")
+    shown = capsys.readouterr()
+    assert ("half an emoji" in shown.out, shown.err) == (True, "")
+
+
+def test_a_secret_within_another_leaves_no_rest() -> None:
+    clean = Redaction(["secret-word", "secret-word-and-more"])
+    assert clean(None, "", {"event": "secret-word-and-more"}) == {"event": "[secret]"}
+
+
+def test_what_is_too_short_to_be_a_secret_stays() -> None:
+    assert Redaction(["", "1234"])(None, "", {"event": "1234"}) == {"event": "1234"}
+
+
+def test_numbers_and_nothing_stay_what_they_are() -> None:
+    values = {"n": 3, "s": 0.5, "yes": True, "none": None}
+    assert Redaction(SECRETS)(None, "", dict(values)) == values
+
+
+SAYING_IT = st.text(st.characters(codec="utf-8")).map(lambda text: f"{text}{TOKEN}{text}")
+
+
+@given(
+    st.recursive(
+        SAYING_IT,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SAYING_IT, inner, max_size=3),
+    )
+)
+def test_no_structure_hides_a_secret(value: object) -> None:
+    clean = Redaction([TOKEN])(None, "", {"event": "x", "value": value})
+    assert TOKEN not in repr(clean)
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("output", "no_color", "is_colored"),
+    [(Terminal, "", True), (Terminal, "1", False), (io.StringIO, "", False)],
+    ids=["terminal", "NO_COLOR", "file"],
+)
+def test_pretty_lines_are_colored_only_on_a_terminal_that_wants_it(
+    monkeypatch: pytest.MonkeyPatch, output: type[io.StringIO], no_color: str, *, is_colored: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys, "stdout", written := output())
+    configure_logs("info", "pretty", SECRETS)
+    own("words")
+    assert ("\x1b[" in written.getvalue()) == is_colored

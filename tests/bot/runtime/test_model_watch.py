@@ -1,0 +1,96 @@
+"""Admins hear once that a model fails for everybody, and once that it is back."""
+
+import pytest
+
+from bot.commands.notices import AdminNotices
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.model.condition import ModelCondition
+from bot.model.errors import ModelRefused, ModelUnavailable
+from bot.reply.parts import Part
+from bot.runtime.model_watch import ModelWatch
+from bot.telegram.errors import TelegramError, Unreachable
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import TurnTimes
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+
+WRONG_KEY = ModelRefused("refused", 401, "invalid_api_key")
+ONE_MESSAGE = ModelRefused("refused", 400)
+
+
+class Scene:
+    """Two processes of one bot, and what its admin is sent."""
+
+    def __init__(self, store: RedisClient, tokens: TokenCounter) -> None:
+        self.now = 1_000.0
+        self.sent: list[str] = []
+        self.trouble: TelegramError | None = None
+        options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
+        memory = Memory(store, 42, tokens, None, options)
+        notices = AdminNotices(memory, Sentences(Catalogue()), self, frozenset({1}))
+        self.conditions = [
+            ModelCondition("answers", "OPENAI_MODEL", lambda: self.now) for _ in range(2)
+        ]
+        self.watches = [
+            ModelWatch(memory, notices, [each], lambda: self.now) for each in self.conditions
+        ]
+
+    async def announce(self, chat_id: int, part: Part) -> None:
+        assert chat_id == 1
+        if self.trouble:
+            raise self.trouble
+        self.sent.append(part.text)
+
+    async def later(self, seconds: float) -> int:
+        """Let both processes look after a while; return how many notices there were by then."""
+        self.now += seconds
+        for watch in self.watches:
+            await watch.look()
+        return len(self.sent)
+
+
+@pytest.fixture
+def scene(store: RedisClient, tokens: TokenCounter) -> Scene:
+    return Scene(store, tokens)
+
+
+async def test_a_model_that_fails_for_a_minute_is_told_once_and_so_is_its_return(
+    scene: Scene,
+) -> None:
+    one, other = scene.conditions
+    for condition in (one, other):
+        condition.failed(WRONG_KEY)
+    assert await scene.later(59) == 0
+    assert await scene.later(1) == 1
+    assert await scene.later(3_600) == 1
+    assert "401 invalid_api_key" in scene.sent[0]
+    assert "OPENAI_API_KEY" in scene.sent[0]
+    other.answered()
+    assert await scene.later(15) == 2
+    assert await scene.later(15) == 2
+    assert "answer again" in scene.sent[1]
+
+
+async def test_what_another_process_is_answered_is_no_failure_for_everybody(scene: Scene) -> None:
+    one, other = scene.conditions
+    one.failed(ModelUnavailable("away"))
+    scene.now += 1
+    other.answered()
+    await scene.later(30)
+    assert await scene.later(60) == 0
+
+
+async def test_one_message_that_is_refused_is_no_news(scene: Scene) -> None:
+    scene.conditions[0].failed(ONE_MESSAGE)
+    assert await scene.later(600) == 0
+    scene.conditions[0].failed(ONE_MESSAGE)
+    assert await scene.later(0) == 1
+
+
+async def test_an_admin_who_cannot_be_reached_now_is_told_later(scene: Scene) -> None:
+    scene.conditions[0].failed(WRONG_KEY)
+    scene.trouble = Unreachable("away")
+    assert await scene.later(60) == 0
+    scene.trouble = None
+    assert await scene.later(15) == 1

@@ -1,0 +1,197 @@
+"""The web server and the pages that say how the bot is."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, Router
+
+from bot.runtime.web import PortUnavailable, WebServer, health_routes
+from bot.telegram.health import TelegramHealth
+from bot.telegram.values import BotIdentity
+from memory.store.client import RedisClient
+from tests.valkey import ValkeyServer
+
+ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
+HERE = "127.0.0.1"
+
+
+async def pages(
+    store: RedisClient,
+    health: TelegramHealth,
+    *,
+    has_webhook: bool = True,
+    wait_replicas: int = 0,
+) -> tuple[int, dict[str, str]]:
+    """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
+    routes = health_routes(store, health, has_webhook=has_webhook, wait_replicas=wait_replicas)
+    app = Router(routes)
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://bot"
+    ) as caller:
+        alive = await caller.get("/healthz")
+        assert (alive.status_code, alive.text) == (200, "ok")
+        ready = await caller.get("/readyz")
+        states = {name: ready.json()[name] for name in ("redis", "telegram")}
+        return ready.status_code, states
+
+
+async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
+    """Return what `/readyz` tells beside the two states."""
+    app = Router(health_routes(store, health, has_webhook=True))
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app), base_url="http://bot"
+    ) as caller:
+        body = (await caller.get("/readyz")).json()
+    return {name: body[name] for name in body.keys() - {"redis", "telegram"}}
+
+
+async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
+    expected = (200, {"redis": "ok", "telegram": "ok"})
+    assert await pages(store, TelegramHealth(identity=ME, webhook_set=True)) == expected
+    assert await pages(store, TelegramHealth(identity=ME), has_webhook=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("health", "said"),
+    [
+        (TelegramHealth(), "not reached yet"),
+        (TelegramHealth(last_error="Unreachable"), "not reached: Unreachable"),
+        (TelegramHealth(identity=ME), "webhook not set yet"),
+        (TelegramHealth(identity=ME, webhook_set=True, last_error="Conflict"), "Conflict"),
+    ],
+)
+async def test_what_is_wrong_with_telegram_is_said(
+    store: RedisClient, health: TelegramHealth, said: str
+) -> None:
+    assert await pages(store, health) == (503, {"redis": "ok", "telegram": said})
+
+
+async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> None:
+    await store.call("CONFIG SET", "maxmemory-policy", "allkeys-lru")
+    try:
+        status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
+    finally:
+        await store.call("CONFIG SET", "maxmemory-policy", "noeviction")
+    assert status == 503
+    assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
+
+
+async def test_a_redis_without_the_replicas_that_are_waited_for_is_not_ready(
+    store: RedisClient,
+) -> None:
+    health = TelegramHealth(identity=ME, webhook_set=True)
+    status, checks = await pages(store, health, wait_replicas=1)
+    assert (status, checks["redis"]) == (
+        503,
+        "0 replicas are connected, INTAKE_WAIT_REPLICAS is 1",
+    )
+
+
+async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    server.kill()
+    status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
+    assert (status, checks["redis"]) == (503, "unreachable")
+    await store.close()
+
+
+async def test_many_who_ask_at_once_cost_one_look_at_redis(store: RedisClient) -> None:
+    """The page is public, and the bot's own calls would wait behind each look."""
+    app = Router(health_routes(store, TelegramHealth(identity=ME), has_webhook=False))
+    transport = httpx2.ASGITransport(app)
+    before = store.round_trips
+    async with httpx2.AsyncClient(transport=transport, base_url="http://bot") as caller:
+        answers = await asyncio.gather(*(caller.get("/readyz") for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert store.round_trips - before == 2
+
+
+@asynccontextmanager
+async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
+    running = asyncio.create_task(server.run())
+    async with httpx2.AsyncClient(base_url=f"http://{HERE}:{server.port}") as caller:
+        yield caller
+    server.stop()
+    await running
+
+
+async def test_what_is_not_served_is_said_plainly() -> None:
+    async def broken(_: Request) -> PlainTextResponse:
+        raise ValueError("a secret")
+
+    server = WebServer([Route("/", broken)], port=0, host=HERE)
+    async with serving(server) as caller:
+        nowhere, otherwise, wrong = (
+            await caller.get("/nowhere"),
+            await caller.post("/"),
+            await caller.get("/"),
+        )
+    assert [nowhere.status_code, otherwise.status_code, wrong.status_code] == [404, 405, 500]
+    assert "secret" not in wrong.text
+
+
+async def test_a_call_under_way_is_finished_when_the_server_stops() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> PlainTextResponse:
+        began.set()
+        await go_on.wait()
+        return PlainTextResponse("done")
+
+    server = WebServer([Route("/", slow)], port=0, host=HERE)
+    async with serving(server) as caller:
+        call = asyncio.create_task(caller.get("/"))
+        await began.wait()
+        server.stop()
+        go_on.set()
+        assert (await call).text == "done"
+
+
+async def test_the_process_keeps_its_own_signal_handlers() -> None:
+    """Uvicorn would take SIGTERM and end the process in the middle of a turn."""
+
+    async def here(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("here")
+
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    try:
+        server = WebServer([Route("/", here)], port=0, host=HERE)
+        async with serving(server) as caller:
+            assert (await caller.get("/")).text == "here"
+            os.kill(os.getpid(), signal.SIGTERM)
+            await told.wait()
+            assert (await caller.get("/")).text == "here"
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    first = WebServer([], port=0, host=HERE)
+    async with serving(first):
+        with pytest.raises(PortUnavailable, match=f"cannot listen on port {first.port}: Address"):
+            WebServer([], port=first.port, host=HERE)
+
+
+async def test_ready_tells_how_old_the_last_update_is_and_what_telegram_met(
+    store: RedisClient,
+) -> None:
+    health = TelegramHealth(clock=lambda: 1_000.0)
+    nothing = {"last_update_s_ago": None, "webhook_error": "", "webhook_error_s_ago": None}
+    assert await told(store, health) == nothing
+    health.last_update_at, health.webhook_error, health.webhook_error_at = 940.0, "refused", 400.0
+    assert await told(store, health) == {
+        "last_update_s_ago": 60,
+        "webhook_error": "refused",
+        "webhook_error_s_ago": 600,
+    }

@@ -1,0 +1,257 @@
+"""The way in: nothing is told as taken that is not stored."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.telegram.backpressure import Backpressure
+from bot.telegram.errors import (
+    Blocked,
+    ChatMoved,
+    IntakeClosed,
+    NotTaken,
+    OutcomeUnknown,
+    Refused,
+    UnreadableUpdate,
+)
+from bot.telegram.inbound import Pressed
+from bot.telegram.intake import Intake
+from bot.telegram.packing import from_bytes
+from memory.limits.ballast import Ballast
+from memory.queue.mailbox import Entry, Mailbox
+from memory.store.client import RedisClient
+from memory.store.errors import StoreFull, StoreRefused, StoreUnavailable
+from memory.store.keys import Keys, Scope
+from memory.store.scripts import Scripts
+from memory.store.store import Store
+from tests.bot.telegram import raw
+from tests.valkey import ValkeyServer
+
+ANNAS = Scope.of_chat(7)
+KEYS = Keys(raw.ME.id)
+MAX_BELLS = 3
+
+
+class Buttons:
+    """Remembers what was pressed, or raises what it is told to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.pressed: list[Pressed] = []
+        self._failure = failure
+
+    async def press(self, pressed: Pressed) -> None:
+        if self._failure:
+            raise self._failure
+        self.pressed.append(pressed)
+
+
+class HangingButtons(Buttons):
+    """Never done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = asyncio.Event()
+
+    async def press(self, pressed: Pressed) -> None:
+        self.pressed.append(pressed)
+        self.hangs.set()
+        await asyncio.Event().wait()
+
+
+def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
+    rooms = rooms_of(store)
+    backpressure = Backpressure(store, KEYS, MAX_BELLS)
+    return Intake(
+        raw.reader(*allowed), Mailbox(rooms), buttons or Buttons(), Ballast(rooms), backpressure
+    )
+
+
+def rooms_of(store: RedisClient) -> Store:
+    return Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600)
+
+
+async def waiting(store: RedisClient, conversation: Scope = ANNAS) -> list[Entry]:
+    members = await store.call("ZRANGE", KEYS.conversation(conversation).mailbox, 0, -1)
+    return [Entry.of_member(member) for member in members]
+
+
+async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisClient) -> None:
+    update = raw.message("Hello")
+    await intake_on(store).accept(update)
+    (entry,) = await waiting(store)
+    assert (entry.update_id, entry.sender_id, entry.is_command) == (1, 7, False)
+    assert from_bytes(entry.body) == raw.inbound(update)
+    assert await store.call("XLEN", KEYS.ready_queue) == 1
+
+
+async def test_commands_and_strangers_are_turns_of_their_own(store: RedisClient) -> None:
+    await intake_on(store).accept(raw.message("/help"))
+    await intake_on(store, None, 8).accept(raw.message("Let me in") | {"update_id": 2})
+    assert [entry.is_command for entry in await waiting(store)] == [True, True]
+
+
+async def test_a_topic_has_a_mailbox_of_its_own(store: RedisClient) -> None:
+    topic = {"message_thread_id": 5, "is_topic_message": True}
+    await intake_on(store).accept(raw.message("/help", chat=raw.GROUP, **topic))
+    assert len(await waiting(store, Scope.of_chat(-1005, 5))) == 1
+
+
+async def test_what_is_not_for_us_is_not_stored(store: RedisClient) -> None:
+    await intake_on(store).accept(raw.message("plain talk", chat=raw.GROUP))
+    assert await store.call("DBSIZE") == 0
+
+
+async def test_a_button_is_acted_upon_at_once(store: RedisClient) -> None:
+    buttons = Buttons()
+    await intake_on(store, buttons).accept(raw.pressed())
+    assert buttons.pressed == [raw.press(raw.pressed())]
+    assert await store.call("DBSIZE") == 0
+
+
+async def test_what_overfills_a_mailbox_is_dropped_since_it_would_hold_up_everybody(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poller's offset stays at what was not taken."""
+    monkeypatch.setattr("memory.queue.mailbox.SEEN_MOST", 1)
+    intake = intake_on(store)
+    await intake.accept(raw.message("one"))
+    await intake.accept(raw.message("two") | {"update_id": 2})
+    assert [entry.update_id for entry in await waiting(store)] == [1]
+
+
+async def test_what_nobody_hears_any_more_stays_with_telegram_but_buttons_work(
+    store: RedisClient,
+) -> None:
+    for number in range(MAX_BELLS + 1):
+        await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    with pytest.raises(IntakeClosed):
+        await intake.accept(raw.message("Hello"))
+    await intake.accept(raw.pressed())
+    assert (await waiting(store), len(buttons.pressed)) == ([], 1)
+
+
+async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: RedisClient) -> None:
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    with pytest.raises(IntakeClosed):
+        await intake.accept(raw.message("Hello"), overtakes=True)
+    await intake.accept(raw.message("/clear") | {"update_id": 2}, overtakes=True)
+    await intake.accept(raw.pressed(), overtakes=True)
+    assert [entry.update_id for entry in await waiting(store)] == [2]
+    assert len(buttons.pressed) == 1
+
+
+async def test_a_process_takes_in_no_more_at_once_than_it_can(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.telegram.intake._MOST_IN_HAND", 1)
+    buttons = HangingButtons()
+    intake = intake_on(store, buttons)
+    hanging = asyncio.create_task(intake.accept(raw.pressed()))
+    await buttons.hangs.wait()
+    with pytest.raises(NotTaken):
+        await intake.accept(raw.message("Hello"))
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    await intake.accept(raw.message("Hello"))
+    assert len(await waiting(store)) == 1
+
+
+async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Path) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    server.kill()
+    with pytest.raises(NotTaken):
+        await intake_on(store).accept(raw.message("Hello"))
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [StoreUnavailable("away"), StoreFull("full"), OutcomeUnknown("timeout")],
+    ids=["Redis away", "Redis full", "Telegram silent"],
+)
+async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
+    store: RedisClient, failure: Exception
+) -> None:
+    with pytest.raises(NotTaken):
+        await intake_on(store, Buttons(failure)).accept(raw.pressed())
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StoreRefused("wrong type"),
+        Refused("other"),
+        Blocked("kicked"),
+        ChatMoved(-1009),
+        RuntimeError("a mistake of ours"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
+    store: RedisClient, failure: Exception
+) -> None:
+    with capture_logs() as logged:
+        await intake_on(store, Buttons(failure)).accept(raw.pressed())
+    (line,) = logged
+    is_ours = isinstance(failure, RuntimeError)
+    assert line["event"] == ("button failed" if is_ours else "button dropped")
+    assert line.get("reason") == (None if is_ours else type(failure).__name__)
+    assert line["update"] == 2
+
+
+async def test_what_takes_too_long_stays_with_telegram(
+    store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.telegram.intake._LONGEST_S", 0.01)
+    buttons = HangingButtons()
+    with pytest.raises(NotTaken):
+        await intake_on(store, buttons).accept(raw.pressed())
+    assert len(buttons.pressed) == 1
+
+
+async def test_an_unreadable_update_is_not_asked_for_again(store: RedisClient) -> None:
+    with pytest.raises(UnreadableUpdate):
+        await intake_on(store).accept({"update_id": 3, "message": {"chat": "nonsense"}})
+
+
+async def test_a_group_that_moved_is_found_by_its_new_chat(store: RedisClient) -> None:
+    intake = intake_on(store)
+    await intake.accept(raw.message(migrate_to_chat_id=-1009, chat={"id": -5, "type": "group"}))
+    new = {"id": -1009, "type": "supergroup", "title": "Family"}
+    await intake.accept(raw.message("/help", chat=new) | {"update_id": 2})
+    assert len(await waiting(store, Scope.of_chat(-5))) == 1
+    assert await waiting(store, Scope.of_chat(-1009)) == []
+
+
+async def test_when_redis_is_full_the_reserve_is_freed_and_only_commands_and_buttons_come_in(
+    tmp_path: Path,
+) -> None:
+    server = ValkeyServer(tmp_path)
+    server.start()
+    store = await RedisClient.open(server.url)
+    ballast, buttons = Ballast(rooms_of(store)), Buttons()
+    backpressure = Backpressure(store, KEYS, MAX_BELLS)
+    intake = Intake(raw.reader(), Mailbox(rooms_of(store)), buttons, ballast, backpressure)
+    await ballast.lay(2**22)
+    server.ask("CONFIG SET maxmemory 1")
+    with pytest.raises(IntakeClosed) as refusal:
+        await intake.accept(raw.message("Hello"))
+    assert isinstance(refusal.value.__cause__, StoreFull)
+    assert ballast.is_spent
+
+    server.ask("CONFIG SET maxmemory 0")
+    with pytest.raises(IntakeClosed):
+        await intake.accept(raw.message("Hello"))
+    await intake.accept(raw.message("/clear") | {"update_id": 2})
+    await intake.accept(raw.pressed())
+    assert [entry.update_id for entry in await waiting(store)] == [2]
+    assert len(buttons.pressed) == 1
+    await store.close()
+    server.stop()

@@ -1,0 +1,180 @@
+"""All calls to a chat draw on one budget: typing is left out, notices wait, answers go out."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from bot.reply.parts import Part
+from bot.telegram.errors import FloodWait
+from bot.telegram.rate_limit import OutboundBudget
+from bot.telegram.rate_limited import RateLimitedTelegramClient
+from bot.telegram.values import OutgoingFile
+from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.outbox import Outbox
+from memory.limits.send_rate import LONGEST_WAIT_S
+from tests.bot.telegram.pacing import paces_of
+from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
+from tests.lab.simulator.direct import DirectClient
+
+ANNA, BEN = 7, 8
+PART = Part("hi")
+SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 7, "type": "private"}, "text": "x"})
+EVERY_KIND = ("say", "announce", "edit", "delete", "typing")
+
+
+async def unmarked(_: int, __: tuple[int, ...]) -> None:
+    """Mark nothing: there is no turn behind what is sent here."""
+
+
+@dataclass
+class Speaker:
+    """A client and a deliverer on one budget, and a clock that only their waiting moves."""
+
+    api: ScriptedApi
+    now: float = 50.0
+    waited_s: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Three at once, in all as in one private chat; of all, one more after a tenth of a second.
+        send_rates = paces_of(DirectClient(lambda: self.now))
+        self.budget = OutboundBudget(12, send_rates, lambda: self.now)
+        self.client = RateLimitedTelegramClient(TOKEN, self.api.url, self.budget, pause=self._pause)
+        self.deliverer = Deliverer(self.client, 10.0, self.budget.waits, pause=self._pause)
+
+    async def call(self, kind: str, chat_id: int = ANNA) -> None:
+        """Make one call; "say" is a send as the bot makes it, which takes its place before."""
+        match kind:
+            case "say":
+                await self.say(PART, chat_id=chat_id)
+            case "send":
+                await self.client.send(chat_id, 0, PART)
+            case "send_file":
+                await self.client.send_file(chat_id, 0, OutgoingFile("a.txt", b"a", PART))
+            case "announce":
+                self.api.script(SENT)
+                await self.client.announce(chat_id, PART)
+            case "edit":
+                await self.client.edit(chat_id, 9, PART)
+            case "delete":
+                await self.client.delete(chat_id, 9)
+            case "typing":
+                await self.client.typing(chat_id, 0)
+
+    async def say(self, *parts: Part, chat_id: int = ANNA) -> Delivery:
+        """Deliver an answer."""
+        if not self.api.acts:
+            self.api.script(*[SENT] * len(parts))
+        outbox = Outbox(chat_id, 0, 0, parts, said="said")
+        return await self.deliverer.deliver(outbox, 0, (), unmarked)
+
+    async def _pause(self, seconds: float) -> None:
+        self.waited_s.append(round(seconds, 6))
+        self.now += seconds
+
+
+@pytest.fixture
+async def speaker(api: ScriptedApi) -> AsyncIterator[Speaker]:
+    each = Speaker(api)
+    yield each
+    await each.client.close()
+
+
+@pytest.mark.parametrize(("chats", "expected_s"), [((7, 7, 7, 7), 1.0), ((7, 8, 9, 10), 0.1)])
+@pytest.mark.parametrize("kind", EVERY_KIND)
+async def test_every_kind_of_call_takes_a_place_of_its_chat_and_of_all(
+    speaker: Speaker, kind: str, chats: tuple[int, ...], expected_s: float
+) -> None:
+    await speaker.call(kind, chats[0])
+    for chat_id in chats[1:3]:
+        await speaker.call("say", chat_id)
+    assert speaker.waited_s == []
+    await speaker.call("say", chats[3])
+    assert speaker.waited_s == [expected_s]
+    assert len(speaker.api.calls) == 4
+
+
+@pytest.mark.parametrize("chats", [(7, 7, 7), (7, 8, 9)])
+async def test_typing_is_left_out_where_an_answer_could_want_its_place(
+    speaker: Speaker, chats: tuple[int, ...]
+) -> None:
+    for chat_id in chats[:2]:
+        await speaker.call("say", chat_id)
+    await speaker.call("typing", chats[2])
+    await speaker.call("say", chats[2])
+    assert speaker.waited_s == []
+    assert [call.method for call in speaker.api.calls] == ["sendMessage"] * 3
+
+
+async def test_a_notice_waits_for_its_place(speaker: Speaker) -> None:
+    for _ in range(3):
+        await speaker.call("say")
+    await speaker.call("announce")
+    assert speaker.waited_s == [1]
+    assert len(speaker.api.calls) == 4
+
+
+@pytest.mark.parametrize("kind", ["edit", "delete"])
+async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
+    """A button's receipt is an edit; while it waited, no other update would be taken in."""
+    for _ in range(3):
+        await speaker.call("say")
+    await speaker.call(kind)
+    assert speaker.waited_s == []
+    await speaker.call("say")
+    assert speaker.waited_s == [2]
+
+
+async def test_an_edit_is_given_up_at_once_while_its_chat_is_shut(speaker: Speaker) -> None:
+    await speaker.budget.shut(ANNA, 7)
+    with pytest.raises(FloodWait) as ban:
+        await speaker.call("edit")
+    assert (ban.value.retry_after_s, speaker.api.calls, speaker.waited_s) == (7, [], [])
+    await speaker.call("edit", BEN)
+    assert len(speaker.api.calls) == 1
+
+
+async def test_all_parts_of_an_answer_go_out_in_the_end_and_in_order(
+    speaker: Speaker, api: ScriptedApi
+) -> None:
+    """Telegram's own refusal among them, which comes on top of the budget's waits."""
+    flood = refusal(429, "Too Many Requests: retry after 7", retry_after=7)
+    api.script(*[SENT] * 5, flood, *[SENT] * 25)
+    texts = [str(number) for number in range(30)]
+    delivery = await speaker.say(*map(Part, texts))
+    assert (delivery.outcome, len(delivery.sent)) == ("delivered", 30)
+    assert [call.parameters["text"] for call in api.calls] == [*texts[:6], *texts[5:]]
+    assert speaker.waited_s[:5] == [1, 1, 1, 7, 1]
+
+
+@pytest.mark.parametrize("kind", ["send", "send_file", "announce", "edit", "delete", "typing"])
+async def test_a_flood_shuts_its_chat_whatever_call_met_it(
+    speaker: Speaker, api: ScriptedApi, kind: str
+) -> None:
+    api.script(refusal(429, "Too Many Requests: retry after 7", retry_after=7))
+    with pytest.raises(FloodWait):
+        await speaker.call(kind)
+    api.acts.clear()
+    await speaker.call("typing")
+    assert len(api.calls) == 1
+    await speaker.call("say", BEN)
+    assert speaker.waited_s == []
+    await speaker.call("say")
+    assert speaker.waited_s == [7]
+    assert [call.parameters["chat_id"] for call in api.calls[1:]] == ["8", "7"]
+
+
+async def test_an_answer_is_parked_over_a_long_ban_and_goes_out_after_it(
+    speaker: Speaker, api: ScriptedApi
+) -> None:
+    ban_s = LONGEST_WAIT_S + 5
+    await speaker.budget.shut(ANNA, ban_s)
+    for _ in range(2):
+        with pytest.raises(FloodWait):
+            await speaker.call("edit")
+        with pytest.raises(Parked) as parked:
+            await speaker.call("say")
+    assert (api.calls, speaker.waited_s) == ([], [])
+    speaker.now += parked.value.pause_s
+    await speaker.call("say")
+    assert (len(api.calls), speaker.waited_s) == (1, [])

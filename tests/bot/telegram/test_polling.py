@@ -1,0 +1,321 @@
+"""Polling: nothing is confirmed that was not taken, and nothing stops it but its owner."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bot.telegram import polling
+from bot.telegram.client import TelegramClient
+from bot.telegram.errors import NotTaken, UnreadableUpdate
+from bot.telegram.health import TelegramHealth
+from bot.telegram.polling import Poller
+from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
+from tests.bot.telegram.scripted_api import DONE, TOKEN, Act, ScriptedApi, ok, refusal
+
+NO_WEBHOOK = ok({"url": "", "has_custom_certificate": False, "pending_update_count": 0})
+WEBHOOK = ok(
+    {"url": "https://bot.example/s3cret", "has_custom_certificate": False}
+    | {"pending_update_count": 0}
+)
+
+
+def updates(*ids: int) -> Act:
+    return ok([{"update_id": update_id} for update_id in ids])
+
+
+@asynccontextmanager
+async def running(poller: Poller) -> AsyncIterator[None]:
+    task = asyncio.create_task(poller.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def offsets(api: ScriptedApi) -> list[str | None]:
+    return [call.parameters.get("offset") for call in api.named("getUpdates")]
+
+
+async def test_updates_are_taken_in_order_and_confirmed_by_the_next_poll(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, updates(5, 6), updates(7), "hang")
+    mailbox = Mailbox()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6, 7]
+    assert offsets(api) == [None, "7", "8"]
+    assert (health.last_poll_at, health.last_update_at) == (1_000.0, 1_000.0)
+
+
+async def test_a_webhook_is_taken_over_only_if_we_may_and_what_waits_is_kept(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK, DONE, updates(5), "hang")
+    poller = Poller(client, Mailbox().accept, ScriptedLease(), health, take_over=True)
+    async with running(poller):
+        await api.hanging.wait()
+    (deleted,) = api.named("deleteWebhook")
+    assert deleted.parameters == {"drop_pending_updates": "false"}
+
+
+async def test_a_webhook_that_is_not_ours_is_left_alone_and_named(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(WEBHOOK, NO_WEBHOOK, "hang")
+    seen: list[str] = []
+
+    async def look(_: float) -> None:
+        seen.append(health.last_error)
+
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=look)):
+        await api.hanging.wait()
+    assert seen == ["WebhookTaken"]
+    assert api.named("deleteWebhook") == []
+
+
+async def test_after_a_conflict_the_webhook_is_read_again(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """The process that we took over from may set it once more before it stops."""
+    conflict = refusal(409, "Conflict: can't use getUpdates method while webhook is active")
+    api.script(NO_WEBHOOK, conflict, WEBHOOK, DONE, updates(5), "hang")
+    mailbox = Mailbox()
+    poller = Poller(client, mailbox.accept, ScriptedLease(), health, take_over=True, pause=Pauses())
+    async with running(poller):
+        await api.hanging.wait()
+    assert mailbox.ids == [5]
+
+
+async def test_a_server_that_does_not_know_about_webhooks_is_polled(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(404, "Not Found"), updates(5), "hang")
+    mailbox = Mailbox()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5]
+
+
+async def test_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Otherwise a server that does not hold the poll is asked hundreds of times a second."""
+    api.script(NO_WEBHOOK, updates(), updates(), updates(5), "hang")
+    pauses = Pauses()
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert pauses.taken_s == [1.0, 1.0]
+
+
+async def test_a_poll_that_was_held_is_followed_by_the_next_at_once(
+    client: TelegramClient,
+    api: ScriptedApi,
+    health: TelegramHealth,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(polling, "_AT_ONCE_S", 0.0)
+    api.script(NO_WEBHOOK, updates(), "hang")
+    pauses = Pauses()
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert pauses.taken_s == []
+
+
+async def test_after_an_empty_poll_no_offset_is_named_since_numbers_may_begin_anew(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, updates(500), updates(), updates(3), "hang")
+    mailbox, pause = Mailbox(), Pauses()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
+        await api.hanging.wait()
+    assert mailbox.ids == [500, 3]
+    assert offsets(api) == [None, "501", None, "4"]
+
+
+@pytest.mark.parametrize("failure", [NotTaken(), RuntimeError("a mistake of ours")])
+async def test_the_offset_never_passes_an_update_that_was_not_taken(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth, failure: Exception
+) -> None:
+    api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
+    mailbox, pauses = Mailbox(failure), Pauses()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6]
+    assert offsets(api) == [None, None, "7"]
+    assert len(pauses.taken_s) == 1
+
+
+async def test_what_a_closed_intake_takes_overtakes_what_it_refuses_and_is_taken_once(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """The offset waits for the refused; what came behind is taken in order once that is."""
+    told = (updates(5, 6, 7), updates(5, 6, 7, 8, 9), updates(5, 6, 7, 8, 9), updates(10))
+    api.script(NO_WEBHOOK, *told, "hang")
+    mailbox = ClosedMailbox(6, 8)
+    seen: list[list[object]] = []
+
+    async def pause(_: float) -> None:
+        seen.append([*mailbox.ids])
+        mailbox.is_open = len(seen) == 2
+
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
+        await api.hanging.wait()
+    assert seen == [[6], [6, 8]]
+    assert mailbox.ids == [6, 8, 5, 7, 9, 10]
+    assert offsets(api) == [None, None, None, "10", "11"]
+
+
+async def test_nothing_overtakes_a_refused_update_of_its_own_kind(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Intake may open in the midst of what one poll brought."""
+    api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
+    mailbox = ClosedMailbox()
+
+    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+        try:
+            await mailbox.accept(raw, overtakes=overtakes)
+        finally:
+            mailbox.is_open = True
+
+    async with running(Poller(client, accept, ScriptedLease(), health, pause=Pauses())):
+        await api.hanging.wait()
+    assert mailbox.ids == [5, 6]
+
+
+async def test_behind_any_other_trouble_nothing_is_tried(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Each try could take as long as intake waits for Redis."""
+    api.script(NO_WEBHOOK, updates(4, 5, 6, 7), "hang")
+    mailbox, waiting = ClosedMailbox(5, 6, 7), asyncio.Event()
+    tried: list[object] = []
+
+    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+        tried.append(raw["update_id"])
+        if raw["update_id"] == 6:
+            raise NotTaken
+        await mailbox.accept(raw, overtakes=overtakes)
+
+    async def wait_for_ever(_: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async with running(Poller(client, accept, ScriptedLease(), health, pause=wait_for_ever)):
+        await waiting.wait()
+    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotTaken")
+
+
+async def test_an_unreadable_update_is_counted_and_left_behind(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, updates(5, 6), "hang")
+    mailbox = Mailbox(UnreadableUpdate(5))
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+        await api.hanging.wait()
+    assert (mailbox.ids, offsets(api)) == ([6], [None, "7"])
+    assert health.unreadable_updates == 1
+
+
+async def test_conflicts_and_outages_are_waited_out_ever_longer(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    conflict = refusal(409, "Conflict: terminated by other getUpdates request")
+    api.script(NO_WEBHOOK, conflict, NO_WEBHOOK, "cut", refusal(502, "Bad Gateway"))
+    api.script(updates(5), "hang")
+    mailbox, pauses = Mailbox(), Pauses()
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert mailbox.ids == [5]
+    bounds = [(0.25, 0.5), (0.5, 1.0), (1.0, 2.0)]
+    assert all(
+        least <= pause <= most for pause, (least, most) in zip(pauses.taken_s, bounds, strict=True)
+    )
+    assert health.last_error == ""
+
+
+async def test_health_names_the_trouble_while_it_lasts(health: TelegramHealth) -> None:
+    client = TelegramClient(TOKEN, "http://127.0.0.1:1")
+    waiting = asyncio.Event()
+
+    async def wait_for_ever(_: float) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    poller = Poller(client, Mailbox().accept, ScriptedLease(), health, pause=wait_for_ever)
+    async with running(poller):
+        await waiting.wait()
+    assert health.last_error == "Unreachable"
+    await client.close()
+
+
+async def test_a_flood_is_waited_out_in_full(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(429, "Too Many Requests", retry_after=9), NO_WEBHOOK, "hang")
+    pauses = Pauses()
+    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+        await api.hanging.wait()
+    assert pauses.taken_s[0] > 9
+
+
+async def test_without_the_lease_telegram_is_not_asked(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, "hang")
+    pauses = Pauses()
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(refusals=2), health, pause=pauses)
+    ):
+        await api.hanging.wait()
+    assert pauses.taken_s == [1.0, 1.0]
+    assert not health.standby
+    assert len(api.calls) == 2
+
+
+async def test_trouble_is_over_for_who_stands_by(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    """Whoever polls now meets what is left of it."""
+    api.script(NO_WEBHOOK, refusal(502, "Bad Gateway"))
+    lease, stands_by = ScriptedLease(), asyncio.Event()
+
+    async def pause(_: float) -> None:
+        if health.standby:
+            stands_by.set()
+            await asyncio.Event().wait()
+        lease.refusals = 1
+
+    async with running(Poller(client, Mailbox().accept, lease, health, pause=pause)):
+        await stands_by.wait()
+    assert health.last_error == ""
+
+
+async def test_stopping_breaks_off_the_poll_and_gives_the_lease_back(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, "hang")
+    lease = ScriptedLease()
+    async with running(Poller(client, Mailbox().accept, lease, health)):
+        await api.hanging.wait()
+    await api.abandoned.wait()
+    assert lease.released.is_set()
+
+
+async def test_stopping_while_an_update_is_being_taken_leaves_it_with_telegram(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(NO_WEBHOOK, updates(5))
+    taking = asyncio.Event()
+
+    async def accept(_: object, **__: bool) -> None:
+        taking.set()
+        await asyncio.Event().wait()
+
+    async with running(Poller(client, accept, ScriptedLease(), health)):
+        await taking.wait()
+    assert offsets(api) == [None]

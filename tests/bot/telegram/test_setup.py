@@ -1,0 +1,167 @@
+"""Introducing ourselves to Telegram, however long that takes."""
+
+import asyncio
+
+import pytest
+
+from bot.telegram.client import TelegramClient
+from bot.telegram.errors import BadToken, WebhookTaken
+from bot.telegram.health import TelegramHealth
+from bot.telegram.setup import (
+    SetupPlan,
+    Webhook,
+    connect,
+    prepare_polling,
+    set_up,
+    watch_webhook,
+)
+from bot.telegram.values import CommandMenu, Description
+from tests.bot.telegram.doubles import Pauses
+from tests.bot.telegram.raw import US
+from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, ok, refusal
+
+HOOK = Webhook("https://bot.example/telegram", "s3cret")
+MENUS = (
+    CommandMenu("private", "", (("help", "what I can do"),)),
+    CommandMenu(7, "", (("stats", "numbers"),)),
+    CommandMenu("groups", "de", (("ask", "frag mich"),)),
+)
+
+
+async def test_who_we_are_is_asked_until_telegram_answers(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script("cut", refusal(502, "Bad Gateway"), ok(US))
+    pauses = Pauses()
+    me = await connect(client, health, pause=pauses)
+    assert (me.id, me.username) == (42, "Ricordo_bot")
+    assert (health.identity, health.last_error) == (me, "")
+    assert len(pauses.taken_s) == 2
+
+
+async def test_a_token_that_telegram_does_not_know_is_not_tried_again(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(401, "Unauthorized"))
+    with pytest.raises(BadToken):
+        await connect(client, health, pause=Pauses())
+    assert health.last_error == "BadToken"
+
+
+async def test_the_webhook_is_set_however_often_it_takes(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(400, "Bad Request: bad webhook: failed to resolve host"), "cut")
+    await set_up(client, SetupPlan(HOOK), health, pause=Pauses())
+    assert health.webhook_set
+    hooks = api.named("setWebhook")
+    assert len(hooks) == 3
+    assert hooks[-1].parameters["drop_pending_updates"] == "false"
+
+
+def delivering_to(url: str) -> Reply:
+    return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
+
+
+async def test_polling_is_refused_where_a_webhook_is_set(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(
+        refusal(429, "Too Many Requests", retry_after=1),
+        delivering_to("https://prod.example.org/secret-path"),
+    )
+    with pytest.raises(WebhookTaken, match=r"to prod\.example\.org\. .*TAKE_OVER_WEBHOOK=yes") as e:
+        await prepare_polling(client, health, take_over=False, pause=Pauses())
+    assert "secret-path" not in str(e.value)
+    assert api.named("deleteWebhook") == []
+
+
+async def test_polling_takes_a_webhook_over_where_the_operator_says_so(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(delivering_to("https://prod.example.org/secret-path"))
+    await prepare_polling(client, health, take_over=True)
+    assert [call.method for call in api.calls] == ["getWebhookInfo", "deleteWebhook"]
+
+
+@pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
+async def test_a_webhook_that_was_taken_away_is_set_again_and_until_then_we_are_not_ready(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth, url: str
+) -> None:
+    health.webhook_set = True
+    api.script(delivering_to(HOOK.url), delivering_to(url), refusal(502, "Bad Gateway"), DONE)
+    seen: list[tuple[bool, str]] = []
+    ended = asyncio.Event()
+
+    async def look(_: float) -> None:
+        seen.append((health.webhook_set, health.last_error))
+        if len(seen) == 4:
+            ended.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(watch_webhook(client, HOOK, health, pause=look))
+    await ended.wait()
+    task.cancel()
+    assert seen == [(True, ""), (True, ""), (False, "OutcomeUnknown"), (True, "")]
+    assert [call.parameters["url"] for call in api.named("setWebhook")] == [HOOK.url] * 2
+
+
+async def test_without_a_webhook_none_is_set(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    await set_up(client, SetupPlan(None), health)
+    assert (api.calls, health.webhook_set) == ([], False)
+
+
+async def test_menus_and_descriptions_are_set(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    plan = SetupPlan(HOOK, MENUS, (Description("de", "Ich erinnere mich."),))
+    await set_up(client, plan, health)
+    methods = [call.method for call in api.calls]
+    assert methods == ["setWebhook", *["setMyCommands"] * 3, "setMyDescription"]
+
+
+async def test_a_menu_that_telegram_declines_is_passed_over(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(DONE, refusal(400, "Bad Request: chat not found"))
+    pauses = Pauses()
+    await set_up(client, SetupPlan(None, MENUS), health, pause=pauses)
+    assert len(api.named("setMyCommands")) == 3
+    assert pauses.taken_s == []
+
+
+async def test_a_flood_among_the_menus_is_waited_out(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(429, "Too Many Requests", retry_after=3))
+    pauses = Pauses()
+    await set_up(client, SetupPlan(None, MENUS), health, pause=pauses)
+    assert len(api.named("setMyCommands")) == 4
+    assert pauses.taken_s[0] > 3
+
+
+async def test_trouble_with_menus_leaves_the_bot_ready(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script(refusal(429, "Too Many Requests", retry_after=3))
+    seen: list[str] = []
+
+    async def look(_: float) -> None:
+        seen.append(health.last_error)
+
+    await set_up(client, SetupPlan(None, MENUS), health, pause=look)
+    assert seen == [""]
+
+
+async def test_setting_up_can_be_cancelled_while_it_waits(
+    client: TelegramClient, api: ScriptedApi, health: TelegramHealth
+) -> None:
+    api.script("hang")
+    task = asyncio.create_task(set_up(client, SetupPlan(HOOK), health))
+    await api.hanging.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not health.webhook_set

@@ -1,0 +1,418 @@
+"""What becomes of every kind of update."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.telegram.errors import UnreadableUpdate
+from bot.telegram.inbound import Inbound, Moved, Pressed, Sender, SentFile
+from bot.telegram.packing import from_bytes, to_bytes
+from tests.bot.telegram.raw import (
+    ANNA,
+    COMMANDS,
+    GROUP,
+    OTHER_BOT,
+    PRIVATE,
+    US,
+    entities,
+    ignored,
+    inbound,
+    message,
+    press,
+    pressed,
+    read,
+    reader,
+    said,
+)
+
+FILE = {"file_id": "f", "file_unique_id": "u"}
+PHOTO = [{**FILE, "width": 1, "height": 1}]
+VIDEO = {**FILE, "width": 1, "height": 1, "duration": 1}
+PLACE = {"longitude": 1.0, "latitude": 2.0}
+STICKER = {
+    **FILE,
+    "type": "regular",
+    "width": 1,
+    "height": 1,
+    "is_animated": False,
+    "is_video": False,
+}
+POLL = {
+    "id": "p",
+    "question": "?",
+    "options": [],
+    "total_voter_count": 0,
+    "is_closed": False,
+    "is_anonymous": True,
+    "type": "regular",
+    "allows_multiple_answers": False,
+    "allows_revoting": False,
+    "members_only": False,
+}
+
+KINDS: list[tuple[str, dict[str, object]]] = [
+    ("voice", {"voice": {**FILE, "duration": 1}}),
+    ("video_note", {"video_note": {**FILE, "length": 1, "duration": 1}}),
+    ("audio", {"audio": {**FILE, "duration": 1}}),
+    ("animation", {"animation": VIDEO, "document": FILE}),
+    ("video", {"video": VIDEO}),
+    ("photo", {"photo": PHOTO}),
+    ("sticker", {"sticker": STICKER}),
+    ("venue", {"venue": {"location": PLACE, "title": "x", "address": "y"}, "location": PLACE}),
+    ("location", {"location": PLACE}),
+    ("contact", {"contact": {"phone_number": "1", "first_name": "B"}}),
+    ("poll", {"poll": POLL}),
+    ("dice", {"dice": {"emoji": "x", "value": 1}}),
+    ("rich_message", {"rich_message": {"blocks": []}}),
+]
+
+
+def test_a_message_carries_what_a_turn_needs() -> None:
+    assert read(message("hello")) == Inbound(
+        update_id=1,
+        chat_id=7,
+        topic_id=0,
+        is_group=False,
+        message_id=11,
+        sent_at=1_700_000_000,
+        sender=Sender(7, "Anna K.", "Anna", "K.", "de"),
+        kind="text",
+        text="hello",
+    )
+
+
+@pytest.mark.parametrize(("kind", "fields"), KINDS, ids=[kind for kind, _ in KINDS])
+def test_what_we_cannot_read_yet_is_named(kind: str, fields: dict[str, object]) -> None:
+    update = inbound(message(**fields))
+    assert (update.kind, update.text) == ("unsupported", kind)
+
+
+NOTES = {**FILE, "file_name": "my\n notes.txt", "mime_type": "text/plain", "file_size": 9}
+SENT_NOTES = SentFile("f", "my notes.txt", "text/plain", 9)
+
+
+def test_a_file_is_described_and_its_caption_is_what_was_said_of_it() -> None:
+    update = inbound(message(document=NOTES, caption="Read this", caption_entities=[]))
+    assert (update.kind, update.text, update.file) == ("document", "Read this", SENT_NOTES)
+    update = inbound(message(document=FILE))
+    assert (update.kind, update.text, update.file) == ("document", "", SentFile("f", "file", "", 0))
+
+
+def test_a_file_under_a_command_belongs_to_ask_alone() -> None:
+    for caption, expected in {
+        "/ask": ("document", "", SENT_NOTES),
+        "/ask What is it?": ("document", "What is it?", SENT_NOTES),
+        "/clear": ("command", "", None),
+    }.items():
+        marks = entities(caption)
+        update = inbound(message(document=NOTES, caption=caption, caption_entities=marks))
+        assert (update.kind, update.text, update.file) == expected
+
+
+def test_in_a_group_a_file_counts_when_it_is_meant_for_us() -> None:
+    assert ignored(message(document=NOTES, chat=GROUP)) == "unaddressed"
+    reply = message(document=NOTES, chat=GROUP, reply_to_message=said("x", US))
+    mentioned = {"caption": "@Ricordo_bot", "caption_entities": entities("@Ricordo_bot")}
+    for raw in (reply, message(document=NOTES, chat=GROUP, **mentioned)):
+        update = inbound(raw)
+        assert (update.kind, update.text, update.file) == ("document", "", SENT_NOTES)
+
+
+def test_a_strangers_file_is_not_kept() -> None:
+    update = inbound(message(document=NOTES), 99)
+    assert (update.kind, update.text, update.file) == ("stranger", "", None)
+
+
+def test_in_a_group_it_is_named_only_to_who_replies_to_us() -> None:
+    photo = message(photo=PHOTO, chat=GROUP)
+    assert ignored(photo) == "unaddressed"
+    reply = message(photo=PHOTO, chat=GROUP, reply_to_message=said("x", US))
+    assert inbound(reply).kind == "unsupported"
+
+
+@pytest.mark.parametrize("chat", [PRIVATE, GROUP])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"new_chat_members": [ANNA]},
+        {"left_chat_member": ANNA},
+        {"pinned_message": said("x", US)},
+        {"new_chat_title": "Family"},
+        {"forum_topic_created": {"name": "Trips", "icon_color": 1}},
+        {"text": "", "entities": []},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_service_messages_are_ignored(chat: dict[str, object], fields: dict[str, object]) -> None:
+    assert ignored(message(chat=chat, **fields)) == "service"
+
+
+BODY = message("hello")["message"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ({"edited_message": BODY}, "edit"),
+        ({"channel_post": BODY}, "channel_post"),
+        ({"edited_channel_post": BODY}, "channel_post"),
+        ({"poll": {"no": "poll"}}, "other"),
+        ({"invented_tomorrow": {}}, "other"),
+        ({}, "other"),
+    ],
+)
+def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) -> None:
+    assert ignored({"update_id": 1, **raw}) == reason
+
+
+def test_bots_and_we_ourselves_are_ignored() -> None:
+    assert ignored(message("@Ricordo_bot hi", chat=GROUP, **{"from": OTHER_BOT})) == "bot"
+    assert ignored(message("hello", **{"from": US})) == "bot"
+
+
+def test_what_a_person_sends_through_an_inline_bot_is_the_persons() -> None:
+    assert inbound(message("hello", via_bot=OTHER_BOT)).sender.id == 7
+
+
+def test_a_channel_post_that_telegram_forwards_into_its_group_is_ignored() -> None:
+    channel = {"id": -1009, "type": "channel", "title": "News"}
+    raw = message("@Ricordo_bot", chat=GROUP, sender_chat=channel, is_automatic_forward=True)
+    assert ignored(raw) == "channel_post"
+
+
+def test_a_channel_that_speaks_in_a_group_is_the_sender_and_no_person() -> None:
+    channel = {"id": -1009, "type": "channel", "title": "News"}
+    stand_in = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
+    raw = message("@Ricordo_bot hi", chat=GROUP, sender_chat=channel, **{"from": stand_in})
+    assert inbound(raw).sender == Sender(-1009, "News", is_person=False)
+
+
+def test_an_anonymous_admin_is_the_group_and_no_person() -> None:
+    stand_in = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
+    raw = message("/clear", chat=GROUP, sender_chat=GROUP, **{"from": stand_in})
+    assert inbound(raw).sender == Sender(-1005, "Family", is_person=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "topic_id"),
+    [
+        ({}, 0),
+        ({"message_thread_id": 3}, 0),
+        ({"message_thread_id": 3, "is_topic_message": True}, 3),
+        ({"message_thread_id": 1, "is_topic_message": True}, 0),
+    ],
+    ids=["none", "a thread of replies", "a topic", "General"],
+)
+def test_only_a_topic_has_a_topic_id(fields: dict[str, object], topic_id: int) -> None:
+    assert inbound(message("@Ricordo_bot hi", chat=GROUP, **fields)).topic_id == topic_id
+
+
+def test_both_notices_of_a_move_mean_the_same() -> None:
+    old = {"id": -5, "type": "group", "title": "Family"}
+    moved = Moved(1, old_chat_id=-5, new_chat_id=-1005)
+    assert read(message(chat=old, migrate_to_chat_id=-1005)) == moved
+    assert read(message(chat=GROUP, migrate_from_chat_id=-5)) == moved
+
+
+def test_a_stranger_is_known_as_one_in_private_and_loses_the_words() -> None:
+    for raw in (message("secret"), message("/start x"), message(photo=PHOTO)):
+        update = inbound(raw, 1, 2)
+        assert (update.kind, update.text, update.command) == ("stranger", "", "")
+    assert inbound(message("secret"), 1, 7).kind == "text"
+
+
+def test_a_stranger_in_a_group_or_at_a_button_is_ignored() -> None:
+    assert ignored(message("@Ricordo_bot hi", chat=GROUP), 1) == "stranger"
+    assert ignored(message("hi all", chat=GROUP), 1) == "unaddressed"
+    assert ignored(pressed(), 1) == "stranger"
+
+
+def test_a_press_carries_its_button_and_place() -> None:
+    under = said("sure?", US, message_thread_id=3, is_topic_message=True)
+    assert read(pressed(message=under)) == Pressed(
+        update_id=2,
+        callback_id="cb1",
+        chat_id=-1005,
+        topic_id=3,
+        is_group=True,
+        message_id=10,
+        sender=Sender(7, "Anna K.", "Anna", "K.", "de"),
+        callback_data="clear:1",
+        asked_at=1_699_999_999,
+    )
+
+
+def test_a_press_under_a_message_too_old_to_show_is_still_one() -> None:
+    old = {"message_id": 10, "date": 0, "chat": GROUP}
+    assert (press(pressed(message=old)).message_id, press(pressed(message=old)).asked_at) == (10, 0)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"message": None}, {"data": None, "game_short_name": "x"}, {"from": OTHER_BOT}]
+)
+def test_a_press_without_message_data_or_person_is_ignored(fields: dict[str, object]) -> None:
+    assert ignored(pressed(**fields)) == "other"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "name"),
+    [
+        ("Anna", "", "Anna"),
+        ("An\nna\t", "\x00K\u2028x", "An na K x"),
+        ("\u202egnp.exe", "", "gnp.exe"),
+        (
+            "\u06cc\u200c\u06cc",
+            "\U0001f469\u200d\U0001f52c",
+            "\u06cc\u200c\u06cc \U0001f469\u200d\U0001f52c",
+        ),
+        ("a\ud83d", "", "a\ufffd"),
+        ("x" * 100, "", "x" * 64),
+        ("\u200b", "", "anna"),
+    ],
+)
+def test_a_name_is_one_short_visible_line(first: str, last: str, name: str) -> None:
+    raw = message("hi", **{"from": {**ANNA, "first_name": first, "last_name": last}})
+    assert inbound(raw).sender.name == name
+
+
+def test_a_lone_surrogate_is_replaced_and_does_not_move_the_mention() -> None:
+    mark = [{"type": "mention", "offset": 2, "length": 12}]
+    raw = message("\ud83d @Ricordo_bot hi", chat=GROUP, entities=mark)
+    assert inbound(raw).text == "\ufffd @Ricordo_bot hi"
+
+
+@pytest.mark.parametrize("raw", [{}, {"update_id": "1"}, {"message": BODY}])
+def test_an_update_without_id_is_unreadable(raw: dict[str, object]) -> None:
+    with pytest.raises(UnreadableUpdate) as raised:
+        read(raw)
+    assert raised.value.update_id is None
+
+
+@pytest.mark.parametrize("odd", ["7", 10**400, True, 1.5, None], ids=str)
+@pytest.mark.parametrize("field", ["chat", "from"])
+def test_an_id_that_telegram_could_not_have_given_is_unreadable(field: str, odd: object) -> None:
+    raw = message("hello", **{field: {**(PRIVATE if field == "chat" else ANNA), "id": odd}})
+    with pytest.raises(UnreadableUpdate):
+        read(raw)
+
+
+@pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])
+@pytest.mark.parametrize("odd", ["x", 1, [1], True])
+def test_what_is_no_object_is_unreadable(kind: str, odd: object) -> None:
+    with pytest.raises(UnreadableUpdate) as raised:
+        read({"update_id": 1, kind: odd})
+    assert raised.value.update_id == 1
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(
+    field=st.sampled_from(["message_id", "date", "chat", "from", "text", "entities", "photo"]),
+    value=_json,
+)
+def test_a_broken_update_is_read_or_unreadable_by_its_id(field: str, value: object) -> None:
+    raw = message("/help@Ricordo_bot", **{field: value})
+    try:
+        update_id = reader().read(raw).update_id
+    except UnreadableUpdate as error:
+        update_id = error.update_id or 0
+    assert update_id == 1
+
+
+_ids = st.integers(-(2**52), 2**52)
+_text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(
+    st.builds(
+        Inbound,
+        update_id=_ids,
+        chat_id=_ids,
+        topic_id=_ids,
+        is_group=st.booleans(),
+        message_id=_ids,
+        sent_at=_ids,
+        sender=st.builds(
+            Sender,
+            id=_ids,
+            name=_text,
+            first_name=_text,
+            last_name=_text,
+            language=_text,
+            is_person=st.booleans(),
+        ),
+        kind=st.sampled_from(["text", "command", "document", "unsupported", "stranger"]),
+        text=_text,
+        command=st.sampled_from(sorted(COMMANDS)),
+        file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
+    )
+)
+def test_what_is_packed_comes_out_the_same(inbound_message: Inbound) -> None:
+    assert from_bytes(to_bytes(inbound_message)) == inbound_message
+
+
+def test_what_waits_from_before_there_were_files_is_still_read() -> None:
+    sender = [7, "Anna K.", "Anna", "K.", "de", True]
+    packed = orjson.dumps([1, 7, 0, False, 11, 1_700_000_000, sender, "text", "hello", ""])
+    assert from_bytes(packed) == inbound(message("hello"))
+
+
+def test_what_a_message_answers_is_known_but_not_the_notice_of_its_topic() -> None:
+    assert inbound(message("/forget", reply_to_message=said("x", ANNA))).replied_to == 10
+    opened = said("", US, forum_topic_created={"name": "Topic", "icon_color": 1})
+    assert inbound(message("/forget", reply_to_message=opened)).replied_to == 0
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Mallory"}},
+        {"via_bot": OTHER_BOT},
+    ],
+    ids=["forwarded", "via a bot"],
+)
+@pytest.mark.parametrize("command", ["/clear", "/memory off", "/start@Ricordo_bot"])
+def test_a_command_of_somebody_else_is_only_text(how: dict[str, object], command: str) -> None:
+    read_as = inbound(message(command, **how))
+    assert (read_as.kind, read_as.text, read_as.is_first_party) == ("text", command, False)
+
+
+def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
+    members = {
+        status: {"user": US, "status": status, "until_date": 0}
+        for status in ("left", "member", "kicked")
+    }
+    change = {"chat": chat, "from": ANNA, "date": 1_700_000_000}
+    change |= {"old_chat_member": members[old], "new_chat_member": members[new]}
+    return {"update_id": 3, "my_chat_member": change}
+
+
+@pytest.mark.parametrize("old", ["left", "kicked"])
+def test_being_taken_into_a_group_reads_as_start_there(old: str) -> None:
+    update = inbound(membership(old, "member"))
+    assert (update.kind, update.command, update.is_group) == ("command", "start", True)
+    assert (update.chat_id, update.message_id, update.sender.id) == (GROUP["id"], 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (membership("member", "left"), "membership"),
+        (membership("member", "member"), "membership"),
+        (membership("left", "member", PRIVATE), "membership"),
+    ],
+)
+def test_what_else_becomes_of_our_membership_is_ignored(
+    raw: dict[str, object], reason: str
+) -> None:
+    assert ignored(raw) == reason
+
+
+def test_a_stranger_who_takes_us_into_a_group_is_not_answered() -> None:
+    assert ignored(membership("left", "member"), 8) == "stranger"

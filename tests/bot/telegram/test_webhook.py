@@ -1,0 +1,113 @@
+"""The webhook page: who is let in, and what Telegram is told."""
+
+from collections.abc import AsyncIterator, MutableMapping
+
+import httpx2
+import pytest
+from starlette.routing import Router
+
+from bot.telegram.errors import NotTaken, UnreadableUpdate
+from bot.telegram.health import TelegramHealth
+from bot.telegram.webhook import webhook_routes
+from tests.bot.telegram.doubles import Mailbox
+
+SECRET = "s3cret"
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[httpx2.AsyncClient]:
+    app = Router(webhook_routes(SECRET, mailbox.accept, health))
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app),
+        base_url="http://bot",
+        headers={HEADER: SECRET},
+    ) as caller:
+        yield caller
+
+
+async def test_an_update_is_taken_and_then_acknowledged(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+) -> None:
+    answer = await telegram.post("/telegram", json={"update_id": 1})
+    assert answer.status_code == 200
+    assert mailbox.taken == [{"update_id": 1}]
+    assert health.last_update_at == 1_000.0
+
+
+@pytest.mark.parametrize("told", [b"", b"S3cret", b"s3cret2", b"\xff"])
+async def test_without_the_secret_nothing_is_let_in(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, told: bytes
+) -> None:
+    headers = httpx2.Headers([(HEADER.encode(), told)])
+    answer = await telegram.post("/telegram", json={"update_id": 1}, headers=headers)
+    assert (answer.status_code, mailbox.taken) == (403, [])
+
+
+async def test_a_stranger_is_sent_away_before_the_body_is_read(health: TelegramHealth) -> None:
+    mailbox = Mailbox()
+    (route,) = webhook_routes(SECRET, mailbox.accept, health)
+    sent: list[MutableMapping[str, object]] = []
+
+    async def receive() -> MutableMapping[str, object]:
+        raise AssertionError("the body was asked for")
+
+    async def send(message: MutableMapping[str, object]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/telegram", "headers": []}
+    await route.app(scope, receive, send)
+    assert sent[0]["status"] == 403
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"\xff", b'"text"', b"[" * 400_000])
+async def test_what_is_no_json_object_is_a_bad_request(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, body: bytes
+) -> None:
+    answer = await telegram.post("/telegram", content=body)
+    assert (answer.status_code, mailbox.taken) == (400, [])
+
+
+async def test_a_body_of_more_than_a_megabyte_is_refused_however_it_is_announced(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
+) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(101):
+            yield b" " * 10_000
+
+    answer = await telegram.post("/telegram", content=chunks())
+    assert (answer.status_code, mailbox.taken) == (413, [])
+
+
+async def test_a_lone_surrogate_is_let_through(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox
+) -> None:
+    body = b'{"update_id": 1, "text": "\\ud83d"}'
+    answer = await telegram.post("/telegram", content=body)
+    assert (answer.status_code, mailbox.taken) == (200, [{"update_id": 1, "text": "\ud83d"}])
+
+
+async def test_what_cannot_be_stored_now_stays_with_telegram(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+) -> None:
+    mailbox.failures = [NotTaken()]
+    answer = await telegram.post("/telegram", json={"update_id": 1})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert health.last_update_at is None
+
+
+async def test_an_unreadable_update_is_counted_and_acknowledged(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
+) -> None:
+    mailbox.failures = [UnreadableUpdate(1)]
+    answer = await telegram.post("/telegram", json={"update_id": 1})
+    assert (answer.status_code, health.unreadable_updates) == (200, 1)
+
+
+async def test_only_telegrams_way_of_calling_is_known(telegram: httpx2.AsyncClient) -> None:
+    assert (await telegram.get("/telegram")).status_code == 405

@@ -1,0 +1,349 @@
+"""An outbox reaches Telegram part by part; each refusal means what the protocol says it means."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bot.reply.parts import Entity, Part
+from bot.telegram.errors import (
+    Blocked,
+    ChatMoved,
+    FloodWait,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    Unreachable,
+)
+from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.outbox import Outbox
+from memory.queue.turns import LeaseLost, Superseded
+
+CHAT = 7
+BOLD = Part("one", (Entity("bold", 0, 3),))
+ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
+
+
+@dataclass
+class ScriptedTelegram:
+    """Answers sends from a script, then with ids that grow from 100 on; logs what was asked."""
+
+    answers: list[TelegramError | None] = field(default_factory=list)
+    sent: list[tuple[int, str, int | None]] = field(default_factory=list)
+    deleted: list[tuple[int, int]] = field(default_factory=list)
+    delete_error: TelegramError | None = None
+    gate: asyncio.Event | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    before_delete: Callable[[], Awaitable[None]] | None = None
+
+    async def send(
+        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
+    ) -> int:
+        assert (topic_id, timeout_s) == (3, 10.0)
+        self.sent.append((chat_id, part.text + "*" * len(part.entities), reply_to))
+        message_id = 99 + len(self.sent)
+        self.asked.set()
+        if self.gate:
+            await self.gate.wait()
+        error = self.answers.pop(0) if self.answers else None
+        if error:
+            raise error
+        return message_id
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        if self.before_delete:
+            await self.before_delete()
+        self.deleted.append((chat_id, message_id))
+        if self.delete_error:
+            raise self.delete_error
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, text, _ in self.sent]
+
+
+@dataclass
+class Marks:
+    """The protocol's side: logs the marks and refuses from the `refused_from`-th on."""
+
+    refused_from: int = 99
+    log: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+
+    async def __call__(self, part: int, sent: tuple[int, ...]) -> None:
+        self.log.append((part, sent))
+        if len(self.log) >= self.refused_from:
+            raise LeaseLost("c:7:0")
+
+
+@dataclass
+class Delivering:
+    """A deliverer with its surroundings."""
+
+    telegram: ScriptedTelegram = field(default_factory=ScriptedTelegram)
+    marks: Marks = field(default_factory=Marks)
+    pauses: list[float] = field(default_factory=list)
+    waits: list[float | FloodWait] = field(default_factory=list)
+
+    async def __call__(self, *parts: Part, start: int = 0, sent: tuple[int, ...] = ()) -> Delivery:
+        return await self.deliverer.deliver(
+            Outbox(CHAT, 3, 55, parts, said="said"), start, sent, self.marks
+        )
+
+    @property
+    def deliverer(self) -> Deliverer:
+        return Deliverer(self.telegram, 10.0, self._waits_for, pause=self._pause)
+
+    async def _waits_for(self, _: int) -> AsyncIterator[float]:
+        while self.waits:
+            wait = self.waits.pop(0)
+            if isinstance(wait, FloodWait):
+                raise wait
+            yield wait
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+@pytest.fixture
+def deliver() -> Delivering:
+    return Delivering()
+
+
+async def test_parts_go_out_in_order_each_but_the_first_marked_before(deliver: Delivering) -> None:
+    delivery = await deliver(ONE, TWO, THREE)
+    assert deliver.telegram.texts == ["one", "two", "three"]
+    assert deliver.marks.log == [(1, (100,)), (2, (100, 101))]
+    assert delivery == Delivery("delivered", (100, 101, 102), CHAT, in_doubt=102)
+
+
+async def test_only_the_first_part_answers_the_persons_message(deliver: Delivering) -> None:
+    await deliver(ONE, TWO)
+    assert [reply_to for *_, reply_to in deliver.telegram.sent] == [55, None]
+
+
+async def test_a_successor_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
+    delivery = await deliver(ONE, TWO, THREE, start=1, sent=(90,))
+    assert deliver.telegram.texts == ["two", "three"]
+    assert deliver.marks.log == [(2, (90, 100))]
+    assert delivery.sent == (90, 100, 101)
+
+
+async def test_a_part_whose_formatting_is_refused_goes_out_plain(deliver: Delivering) -> None:
+    deliver.telegram.answers = [Refused("entities")]
+    assert (await deliver(BOLD)).outcome == "delivered"
+    assert deliver.telegram.texts == ["one*", "one"]
+
+
+async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
+    deliver: Delivering,
+) -> None:
+    deliver.waits = [1.5, 0.1]
+    assert (await deliver(ONE)).outcome == "delivered"
+    assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
+
+
+async def test_nothing_is_sent_that_was_erased_while_it_waited_for_its_place(
+    deliver: Delivering,
+) -> None:
+    deliver.waits, deliver.marks.refused_from = [1.5], 1
+    with pytest.raises(LeaseLost):
+        await deliver(ONE)
+    assert deliver.telegram.sent == []
+
+
+async def test_a_turn_whose_place_is_far_off_is_parked_until_then(deliver: Delivering) -> None:
+    deliver.waits = [FloodWait(40)]
+    with pytest.raises(Parked) as parked:
+        await deliver(ONE)
+    assert (parked.value.pause_s, deliver.telegram.sent) == (40, [])
+
+
+@pytest.mark.parametrize("refusal", [Blocked(), Refused("topic_gone"), Refused("entities")])
+async def test_a_reply_that_telegram_will_never_take_ends_there(
+    deliver: Delivering, refusal: TelegramError
+) -> None:
+    deliver.telegram.answers = [None, refusal]
+    delivery = await deliver(ONE, TWO, THREE)
+    assert deliver.telegram.texts == ["one", "two"]
+    assert delivery == Delivery("undeliverable", (100,), CHAT, in_doubt=0)
+
+
+async def test_a_part_without_an_answer_is_not_repeated_and_the_rest_goes_on(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [None, OutcomeUnknown()]
+    delivery = await deliver(ONE, TWO, THREE)
+    assert deliver.telegram.texts == ["one", "two", "three"]
+    assert delivery == Delivery("unknown", (100, 102), CHAT, in_doubt=102)
+
+
+async def test_a_moved_group_is_followed_by_all_further_parts(deliver: Delivering) -> None:
+    deliver.telegram.answers = [ChatMoved(-100)]
+    delivery = await deliver(ONE, TWO)
+    assert [chat_id for chat_id, *_ in deliver.telegram.sent] == [CHAT, -100, -100]
+    assert delivery.chat_id == -100
+
+
+async def test_a_short_flood_wait_is_waited_out(deliver: Delivering) -> None:
+    deliver.telegram.answers = [FloodWait(3), FloodWait(4)]
+    assert (await deliver(ONE)).outcome == "delivered"
+    assert deliver.pauses == [3, 4]
+
+
+async def test_flood_waits_that_add_up_to_more_than_20_s_park_the_turn(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [FloodWait(15), FloodWait(6)]
+    with pytest.raises(Parked) as parked:
+        await deliver(ONE)
+    assert (deliver.pauses, parked.value.pause_s) == ([15], 6)
+
+
+async def test_a_long_flood_wait_parks_the_turn_at_once(deliver: Delivering) -> None:
+    deliver.telegram.answers = [FloodWait(21)]
+    with pytest.raises(Parked) as parked:
+        await deliver(ONE)
+    assert (deliver.pauses, parked.value.pause_s) == ([], 21)
+
+
+async def test_an_unreachable_telegram_is_tried_five_times_before_the_turn_is_parked(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [Unreachable() for _ in range(5)]
+    with pytest.raises(Parked):
+        await deliver(ONE)
+    assert deliver.telegram.texts == ["one"] * 5
+    assert deliver.pauses == [0.5, 1, 2, 4]
+
+
+async def test_a_part_is_marked_anew_after_each_wait(deliver: Delivering) -> None:
+    deliver.telegram.answers = [None, FloodWait(3)]
+    await deliver(ONE, TWO)
+    assert deliver.marks.log == [(1, (100,)), (1, (100,))]
+
+
+async def test_nothing_is_sent_after_a_wait_when_the_turn_is_refused_by_then(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [FloodWait(3)]
+    deliver.marks.refused_from = 1
+    with pytest.raises(LeaseLost):
+        await deliver(ONE)
+    assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [])
+
+
+async def test_the_part_just_sent_is_taken_back_when_the_next_mark_is_refused(
+    deliver: Delivering,
+) -> None:
+    deliver.marks.refused_from = 2
+    with pytest.raises(LeaseLost):
+        await deliver(ONE, TWO, THREE)
+    assert deliver.telegram.texts == ["one", "two"]
+    assert deliver.telegram.deleted == [(CHAT, 101)]
+
+
+async def test_an_earlier_part_stays_when_the_one_just_sent_is_unknown(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [None, OutcomeUnknown()]
+    deliver.marks.refused_from = 2
+    with pytest.raises(LeaseLost):
+        await deliver(ONE, TWO, THREE)
+    assert deliver.telegram.deleted == []
+
+
+async def test_a_dead_holders_part_stays_when_its_successor_is_refused(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [Blocked()]
+    delivery = await deliver(ONE, TWO, start=1, sent=(90,))
+    with pytest.raises(LeaseLost):
+        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())
+    assert deliver.telegram.deleted == []
+
+
+async def test_the_last_part_is_taken_back_when_the_commit_is_refused(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [ChatMoved(-100)]
+    delivery = await deliver(ONE)
+    with pytest.raises(LeaseLost):
+        await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())
+    assert deliver.telegram.deleted == [(-100, 101)]
+
+
+async def test_a_part_that_may_stand_for_whoever_goes_on_is_not_taken_back(
+    deliver: Delivering,
+) -> None:
+    async def superseded() -> None:
+        raise Superseded("c:7:0")
+
+    with pytest.raises(Superseded):
+        await deliver.deliverer.guard(CHAT, 100, superseded())
+    assert deliver.telegram.deleted == []
+
+
+async def test_a_part_that_cannot_be_taken_back_does_not_hide_the_refusal(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.delete_error = OutcomeUnknown()
+    deliver.marks.refused_from = 1
+    with pytest.raises(LeaseLost):
+        await deliver(ONE, TWO)
+
+
+async def test_a_part_on_its_way_when_the_turn_is_cancelled_is_taken_back(
+    deliver: Delivering,
+) -> None:
+    await _cancel_while_sending(deliver)
+    assert deliver.telegram.deleted == [(CHAT, 100)]
+
+
+async def test_a_part_that_never_arrives_after_a_cancellation_is_not_taken_back(
+    deliver: Delivering,
+) -> None:
+    deliver.telegram.answers = [OutcomeUnknown()]
+    await _cancel_while_sending(deliver)
+    assert deliver.telegram.deleted == []
+
+
+@pytest.mark.parametrize("where", ["step", "delete"])
+async def test_a_part_is_taken_back_when_the_turn_is_cancelled_before_the_refusal_is_known(
+    deliver: Delivering, where: str
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait_there() -> None:
+        reached.set()
+        await gate.wait()
+
+    async def refused() -> None:
+        await wait_there()
+        raise LeaseLost("c:7:0")
+
+    if where == "delete":
+        deliver.telegram.before_delete = wait_there
+    step = refused() if where == "step" else _refused()
+    guarding = asyncio.create_task(deliver.deliverer.guard(CHAT, 100, step))
+    await reached.wait()
+    guarding.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await guarding
+    assert deliver.telegram.deleted == [(CHAT, 100)]
+
+
+async def _cancel_while_sending(deliver: Delivering) -> None:
+    deliver.telegram.gate = asyncio.Event()
+    delivering = asyncio.create_task(deliver(ONE, TWO))
+    await deliver.telegram.asked.wait()
+    delivering.cancel()
+    deliver.telegram.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert deliver.telegram.texts == ["one"]
+
+
+async def _refused() -> None:
+    raise LeaseLost("c:7:0")

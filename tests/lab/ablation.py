@@ -1,0 +1,72 @@
+"""What each ingredient of the ranking is worth: recall@10 with it switched off.
+
+    python -m tests.lab.ablation DIR [DIR ...]
+
+Prints a Markdown table, one column a folder (format as in `conversations`). Uses the index alone:
+the store changes nothing in a ranking.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+from memory.scopes.log import packed, unpacked
+from memory.search.hybrid import HybridIndex
+from memory.search.indexed import SESSION_PAUSE_S, record_of
+from memory.search.weights import DEFAULTS, Weights
+from tests.lab.conversations import Labelled, read_folder
+from tests.lab.recall import percent, share
+
+VARIANTS: dict[str, Weights] = {
+    "as shipped": DEFAULTS,
+    "no floor": replace(DEFAULTS, floor=-inf, floor_words=-inf),
+    "neighbours lend no words": replace(DEFAULTS, boosted=0),
+    "sittings do not count": replace(DEFAULTS, session=0),
+    "neighbours lend no closeness": replace(DEFAULTS, shared=0),
+    "common direction kept": replace(DEFAULTS, centring=0),
+    "length does not count": replace(DEFAULTS, paragraph=inf),
+    "roles do not count": replace(DEFAULTS, echo=1, assistant=0),
+    "questions do not count": replace(DEFAULTS, question=0),
+    "function words count": replace(DEFAULTS, keep_function_words=True),
+    "no stemmer": replace(DEFAULTS, snowball=False),
+}
+
+
+def index_of(labelled: Labelled, weights: Weights) -> HybridIndex:
+    """Index a conversation as a cold process does, vectors as they are stored."""
+    index, session = HybridIndex(weights=weights), 0
+    rows = unpacked([packed(row) for row in labelled.rows])
+    for row, message in enumerate(labelled.messages):
+        pause = message.sent_at - labelled.messages[row - 1].sent_at if row else 0
+        session += pause > SESSION_PAUSE_S
+        index.append(record_of(message, session))
+        index.put_vector(row, rows[row])
+    return index
+
+
+def recall(folder: Sequence[Labelled], weights: Weights) -> float:
+    """Return recall@10 in percent."""
+    shares = []
+    for labelled in folder:
+        index = index_of(labelled, weights)
+        for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
+            shares.append(share(labelled, question, index.search(question.text, row, 10)))
+    return percent(shares)
+
+
+def main(names: Sequence[str]) -> None:
+    """Print the table."""
+    folders = [read_folder(Path(name)) for name in names]
+    lines = [["recall@10", *(Path(name).name for name in names)], ["---"] * (1 + len(names))]
+    for variant, weights in VARIANTS.items():
+        lines.append([variant, *(f"{recall(folder, weights):.1f}" for folder in folders)])
+    for line in lines:
+        sys.stdout.write(f"| {' | '.join(line)} |\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(sys.argv[1:])

@@ -1,0 +1,106 @@
+"""A day of many chats: updates are put in until they are taken, workers answer each once.
+
+The protocol is the product's; the runner answers with the update's own words.
+"""
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from bot.turn.permits import Permits, PersonLimits
+from bot.turn.worker import TurnWorker
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.mailbox import Entry
+from memory.queue.turns import Committed, Cursor, OpenTurn
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+
+_PATIENCE_S = 30
+
+
+@dataclass(slots=True)
+class Day:
+    """What was accepted (when, by update), what was sent (when first, how often, in order)."""
+
+    accepted: dict[int, float] = field(default_factory=dict)
+    sent: Counter[int] = field(default_factory=Counter)
+    sent_at: dict[int, float] = field(default_factory=dict)
+    order: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def lost(self) -> set[int]:
+        """What was accepted and not answered, which is final once nothing waits."""
+        return self.accepted.keys() - self.sent.keys()
+
+    @property
+    def doubled(self) -> set[int]:
+        """What was answered more than once."""
+        return {update_id for update_id, times in self.sent.items() if times > 1}
+
+    @property
+    def out_of_order(self) -> int:
+        """How often an update was answered before an earlier one of its chat."""
+        by_chat: dict[str, list[int]] = {}
+        for tag, update_id in self.order:
+            by_chat.setdefault(tag, []).append(update_id)
+        firsts = (list(dict.fromkeys(ids)) for ids in by_chat.values())
+        return sum(a > b for ids in firsts for a, b in itertools.pairwise(ids))
+
+
+class EchoRunner:
+    """Answers a turn as the bot does: outbox, send, commit."""
+
+    def __init__(self, memory: Memory, day: Day) -> None:
+        self._memory = memory
+        self._day = day
+
+    async def run(self, turn: OpenTurn) -> Committed:
+        updates = [entry.update_id for entry in turn.entries]
+        if not turn.outbox:
+            await self._memory.turns.write_outbox(turn.lease, b"answer")
+        for update_id in updates:
+            self._day.sent[update_id] += 1
+            self._day.sent_at.setdefault(update_id, time.monotonic())
+            self._day.order.append((turn.lease.conversation.tag, update_id))
+        text = " ".join(map(str, updates))
+        now = time.time()
+        messages = [
+            Message(0, 0, "user", text, now, turn.entries[0].sender_id, "Ann", (1,), 3),
+            Message(0, 0, "assistant", f"answered {text}", now, tokens=3),
+        ]
+        return await self._memory.turns.commit(turn, messages, Cursor())
+
+
+async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) -> None:
+    """Deliver an update as Telegram does: again and again until it is taken."""
+    entry = Entry(update_id, conversation.chat_id, is_command=False, body=b"words")
+    async with asyncio.timeout(_PATIENCE_S):
+        while update_id not in day.accepted:
+            try:
+                await memory.mailbox.put(conversation, entry)
+                day.accepted[update_id] = time.monotonic()
+            except StoreError:
+                await asyncio.sleep(0.1)
+
+
+async def work(memory: Memory, day: Day, stopping: asyncio.Event, *, lease_s: float) -> None:
+    """Answer until told to stop, and look for what a lost bell would leave behind."""
+    permits = Permits(PersonLimits(), memory.mailbox.wake)
+    worker = TurnWorker(memory, EchoRunner(memory, day), permits, most=16, lease_s=lease_s)
+    tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_sweep(memory))]
+    await stopping.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await worker.stop(1)
+
+
+async def _sweep(memory: Memory) -> None:
+    while True:
+        with suppress(StoreError):
+            await memory.sweep.wake_waiting(everything=True)
+        await asyncio.sleep(1)

@@ -1,0 +1,162 @@
+"""With `INTAKE_WAIT_REPLICAS` an update counts as taken when replicas have it, and not before."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+
+import pytest
+from redis.asyncio import RedisCluster
+
+from memory.memory import Memory, MemoryOptions
+from memory.queue import mailbox
+from memory.queue.mailbox import Entry, Outcome
+from memory.queue.turns import TurnTimes
+from memory.store.client import Command, RedisClient
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Keys, Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.cluster.nodes import ThreeNodeCluster, place_of
+from tests.valkey import HOST, ValkeyServer
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+OPTIONS = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
+HERE = Scope.of_chat(7)
+ENTRY = Entry(1, 7, is_command=False, body=b"words")
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ValkeyServer, ValkeyServer]]:
+    primary = ValkeyServer(tmp_path_factory.mktemp("primary"), "--repl-diskless-sync-delay", "0")
+    primary.start()
+    follows = ("--replicaof", f"{HOST} {primary.port}")
+    replica = ValkeyServer(tmp_path_factory.mktemp("replica"), *follows)
+    replica.start()
+    while b"master_link_status:up" not in replica.ask("INFO replication"):
+        time.sleep(0.01)
+    yield primary, replica
+    replica.stop()
+    primary.stop()
+
+
+@pytest.fixture
+def primary(pair: tuple[ValkeyServer, ValkeyServer]) -> ValkeyServer:
+    """Give an empty server that has a replica."""
+    pair[0].ask("FLUSHALL")
+    return pair[0]
+
+
+@pytest.fixture
+async def memory(primary: ValkeyServer, tokens: TokenCounter) -> AsyncIterator[Memory]:
+    client = await RedisClient.open(primary.url)
+    yield Memory(client, 42, tokens, None, OPTIONS)
+    await client.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have tests wait less for what will not come."""
+    monkeypatch.setattr(mailbox, "_REPLICATION_MS", 200)
+
+
+async def test_what_a_replica_has_is_taken(
+    memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
+) -> None:
+    assert await memory.mailbox.put(HERE, ENTRY) is Outcome.TAKEN
+    seen = memory.keys.conversation(HERE).seen
+    assert b":1\r\n" in pair[1].ask(f"EXISTS {seen}")
+
+
+async def test_what_no_replica_has_is_not_taken_until_one_has_it(
+    memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
+) -> None:
+    pair[1].pause()
+    try:
+        for _ in range(2):  # delivered again it is a duplicate, which no replica has either
+            with pytest.raises(StoreUnavailable):
+                await memory.mailbox.put(HERE, ENTRY)
+        assert not await memory.client.call("EXISTS", memory.keys.ready_queue)
+    finally:
+        pair[1].resume()
+    assert await memory.mailbox.put(HERE, ENTRY) is Outcome.DUPLICATE
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_without_replicas_nothing_is_taken(store: RedisClient, tokens: TokenCounter) -> None:
+    with pytest.raises(StoreUnavailable):
+        await Memory(store, 42, tokens, None, OPTIONS).mailbox.put(HERE, ENTRY)
+
+
+class LosingClient(RedisClient):
+    """A client that has `lost` deleted before it is waited for, as by a failover."""
+
+    lost = ""
+
+    async def is_replicated(self, write: Command, replicas: int, within_ms: int) -> bool:
+        """Lose what was stored, if it is to be lost, then wait."""
+        if self.lost in str(write[1]):
+            await self.call("DEL", str(write[1]))
+        return await super().is_replicated(write, replicas, within_ms)
+
+
+@pytest.mark.parametrize(("lost", "again"), [(":seen", "taken"), (":conversations:", "duplicate")])
+async def test_what_a_failover_lost_meanwhile_is_not_taken(
+    primary: ValkeyServer, memory: Memory, tokens: TokenCounter, lost: str, again: str
+) -> None:
+    client = await LosingClient.open(primary.url)
+    client.lost = lost
+    with pytest.raises(StoreUnavailable):
+        await Memory(client, 42, tokens, None, OPTIONS).mailbox.put(HERE, ENTRY)
+    await client.close()
+    assert await memory.mailbox.put(HERE, ENTRY) == again
+
+
+async def test_what_was_dropped_is_not_waited_for(memory: Memory) -> None:
+    nonce = await memory.erasure.ask(HERE, "clear", 7)
+    await memory.erasure.clear(HERE, nonce, 7, 10, as_admin=False)
+    assert await memory.mailbox.put(HERE, ENTRY) is Outcome.DROPPED
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_on_a_cluster_the_index_is_waited_for_too(
+    whole_cluster: ThreeNodeCluster, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by a duplicate within the same second, which says nothing new to the index."""
+    monkeypatch.setattr(mailbox, "time", lambda: 1_000.0)
+    chats = map(Scope.of_chat, count(1))
+    keys = Keys(42)
+    places = ((chat, place_of(keys.index_of(chat))) for chat in chats)
+    apart, known_at = next(
+        (chat, place) for chat, place in places if place != place_of(keys.conversation(chat).seen)
+    )
+    whole_cluster.pair(known_at)[1].pause()
+    try:
+        for _ in range(2):  # by a process of its own each time
+            client = await RedisClient.open(whole_cluster.url)
+            with pytest.raises(StoreUnavailable):
+                await Memory(client, 42, tokens, None, OPTIONS).mailbox.put(apart, ENTRY)
+            await client.close()
+    finally:
+        whole_cluster.rejoin(known_at)
+
+
+async def test_on_a_cluster_a_broken_connection_does_not_count_as_a_replica(
+    whole_cluster: ThreeNodeCluster,
+) -> None:
+    client = await RedisClient.open(whole_cluster.url)
+    sdk = client._redis
+    assert isinstance(sdk, RedisCluster)
+    default = sdk.get_default_node()
+    key = next(key for key in map(str, count()) if sdk.get_node_from_key(key) != default)
+    await client.call("ZADD", key, 1, "member")
+    whole_cluster.cut_off(place_of(key))
+    try:
+        whole_cluster.pair(place_of(key))[0].ask("CLIENT KILL TYPE normal SKIPME yes")
+        with pytest.raises(StoreUnavailable):
+            await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 20)
+        assert not await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 20)
+    finally:
+        whole_cluster.rejoin(place_of(key))
+    assert await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 2_000)
+    await client.close()

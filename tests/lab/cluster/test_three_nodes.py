@@ -1,0 +1,150 @@
+"""Several nodes: every step finds its slot, and a primary that dies costs what README says."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from memory.erasure.jobs import Job
+from memory.learning.learner import Teaching
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import Closing, TurnTimes
+from memory.scopes.history import ChatHistory
+from memory.scopes.writes import Remember, to_json
+from memory.store.client import RedisClient
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.cluster.day import Day, accept, work
+from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, place_of, place_of_victim
+from tests.memory.conftest import OPTIONS
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.words_embedder import WordsEmbedder
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+CHATS = [Scope.of_chat(number) for number in range(1, 31)]
+LEASE_S = 2.0
+COMMITTED_S = 0.5
+"""What was sent so long ago is closed, too."""
+
+
+@pytest.fixture
+async def client(cluster: ThreeNodeCluster) -> AsyncIterator[RedisClient]:
+    client = await RedisClient.open(cluster.url)
+    yield client
+    await client.close()
+
+
+async def test_every_step_works_wherever_its_slot_is(
+    whole_cluster: ThreeNodeCluster, tokens: TokenCounter
+) -> None:
+    client = await RedisClient.open(whole_cluster.url)
+    memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
+    model = ScriptedModel()
+    memory.teach(Teaching([Notes(every=1), Notes("own", every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "likes boats"}, "own": {"text": "owns Aurora"}}
+    wanted = Closing(writes=to_json([Remember("Ann sails")]))
+    for chat in CHATS:
+        await talk(memory, "My boat is called Aurora", conversation=chat, closing=wanted)
+        await memory.learn(chat)
+        history = await ChatHistory.read(memory.histories, chat)
+        assert [hit.seq for hit in await history.search("boat", 4)] == [1]
+        facts = (await memory.scope_memories.read(Scope.of_person(chat.chat_id))).facts
+        assert [fact.text for fact in facts] == ["Ann sails", "owns Aurora"]
+    job = Job("nonce", "forget", 7, 10_000, time.time() + 1, b"[]")
+    await memory.jobs.start(job)
+    finished = await memory.jobs.run(job.id)
+    assert finished is not None
+    assert finished.receipt.messages == 2 * len(CHATS)
+    await client.close()
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
+    cluster: ThreeNodeCluster, client: RedisClient, tokens: TokenCounter, victim: str
+) -> None:
+    day, stopping = Day(), asyncio.Event()
+    options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(int(LEASE_S * 1000), 0, 0))
+    memory = Memory(client, 42, tokens, None, options)
+    dying = place_of_victim(victim, memory.keys)
+    working = asyncio.create_task(work(memory, day, stopping, lease_s=LEASE_S))
+    cut_at = killed_at = 0.0
+    for update_id in range(1, 301):
+        await accept(memory, day, update_id, chat_of(update_id))
+        if update_id == 100:
+            cut_at = time.monotonic()
+            cluster.cut_off(dying)
+        if update_id == 150:
+            killed_at = time.monotonic()
+            primary, replica = cluster.pair(dying)
+            primary.kill()
+            replica.resume()
+    await nothing_waits(memory)
+    stopping.set()
+    await working
+
+    there = {update_id for update_id in day.accepted if place_of_chat(memory, update_id) == dying}
+    # A bell that died with its stream is rung again: mail that lives elsewhere is answered.
+    assert day.lost <= {each for each in there if cut_at <= day.accepted[each] <= killed_at}
+    assert day.out_of_order == 0
+    # What was being sent when its primary died is sent once more, and only that. A commit notes
+    # first, beside the doorbell, that there is something to learn; so there all that was in flight.
+    replaced_at = min(day.accepted[each] for each in there if day.accepted[each] > killed_at)
+    in_doubt = {
+        each
+        for each in (there if victim == "conversations" else day.accepted)
+        if cut_at - COMMITTED_S <= day.sent_at.get(each, 0) <= replaced_at
+    }
+    assert day.doubled <= in_doubt
+    assert max(day.sent.values()) <= 2
+
+
+async def test_bells_that_died_with_their_primary_are_rung_again(
+    cluster: ThreeNodeCluster, client: RedisClient, tokens: TokenCounter
+) -> None:
+    memory, day = Memory(client, 42, tokens, None, OPTIONS), Day()
+    dying = place_of(memory.keys.ready_queue)
+    for update_id in range(len(CHATS)):  # a sweep finds chats that are known
+        await accept(memory, day, update_id, chat_of(update_id))
+    await answer_all(memory, day)
+    cluster.cut_off(dying)
+    unheard = range(len(CHATS), 2 * len(CHATS))
+    for update_id in unheard:
+        await accept(memory, day, update_id, chat_of(update_id))
+    primary, replica = cluster.pair(dying)
+    primary.kill()
+    replica.resume()
+    await answer_all(memory, day)
+    assert day.lost == {each for each in unheard if place_of_chat(memory, each) == dying}
+    assert set(day.sent.values()) == {1}
+
+
+def chat_of(update_id: int) -> Scope:
+    return CHATS[update_id % len(CHATS)]
+
+
+def place_of_chat(memory: Memory, update_id: int) -> int:
+    return place_of(memory.keys.conversation(chat_of(update_id)).mailbox)
+
+
+async def nothing_waits(memory: Memory) -> None:
+    """Return when all mailboxes are empty; an update stays in its until its turn is closed."""
+    mailboxes = [memory.keys.conversation(chat).mailbox for chat in CHATS]
+    asked, waiting = [("ZCARD", mailbox) for mailbox in mailboxes], [1]
+    async with asyncio.timeout(60):
+        while any(waiting):
+            await asyncio.sleep(0.1)  # the store tells nobody
+            with suppress(StoreUnavailable):
+                waiting = await memory.client.pipeline(asked)
+
+
+async def answer_all(memory: Memory, day: Day) -> None:
+    """Work until nothing waits."""
+    stopping = asyncio.Event()
+    working = asyncio.create_task(work(memory, day, stopping, lease_s=LEASE_S))
+    await nothing_waits(memory)
+    stopping.set()
+    await working

@@ -1,0 +1,94 @@
+"""Reads a folder of labelled conversations: `conversations.json` and `embeddings.npz`.
+
+The format is that of LoCoMo and BEAM as prepared for recall measurements: turns with id, session,
+date, speaker and text ("speaker: words"), questions with the ids of the turns that answer them,
+float16 unit rows of both. The data is never part of this repository.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from memory.message import Message
+from memory.search.embeddings import Vectors
+
+_FORMATS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%Y-%m-%d", "%d %B, %Y", "%d %B %Y")
+_TURN_S = 30
+_PAUSE_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with the ids of the turns that answer it."""
+
+    text: str
+    category: str
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One conversation: messages with their ids and rows, questions with theirs."""
+
+    name: str
+    messages: tuple[Message, ...]
+    ids: tuple[str, ...]
+    rows: Vectors
+    questions: tuple[Question, ...]
+    question_rows: Vectors
+
+
+def read_folder(folder: Path) -> list[Labelled]:
+    """Return all conversations of a folder."""
+    conversations = json.loads((folder / "conversations.json").read_text())
+    arrays = np.load(folder / "embeddings.npz")
+    return [
+        Labelled(
+            name=str(each["id"]),
+            messages=tuple(_messages(each["turns"])),
+            ids=tuple(str(turn["id"]) for turn in each["turns"]),
+            rows=_unit(arrays[f"turns_{each['id']}"]),
+            questions=tuple(
+                Question(q["question"], str(q["category"]), frozenset(map(str, q["evidence"])))
+                for q in each["questions"]
+            ),
+            question_rows=_unit(arrays[f"questions_{each['id']}"]),
+        )
+        for each in conversations
+    ]
+
+
+def _messages(turns: list[dict[str, str]]) -> list[Message]:
+    """Give each session its date, later than the one before, and each turn its time."""
+    messages: list[Message] = []
+    session, at = "", 0.0
+    for turn in turns:
+        if turn["session"] != session:
+            session = turn["session"]
+            at = max(_time(turn["date"]), at + _PAUSE_S)
+        speaker = turn["speaker"]
+        words = turn["text"].removeprefix(f"{speaker}: ")
+        role = "assistant" if speaker.casefold() == "assistant" else "user"
+        messages.append(Message(0, 0, role, words, at, sender_name=speaker))  # type: ignore[arg-type]
+        at += _TURN_S
+    return messages
+
+
+def _time(date: str) -> float:
+    cleaned = re.sub(r"\s+", " ", date).strip()
+    for form in _FORMATS:
+        try:
+            return datetime.strptime(cleaned, form).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            continue
+    return 0.0
+
+
+def _unit(rows: Vectors) -> Vectors:
+    wide = rows.astype(np.float32)
+    unit: Vectors = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    return unit

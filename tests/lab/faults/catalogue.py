@@ -1,0 +1,12 @@
+"""All faults there are, file by file."""
+
+from tests.lab.faults import clocks, processes, store, wire_llmock, wire_model, wire_telegram
+
+FAULTS = (
+    *processes.FAULTS,
+    *store.FAULTS,
+    *clocks.FAULTS,
+    *wire_telegram.FAULTS,
+    *wire_model.FAULTS,
+    *wire_llmock.FAULTS,
+)

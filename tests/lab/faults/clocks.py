@@ -1,0 +1,112 @@
+"""Faults of wall clocks: those of the bots and of Redis jump, by minutes and by hours.
+
+Played with libfaketime (Debian's `libfaketime`): preloaded into a process it adds to the time what
+stands in `.faketimerc` at home. It leaves alone what measures durations, as a real jump does.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from time import time
+
+from bot.playground.bot_api import FloodWait
+from tests.lab.faults.fault import Fault
+from tests.lab.faults.moments import ASKING, BEING_SENT
+from tests.lab.faults.scene import Scene, Stage
+
+_LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+FAKED = {
+    "LD_PRELOAD": str(_LIBRARY),
+    "FAKETIME_NO_CACHE": "1",
+    "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+}
+LACKS = "" if _LIBRARY else "libfaketime is not installed"
+
+_MINUTES, _HOURS = 5 * 60, 3 * 3600
+_FORWARD = (_MINUTES, _MINUTES + _HOURS)
+_BACK = (-_MINUTES, -_MINUTES - _HOURS)
+_FAR_BACK = (-_HOURS, -_HOURS - _MINUTES)
+_THERE_AND_BACK = (_HOURS, 0)
+_SEEN_S = 2
+_FLOOD_WAIT_S = 21
+"""Longer than a turn holds its lease for: it is parked."""
+
+
+async def _jump(scene: Scene, *, to_s: Sequence[float]) -> None:
+    """Have the clocks jump while a part is being sent and other words wait for more.
+
+    Whoever takes its turn over may close that before the part is known as sent: then it stays.
+    """
+    await BEING_SENT.bring_about(scene)
+    await scene.day.talk(2)
+    await scene.note_doubts()
+    await _set_clocks(scene, to_s[scene.round % len(to_s)])
+
+
+async def _jump_at_a_death(scene: Scene, *, to_s: Sequence[float]) -> None:
+    """Have the clocks jump when a bot has just died in the middle of turns."""
+    [bot] = scene.bots
+    await (ASKING, BEING_SENT)[scene.round % 2].bring_about(scene)
+    await bot.kill()
+    scene.heal()
+    async with scene.resuming():
+        await _set_clocks(scene, to_s[scene.round % len(to_s)])
+        await bot.start()
+
+
+async def _jump_while_parked(scene: Scene, *, to_s: Sequence[float]) -> None:
+    """Have the clocks jump while Telegram wants a reply to wait."""
+    rule = scene.telegram.faults.add(FloodWait(_FLOOD_WAIT_S), method="sendMessage")
+    await scene.talk(1)
+    await scene.telegram.wait_for(lambda: rule.left == 0)
+    [bot] = scene.bots
+    await bot.wait_for_log("turn parked")
+    await _set_clocks(scene, to_s[scene.round % len(to_s)])
+
+
+async def _set_clocks(scene: Scene, offset_s: float) -> None:
+    """Set what the preloaded processes see of the time, for all of them at once.
+
+    Redis looks at its clock now and then only; it has when this returns.
+    """
+    home = Path(scene.rig.environment["HOME"])
+    new = home / "new-clock"
+    new.write_text(f"{offset_s:+.0f}")
+    new.replace(home / ".faketimerc")
+    async with asyncio.timeout(_SEEN_S):
+        while scene.stage.redis_environment and abs(_redis_offset_s(scene) - offset_s) > 1:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+
+
+def _redis_offset_s(scene: Scene) -> float:
+    return int(scene.redis.ask("TIME").split(b"\r\n")[2]) - time()
+
+
+_GATHERING = {"COALESCE_S": "0.5"}
+_BOT = Stage(from_scratch=True, settings=FAKED)
+_REDIS = Stage(redis_environment=FAKED, settings=_GATHERING)
+_REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
+_ALL = Stage(from_scratch=True, settings=FAKED | _GATHERING, redis_environment=FAKED)
+
+FAULTS = tuple(
+    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, lacks=LACKS)
+    for name, strike, to_s, stage, sample in (
+        ("clock of the bot: forward", _jump, _FORWARD, _BOT, 1),
+        ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 1),
+        ("clock of Redis: forward", _jump, _FORWARD, _REDIS, 1),
+        ("clock of Redis: back", _jump, _BACK, _REDIS, 1),
+        ("clock of Redis: forward and back again", _jump, _THERE_AND_BACK, _REDIS, 2),
+        ("clock of both: back", _jump, _FAR_BACK, _ALL, 1),
+        ("clock of Redis: back, at a kill -9", _jump_at_a_death, _BACK, _REDIS, 1),
+        (
+            "clock of Redis: back, at a poller's kill -9",
+            _jump_at_a_death,
+            _FAR_BACK,
+            _REDIS_POLLED,
+            1,
+        ),
+        ("clock of the bot: forward, turns parked", _jump_while_parked, (_HOURS,), _BOT, 1),
+        ("clock of Redis: back, turns parked", _jump_while_parked, (-_HOURS,), _REDIS, 1),
+    )
+)

@@ -1,0 +1,170 @@
+"""Moments of a bot's life at which it may be hit, each recognised from outside."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from bot.playground import bot_api
+from bot.playground.bot_api import Hang, SlowAnswer
+from bot.playground.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
+from tests.acceptance.rig import BotProcess
+from tests.acceptance.scripted_day import Wish
+from tests.lab.faults.scene import Scene
+
+_LONGEST_S = 25
+"""A conversation whose learner died is not learned for 15 s."""
+
+_AGAIN_S = 3
+
+Wait = Callable[[Scene], Awaitable[BotProcess | None]]
+"""Returns when something happens from now on, with the process that it happens in if one sees that.
+
+Raises `TimeoutError` when it does not happen within `_LONGEST_S`.
+"""
+
+
+class MomentMissed(Exception):  # noqa: N818 - says when
+    """Raised when a moment does not come in time; says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment; `wish` is what somebody must say for it to come at all.
+
+    `fault` strikes the next sending, so that it certainly is hit there.
+    """
+
+    name: str
+    wait: Wait
+    wish: Wish | None = None
+    fault: Hang | SlowAnswer | None = None
+
+    async def come(self, scene: Scene) -> BotProcess:
+        """Wait for it from now on; return the process that is there, or else one that works.
+
+        Raise `MomentMissed` when it does not come, as when too little is going on.
+        """
+        try:
+            bot = await self.wait(scene)
+        except TimeoutError:
+            raise MomentMissed(self.name) from None
+        scene.met.add(self.name)
+        return bot or scene.bots[-1]
+
+    async def bring_about(self, scene: Scene) -> BotProcess:
+        """Have people speak until it comes, and return as `come` does.
+
+        One text need not be enough: who has nothing learned yet is not recalled.
+        """
+        if self.fault:
+            scene.telegram.faults.add(self.fault, method="sendMessage")
+        coming = asyncio.create_task(self.come(scene))
+        while not coming.done():
+            await scene.talk(1, self.wish)
+            await asyncio.wait([coming], timeout=_AGAIN_S)
+        return await coming
+
+
+def _called(method: str, *, answered: bool = False) -> Wait:
+    async def wait(scene: Scene) -> BotProcess | None:
+        before = len(scene.telegram.calls)
+
+        def fitting() -> list[bot_api.Call]:
+            calls = [call for call in scene.telegram.calls[before:] if call.method == method]
+            return [call for call in calls if call.answer is not None or not answered]
+
+        await scene.telegram.wait_for(lambda: bool(fitting()), _LONGEST_S)
+        return scene.worker_on(fitting()[0].text)
+
+    return wait
+
+
+def _requested(fits: Callable[[Call], bool]) -> Wait:
+    async def wait(scene: Scene) -> BotProcess | None:
+        before = sum(map(fits, scene.model.log.calls))
+        call = await scene.model.wait_for(fits, count=before + 1, timeout_s=_LONGEST_S)
+        match call.request:
+            case ChatRequest(asked=asked):
+                return scene.worker_on(asked)
+            case EmbeddingsRequest(texts=texts):
+                return scene.worker_on(" ".join(texts))
+        return None
+
+    return wait
+
+
+def _logged(event: str) -> Wait:
+    async def wait(scene: Scene) -> BotProcess:
+        def saying(bot: BotProcess) -> asyncio.Task[object]:
+            line = bot.wait_for_log(event, after=len(bot.log), timeout_s=_LONGEST_S)
+            return asyncio.create_task(line)
+
+        waiting = {saying(bot): bot for bot in scene.bots}
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            first = done.pop()
+            await first
+            return waiting[first]
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    return wait
+
+
+async def _at_once(scene: Scene) -> BotProcess:
+    """Need not wait: somebody has just spoken to the process that takes in."""
+    return scene.bots[0]
+
+
+def _is_question(call: Call) -> bool:
+    return isinstance(call.request, ChatRequest) and call.request.messages[-1].role == "user"
+
+
+def _is_tool_result(call: Call) -> bool:
+    return isinstance(call.request, ChatRequest) and call.request.messages[-1].role == "tool"
+
+
+def _is_recall(call: Call) -> bool:
+    return isinstance(call.request, EmbeddingsRequest) and not is_for_learning(call.request)
+
+
+def _is_learning(call: Call) -> bool:
+    return call.request is not None and is_for_learning(call.request)
+
+
+def _is_stuck_learning(call: Call) -> bool:
+    return _is_learning(call) and Break.HANG in call.faults
+
+
+def is_for_learning(request: ApiRequest) -> bool:
+    """Whether texts come with their speakers, as they do once they are history."""
+    return isinstance(request, EmbeddingsRequest) and ": " in request.texts[0]
+
+
+TAKING_IN = Moment("taking in", _logged("update"))
+ASKING = Moment("asking", _requested(_is_question))
+USING_A_TOOL = Moment("using a tool", _requested(_is_tool_result), wish="sum")
+SENDING = Moment("sending", _called("sendMessage"), wish="long")
+BEING_SENT = Moment("being sent", _called("sendMessage"), fault=SlowAnswer(0.6))
+BEFORE_IT_IS_KNOWN_AS_SENT = Moment(
+    "before it is known as sent", _called("sendMessage"), fault=SlowAnswer(1)
+)
+LEARNING = Moment("learning", _requested(_is_learning))
+STUCK_LEARNING = Moment("stuck learning", _requested(_is_stuck_learning))
+
+IN_A_TURN = (
+    Moment("spoken to", _at_once),
+    TAKING_IN,
+    Moment("typing", _called("sendChatAction")),
+    Moment("recalling", _requested(_is_recall)),
+    ASKING,
+    USING_A_TOOL,
+    Moment("before it is sent", _called("sendMessage"), fault=Hang(1)),
+    SENDING,
+    BEFORE_IT_IS_KNOWN_AS_SENT,
+    Moment("sent", _called("sendMessage", answered=True)),
+    Moment("committed", _logged("turn closed")),
+)
+MOMENTS = (*IN_A_TURN, LEARNING, Moment("learned", _logged("learned")))

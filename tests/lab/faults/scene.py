@@ -1,0 +1,244 @@
+"""The stage of one day: a Redis of its own, our Telegram and model, bots as processes, and people.
+
+What is played on it is `fault`'s business, what became of it `verdict`'s.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Literal
+
+from bot.playground.bot_api import BotApiServer, Chat, Pace
+from bot.playground.model_api import ModelApiServer
+from bot.turn.outbox import Outbox
+from memory.store.client import RedisClient
+from memory.store.keys import ConversationKeys, Keys, Scope
+from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.acceptance.scripted_day import Day, Echo, Wish, markers
+from tests.valkey import ValkeyServer
+
+Role = Literal["all", "web", "worker"]
+MANY: tuple[Role, ...] = ("web", "worker", "worker")
+
+_PEOPLE = 4
+_MODEL = "model-{}"
+"""Each process asks for a model of its own: so one sees who asks."""
+
+_LONGEST_PAUSE_S = 0.15
+_LOOK_EVERY_S = 0.1
+_RESUMED_S = 30
+
+
+def _nothing() -> AbstractContextManager[Mapping[str, object]]:
+    return nullcontext({})
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a fault needs to happen.
+
+    `roles` are the processes to begin with; only the first of them is reached by the webhook.
+    `settings` change the bots' environment. `from_scratch` starts them by `python -m bot`, not
+    forked, as preloaded libraries need it. `redis` are further options of the server, as
+    `--appendfsync always`; its data is kept whenever it is stopped or killed and started again.
+    Where the day `learns`, it is over only when everything was learned too.
+    `beside` runs something more and gives the settings that lead to it.
+    """
+
+    intake: Literal["webhook", "polling"] = "webhook"
+    roles: tuple[Role, ...] = ("all",)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    from_scratch: bool = False
+    redis: tuple[str, ...] = ()
+    redis_environment: Mapping[str, str] = field(default_factory=dict)
+    learns: bool = False
+    beside: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
+
+
+POLLED_MANY = Stage("polling", ("web", "web", "worker", "worker"))
+"""One of the two polls, by a lease."""
+
+
+class Scene:
+    """Everything that a strike may lay hands on.
+
+    `bots` are the processes in the order of the stage's roles: `start`, `stop` (SIGTERM), `kill`,
+    `pause`, `resume`, `wait_for_log`; `another_bot` makes further ones. `redis` is the server:
+    `stop`, `kill`, `start`, `ask("CONFIG SET …")`. `telegram.faults`, `telegram.updates` and
+    `model.faults` are what goes wrong on the wire. `talk` has people say something now.
+    """
+
+    def __init__(self, rig: Rig, redis: ValkeyServer, stage: Stage, random: Random) -> None:
+        self.rig = rig
+        self.redis = redis
+        self.stage = stage
+        self.random = random
+        self.day = Day(rig, random, _PEOPLE)
+        self.hit: set[str] = set()
+        """Markers of texts that a strike may have kept from an answer, beside `Fault.turns`."""
+        self.safe: set[str] = set()
+        """Markers of texts that were said when every fault was over: they must be answered."""
+        self.doubts: Counter[tuple[int, str]] = Counter()
+        """Parts, by chat and text, that may have been sent without being marked so."""
+        self.round = 0
+        """Which round it is, from 0; so a strike chooses among its variants."""
+        self.struck = 0
+        """In how many rounds the fault has happened."""
+        self.met: set[str] = set()
+        """Names of the moments that came when they were waited for."""
+        self.missed: set[str] = set()
+        """Names of those that once did not come."""
+        port = rig.environment["PORT"]
+        self.bots: list[BotProcess] = []
+        for number, role in enumerate(stage.roles):
+            self.another_bot(role, port="0" if number else port)
+        # What is written for a single bot finds it there.
+        self.rig.bot = self.bots[0]
+
+    @property
+    def telegram(self) -> BotApiServer:
+        return self.rig.telegram
+
+    @property
+    def model(self) -> ModelApiServer:
+        return self.rig.model
+
+    def another_bot(self, role: Role, **settings: object) -> BotProcess:
+        """Return a further process, not started, and the last of `bots` from now on."""
+        command = "" if role == "all" else role
+        bot = self.rig.another_bot(
+            from_scratch=self.stage.from_scratch,
+            command=command,
+            **{"openai_model": _MODEL.format(len(self.bots)), **settings},
+        )
+        self.bots.append(bot)
+        return bot
+
+    def worker_on(self, text: str) -> BotProcess | None:
+        """Return which process asked the model last about what a text names; None for nobody."""
+        named = set(markers(text))
+        for request in reversed(self.model.log.chats):
+            if named.intersection(markers(request.asked)):
+                names = [_MODEL.format(number) for number in range(len(self.bots))]
+                return self.bots[names.index(request.model)]
+        return None
+
+    async def talk(self, texts: int, wish: Wish | None = None) -> None:
+        """Have so many texts said, with short pauses between them; the first with this wish."""
+        for number in range(texts):
+            await self.day.talk(1, wish=None if number else wish)
+            await asyncio.sleep(self.random.uniform(0, _LONGEST_PAUSE_S))
+
+    def note_unanswered(self) -> None:
+        """Note that what is hit now are texts not answered yet; the latest reply may go on."""
+        for chat in self.day.chats:
+            seen = {marker for reply in chat.replies[:-1] for marker in markers(reply.text)}
+            self.hit.update(marker for marker in self.day.said_in(chat) if marker not in seen)
+
+    async def note_doubts(self, redis: str = "") -> set[int]:
+        """Note which parts may be seen twice: those that Redis holds as being sent.
+
+        To be called while Redis (or a copy of it at `redis`) answers and no bot that was hit can
+        act: after it was killed or paused and before another takes over. Return the chats whose
+        turn has no reply yet.
+        """
+        unanswered = set()
+        store = await RedisClient.open(redis or self.redis.url)
+        try:
+            for chat in self.day.chats:
+                turn = await store.call("HGETALL", self.keys_of(chat).turn)
+                if turn.get(b"outbox"):
+                    part = Outbox.from_bytes(turn[b"outbox"]).parts[int(turn[b"sending"])]
+                    self.doubts[chat.id, part.text] += 1
+                elif turn:
+                    unanswered.add(chat.id)
+        finally:
+            await store.close()
+        return unanswered
+
+    @asynccontextmanager
+    async def resuming(self, redis: str = "") -> AsyncIterator[None]:
+        """Note doubts, have the block put things right, and wait for those who were interrupted.
+
+        They are answered before the next strike, for a turn begun three times would be apologised
+        for, by another promise.
+        """
+        before, interrupted = len(self.telegram.calls), await self.note_doubts(redis)
+        yield
+
+        def is_resumed() -> bool:
+            calls = self.telegram.calls[before:]
+            return interrupted <= {call.chat_id for call in calls if call.method == "sendMessage"}
+
+        await self.telegram.wait_for(is_resumed, timeout_s=_RESUMED_S)
+
+    def heal(self) -> None:
+        """Let everything on the wire go well from now on."""
+        self.telegram.faults.clear()
+        self.model.faults.clear()
+
+    async def settle(self, patience_s: float) -> bool:
+        """Wait until it is quiet; return whether it is.
+
+        That is when Telegram has nothing to deliver and no chat has mail, a turn or a lease, nor
+        something to learn where that is asked for.
+        What is not quiet in time stays so: the verdict will tell. Redis must be there.
+        """
+        deadline = monotonic() + patience_s
+        store = await RedisClient.open(self.redis.url)
+        try:
+            while not (is_quiet := await self._is_quiet(store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis tells nobody
+                await asyncio.sleep(_LOOK_EVERY_S)
+        finally:
+            await store.close()
+        return is_quiet
+
+    async def _is_quiet(self, store: RedisClient) -> bool:
+        if self.telegram.updates.pending_count:
+            return False
+        return not any([await self.left_of(chat, store) for chat in self.day.chats])
+
+    async def left_of(self, chat: Chat, store: RedisClient) -> list[str]:
+        """Return what is stored of a chat and does not stay when it is quiet."""
+        keys = self.keys_of(chat)
+        rest = {"mail": keys.mailbox, "a turn": keys.turn, "a lease": keys.lease}
+        said, learned, *exist = await store.pipeline(
+            [("XLEN", keys.log), ("XLEN", keys.vectors)]
+            + [("EXISTS", key) for key in rest.values()]
+        )
+        left = [name for name, exists in zip(rest, exist, strict=True) if exists]
+        return [*left, "something to learn"] if self.stage.learns and learned < said else left
+
+    def keys_of(self, chat: Chat) -> ConversationKeys:
+        """Return where Redis holds a chat."""
+        return Keys(self.telegram.bot.id).conversation(Scope.of_chat(chat.id))
+
+
+@asynccontextmanager
+async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterator[Scene]:
+    """Give a scene whose bots run; end every process afterwards and check the bots' logs."""
+    data = folder / "valkey"
+    data.mkdir()
+    options = ("--appendonly", "yes", *stage.redis)
+    # It is at home where the bots are: there a preloaded clock looks for its time.
+    environment = {"HOME": str(folder), **stage.redis_environment}
+    redis = ValkeyServer(data, *options, environment=environment)
+    redis.start()
+    pace = Pace(longest_retry_s=_LOOK_EVERY_S)
+    try:
+        async with open_rig(redis.url, folder, stage.intake, pace) as rig:
+            with stage.beside() as further:
+                changed = {**stage.settings, **further}
+                rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
+                rig.model.responder = Echo()
+                scene = Scene(rig, redis, stage, random)
+                for bot in scene.bots:
+                    await bot.start()
+                yield scene
+    finally:
+        redis.stop()

@@ -1,0 +1,131 @@
+"""Faults of the store: Redis restarted, away, full, cut off, and without its scripts."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.lab.faults.fault import Fault
+from tests.lab.faults.moments import ASKING, BEING_SENT, SENDING, USING_A_TOOL
+from tests.lab.faults.scene import MANY, Scene, Stage
+from tests.valkey import ValkeyServer
+
+_PAUSE_S = 0.7
+_FULL_S = 3
+_MANY = Stage(roles=MANY)
+_POLLED = Stage(intake="polling")
+
+
+async def _killed(scene: Scene) -> None:
+    """Kill it at any moment and start it again with what it has."""
+    await _amid_turns(scene)
+    scene.redis.kill()
+    async with _resuming(scene):
+        scene.redis.start()
+
+
+async def _restarted(scene: Scene) -> None:
+    """Stop it as an administrator does, for a moment."""
+    await _amid_turns(scene)
+    scene.redis.stop()
+    async with _resuming(scene):
+        await _for_a_while(scene)
+        scene.redis.start()
+
+
+async def _gone(scene: Scene, *, for_s: float) -> None:
+    """Let it be away for long, while people talk on."""
+    await _amid_turns(scene)
+    scene.redis.stop()
+    async with _resuming(scene):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.talk(6))
+            await asyncio.sleep(for_s)
+        scene.redis.start()
+
+
+async def _full(scene: Scene) -> None:
+    """Have it refuse to grow (`OOM command not allowed`), and lift that."""
+    await _amid_turns(scene)
+    [bot, *_] = scene.bots
+    seen = len(bot.log)
+    scene.redis.ask("CONFIG SET maxmemory 1")
+    async with scene.resuming():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.talk(4))
+            await asyncio.sleep(_FULL_S)
+        assert any(_is_refused(line) for line in bot.log[seen:])
+        scene.redis.ask("CONFIG SET maxmemory 0")
+
+
+def _is_refused(line: Mapping[str, object]) -> bool:
+    """Whether intake says that a full Redis did not take an update."""
+    return (line["event"], line.get("reason")) == ("not taken", "StoreFull")
+
+
+async def _cut_off(scene: Scene) -> None:
+    """Break every connection, again and again, whatever is on its way over it."""
+    for _ in range(10):
+        await _for_a_while(scene, _PAUSE_S / 5)
+        scene.redis.ask("CLIENT KILL TYPE normal SKIPME yes")
+
+
+async def _without_scripts(scene: Scene) -> None:
+    """Have it forget all scripts, again and again."""
+    for _ in range(10):
+        await _for_a_while(scene, _PAUSE_S / 5)
+        scene.redis.ask("SCRIPT FLUSH")
+
+
+async def _amid_turns(scene: Scene) -> None:
+    await (BEING_SENT, ASKING, SENDING, USING_A_TOOL)[scene.round % 4].bring_about(scene)
+
+
+async def _for_a_while(scene: Scene, longest_s: float = _PAUSE_S) -> None:
+    await asyncio.sleep(scene.random.uniform(0, longest_s))
+
+
+@asynccontextmanager
+async def _resuming(scene: Scene) -> AsyncIterator[None]:
+    """As `scene.resuming`, with a Redis that is away: what it holds is read from a copy."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(scene.redis.folder, folder, dirs_exist_ok=True)
+        copy = ValkeyServer(Path(folder), "--appendonly", "yes")
+        copy.start()
+        try:
+            async with scene.resuming(copy.url):
+                yield
+        finally:
+            copy.stop()
+
+
+FAULTS = (
+    Fault("Redis: killed and started again", _killed, rounds=5, sample=4),
+    Fault("Redis: restarted, polling", _restarted, _POLLED, rounds=3),
+    Fault("Redis: restarted, web and workers", _restarted, _MANY),
+    *(
+        Fault(
+            f"Redis: gone for {for_s} s{where}",
+            partial(_gone, for_s=for_s),
+            stage,
+            rounds=1,
+            sample=sample,
+            patience_s=60,
+        )
+        for for_s, where, stage, sample in (
+            (12, "", Stage(), 1),
+            (60, "", Stage(), 0),
+            (12, ", polling", _POLLED, 1),
+            (60, ", polling", _POLLED, 0),
+            (60, ", web and workers", _MANY, 0),
+        )
+    ),
+    Fault("Redis: full, then not", _full, patience_s=60),
+    Fault("Redis: full, then not, polling", _full, _POLLED, patience_s=60),
+    Fault("Redis: full, then not, web and workers", _full, _MANY, patience_s=60),
+    Fault("Redis: connections reset", _cut_off),
+    Fault("Redis: scripts forgotten", _without_scripts),
+)

@@ -1,0 +1,98 @@
+"""A stranger's faults of a model: the `llmock` package breaks its answers and judges its client.
+
+It cannot tell texts apart, so these days have one text at a time, whose answer it is given.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import httpx2
+
+from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.scene import Scene, Stage
+from tests.llmock import llmock_served
+
+Behavior = Mapping[str, object]
+
+_WORDS = " word" * 40
+"""An answer takes so long that llmock sees its client go before it has said everything."""
+
+_ASKED = {"path": "*/chat/completions"}
+
+_SURVIVED: Sequence[Behavior] = (
+    {"type": "fail", "status": 429, "retry_after": 0.2},
+    {"type": "fail", "status": 500},
+    {"type": "fail", "status": 503, "retry_after": 0.2},
+    {"type": "stream_fault", "kind": "disconnect", "after_chunks": 2},
+    {"type": "stream_fault", "kind": "truncate", "after_chunks": 2},
+    {"type": "stream_fault", "kind": "malformed", "after_chunks": 2},
+    {"type": "stream_fault", "kind": "stall", "after_chunks": 2, "stall_seconds": 10},
+    {"type": "tool_fault", "kind": "malformed_arguments"},
+    {"type": "tool_fault", "kind": "unknown_tool"},
+)
+_APOLOGISED: Sequence[Behavior] = (
+    {"type": "fail", "status": 400},
+    {"type": "fail", "status": 401},
+    {"type": "fail", "status": 429, "retry_after": 0.2, "times": None},
+    {"type": "fail", "status": 503, "times": None},
+    {"type": "stream_fault", "kind": "disconnect", "after_chunks": 2, "times": None},
+    {
+        "type": "stream_fault",
+        "kind": "stall",
+        "after_chunks": 2,
+        "stall_seconds": 10,
+        "times": None,
+    },
+)
+
+
+def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
+    """Return a strike that has one text said in each round, while the next of these happens."""
+
+    async def strike(scene: Scene) -> None:
+        behavior = {"match": _ASKED, **behaviors[scene.round % len(behaviors)]}
+        server = scene.rig.environment["OPENAI_BASE_URL"].removesuffix("/v1")
+        async with httpx2.AsyncClient(base_url=f"{server}/_llmock", trust_env=False) as llmock:
+            await llmock.post("/reset")
+            reply = {"type": "reply", "text": scene.day.next_marker + _WORDS, "times": None}
+            answer = await llmock.post("/scenario", json={"behaviors": [behavior, reply]})
+            assert answer.status_code == 201, answer.text
+            await scene.talk(1)
+            said = scene.day.lines[-1].message
+            await said.chat.wait_for_reply(after=said, timeout_s=20)
+            verdict = (await llmock.get("/verdict")).json()
+            pending = (await llmock.get("/scenario")).json()["pending"]
+        # A broken tool call is none of the faults that are counted, but it waits no longer.
+        assert verdict["faults_injected"] or len(pending) == 1
+        assert verdict["findings"] == []
+
+    return strike
+
+
+@contextmanager
+def _llmock() -> Iterator[Mapping[str, object]]:
+    with llmock_served() as url:
+        yield {"openai_base_url": f"{url}/v1"}
+
+
+_STAGE = Stage(settings={"model_timeout_s": 4}, beside=_llmock)
+
+FAULTS = (
+    Fault(
+        "llmock: broken once",
+        _one_by_one(_SURVIVED),
+        _STAGE,
+        rounds=len(_SURVIVED),
+        sample=len(_SURVIVED),
+        texts=0,
+    ),
+    Fault(
+        "llmock: broken for good",
+        _one_by_one(_APOLOGISED),
+        _STAGE,
+        rounds=len(_APOLOGISED),
+        sample=len(_APOLOGISED),
+        texts=0,
+        closings=frozenset({"apologised"}),
+    ),
+)

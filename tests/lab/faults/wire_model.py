@@ -1,0 +1,141 @@
+"""Faults between the bot and its model: refusals, silence, and answers that break half-way.
+
+What is tried again is answered. What stays broken is apologised for, and the next text answered.
+"""
+
+from collections.abc import Mapping
+
+from bot.playground.model_api import (
+    ApiError,
+    Break,
+    Call,
+    ChatRequest,
+    StreamBreak,
+    is_embeddings,
+    rate_limited,
+    server_error,
+)
+from tests.acceptance.scripted_day import markers
+from tests.lab.faults.evidence import Closing, apologies_in
+from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.scene import Scene, Stage
+
+AnyFault = ApiError | Break | StreamBreak
+
+_TIMEOUT_S = 6
+"""For one answer; half of it is the longest silence, after which the model is asked again."""
+
+_APOLOGISED: frozenset[Closing] = frozenset({"apologised"})
+_TOGETHER = 4
+_PATIENCE_S = 30
+
+
+def _once(fault: AnyFault) -> Strike:
+    """Return a strike that hits the next request for an answer, which is then asked for again."""
+
+    async def strike(scene: Scene) -> None:
+        before = len(scene.model.log.calls)
+        scene.model.faults.add(fault)
+        await scene.talk(1)
+        hit = await scene.model.wait_for(
+            lambda call: fault in call.faults and call in scene.model.log.calls[before:]
+        )
+        await scene.model.wait_for(lambda call: call.request == hit.request and not call.faults)
+
+    return strike
+
+
+def _lasting(fault: AnyFault) -> Strike:
+    """Return a strike that hits every request for an answer until somebody is apologised to."""
+
+    async def strike(scene: Scene) -> None:
+        before, asked = _apologies(scene), len(scene.model.log.calls)
+        scene.model.faults.add(fault, times=None)
+        await scene.talk(_TOGETHER)
+        await scene.telegram.wait_for(lambda: _apologies(scene) > before, _PATIENCE_S)
+        scene.model.faults.clear()
+        for call in scene.model.log.calls[asked:]:
+            if fault in call.faults and isinstance(call.request, ChatRequest):
+                # What got no reply before stands before it.
+                scene.hit.update(markers(call.request.asked.rpartition("\n\n")[2]))
+
+    return strike
+
+
+def _without_vectors(fault: AnyFault) -> Strike:
+    """Return a strike that hits every request for vectors until two of them were hit."""
+
+    async def strike(scene: Scene) -> None:
+        def is_hit(call: Call) -> bool:
+            return fault in call.faults
+
+        before = sum(map(is_hit, scene.model.log.calls))
+        scene.model.faults.add(fault, times=None, when=is_embeddings)
+        await scene.talk(_TOGETHER)
+        await scene.model.wait_for(is_hit, count=before + 2)
+        scene.model.faults.clear()
+
+    return strike
+
+
+def _apologies(scene: Scene) -> int:
+    return sum(map(apologies_in, scene.day.chats))
+
+
+async def _away(scene: Scene) -> None:
+    """Let nobody listen at the model's address until a bot has given up on an answer."""
+    [bot] = scene.bots
+    seen = len(bot.log)
+    await scene.model.stop()
+    await scene.talk(_TOGETHER)
+    given_up = await bot.wait_for_log("no answer", after=seen)
+    assert given_up["reason"] == "ModelUnavailable"
+    scene.note_unanswered()
+    await scene.model.start()
+
+
+_LASTING: Mapping[str, AnyFault] = {
+    "429": rate_limited(0.2),
+    "500": server_error(),
+    "reset": Break.DROP,
+    "silence": Break.HANG,
+    "stream cut": StreamBreak.CUT,
+    "stream stalled": StreamBreak.STALL,
+    "malformed chunk": StreamBreak.MALFORMED,
+    "a web page instead": Break.HTML,
+}
+_ONCE: Mapping[str, AnyFault] = {
+    **{name: fault for name, fault in _LASTING.items() if fault is not Break.HTML},
+    "stream reset": StreamBreak.DROP,
+    "error in the stream": StreamBreak.ERROR,
+    "chunk that is no text": StreamBreak.GARBLED,
+    "chunk of another shape": StreamBreak.MISSHAPEN,
+}
+"""After a web page a model is not asked again: it is no model."""
+
+
+def _stage_of(fault: AnyFault) -> Stage:
+    """Return a stage on which silence is not sat through for long."""
+    is_silent = fault in (Break.HANG, StreamBreak.STALL)
+    return Stage(settings={"model_timeout_s": _TIMEOUT_S} if is_silent else {})
+
+
+FAULTS = (
+    *(Fault(f"model: {name}", _once(fault), _stage_of(fault)) for name, fault in _ONCE.items()),
+    *(
+        Fault(
+            f"model: {name}, lasting",
+            _lasting(fault),
+            _stage_of(fault),
+            rounds=2,
+            closings=_APOLOGISED,
+            turns=0,
+        )
+        for name, fault in _LASTING.items()
+    ),
+    Fault("model away", _away, closings=_APOLOGISED, turns=0),
+    *(
+        Fault(f"embeddings: {name}", _without_vectors(_ONCE[name]))
+        for name in ("429", "500", "reset", "silence")
+    ),
+)

@@ -1,0 +1,176 @@
+"""Faults between the bot and Telegram, on the way of what the bot says and of what it hears."""
+
+import asyncio
+from collections.abc import Mapping
+
+from bot.playground.bot_api import (
+    DropConnection,
+    FloodWait,
+    Hang,
+    Refuse,
+    SentThenDrop,
+    ServerError,
+    SlowAnswer,
+)
+from tests.lab.faults.evidence import Closing
+from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.scene import MANY, Scene, Stage
+
+AnyFault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection | SentThenDrop
+
+_TOGETHER = 4
+"""Texts whose deliveries go wrong together."""
+
+_SOON_S = 1
+_PARKED_S = 21
+"""So long a pause is not waited out with a lease in hand: the turn is parked."""
+
+_AWAY_S = 9
+"""Telegram is tried again for so long, then the turn is parked for `_PARKED_AWAY_S`."""
+
+_PARKED_AWAY_S = 30
+_LATER_PART = ", 2: "
+"""Stands in the second part of a long answer."""
+
+_HARMLESS: Mapping[str, AnyFault] = {
+    f"429, wait {_SOON_S} s": FloodWait(_SOON_S),
+    "sent, answered too late": SlowAnswer(3),
+    "sent, then reset": SentThenDrop(),
+}
+_COSTLY: Mapping[str, AnyFault] = {
+    "500": ServerError(),
+    "reset, not sent": DropConnection(),
+    "silence, not sent": Hang(3),
+    "400, no such chat": Refuse(400, "Bad Request: chat not found"),
+}
+"""After these the reply counts as unknown or undeliverable, and is not sent again."""
+
+_POLLED: Mapping[str, AnyFault] = {
+    "batch lost": SentThenDrop(),
+    "500": ServerError(),
+    f"429, wait {_SOON_S} s": FloodWait(_SOON_S),
+    "409": Refuse(409, "Conflict: terminated by other getUpdates request"),
+    "silence": Hang(1),
+}
+_BOLD = "Heard"
+"""Stands in answers that have entities."""
+
+_CANNOT_PARSE = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
+_UNDELIVERED: frozenset[Closing] = frozenset({"undelivered"})
+_POLLING = Stage(intake="polling")
+_GATHERING = {"coalesce_s": 0.5}
+"""The bot's own default: what comes within it is put in order."""
+
+
+def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:
+    """Return a strike that hits the next call of a method, or the next with such a text."""
+
+    async def strike(scene: Scene) -> None:
+        rule = scene.telegram.faults.add(fault, method=method, text=text)
+        await scene.talk(1, "short")
+        await scene.telegram.wait_for(lambda: rule.left == 0)
+
+    return strike
+
+
+def _polling(fault: AnyFault) -> Strike:
+    """Return a strike that hits the next poll, over when a later one has been answered."""
+
+    async def strike(scene: Scene) -> None:
+        before = len(scene.telegram.calls_to("getUpdates"))
+        await _meets("getUpdates", fault)(scene)
+        await scene.talk(1)
+
+        def is_over() -> bool:
+            polls = scene.telegram.calls_to("getUpdates")[before:]
+            return any(poll.answer and poll.answer.ok for poll in polls)
+
+        await scene.telegram.wait_for(is_over)
+
+    return strike
+
+
+def _sending(fault: AnyFault) -> Strike:
+    """Return a strike that hits by turns the second part of a long answer and the next answer."""
+
+    async def strike(scene: Scene) -> None:
+        is_later = not scene.round % 2
+        text = _LATER_PART if is_later else ""
+        rule = scene.telegram.faults.add(fault, method="sendMessage", text=text)
+        await scene.talk(1, "long" if is_later else None)
+        await scene.telegram.wait_for(lambda: rule.left == 0)
+
+    return strike
+
+
+async def _away(scene: Scene) -> None:
+    """Let nobody listen at Telegram's address while some people wait for an answer."""
+    scene.note_unanswered()
+    await scene.telegram.stop()
+    await scene.talk(_TOGETHER)
+    await scene.telegram.start()
+
+
+async def _away_for_long(scene: Scene) -> None:
+    """Let nobody listen for so long that turns are parked."""
+    scene.note_unanswered()
+    await scene.telegram.stop()
+    await asyncio.sleep(_AWAY_S)
+    await scene.telegram.start()
+
+
+async def _out_of_order(scene: Scene) -> None:
+    """Deliver what was said last the other way round."""
+    scene.telegram.updates.hold()
+    await scene.talk(_TOGETHER)
+    await scene.telegram.updates.release(reversed)
+
+
+async def _scattered(scene: Scene) -> None:
+    """Deliver what was said last all at once, each by a connection of its own."""
+    scene.telegram.updates.scatter()
+    await _out_of_order(scene)
+
+
+async def _repeated(scene: Scene) -> None:
+    """Deliver again what was said last, at once and when it has been taken again."""
+    latest = scene.telegram.updates.history[-_TOGETHER:]
+    for _ in range(2):
+        for update in latest:
+            await scene.telegram.updates.redeliver(update)
+        await scene.telegram.wait_for(lambda: not scene.telegram.updates.pending_count)
+
+
+FAULTS = (
+    *(Fault(f"sendMessage: {name}", _sending(fault)) for name, fault in _HARMLESS.items()),
+    *(
+        Fault(f"sendMessage: {name}", _sending(fault), closings=_UNDELIVERED)
+        for name, fault in _COSTLY.items()
+    ),
+    Fault(
+        f"sendMessage: 429, wait {_PARKED_S} s",
+        _sending(FloodWait(_PARKED_S)),
+        rounds=2,
+        sample=2,
+        patience_s=2 * _PARKED_S,
+    ),
+    Fault("sendMessage: 400, entities", _meets("sendMessage", _CANNOT_PARSE, _BOLD)),
+    Fault("sendChatAction: 429", _meets("sendChatAction", FloodWait(_SOON_S))),
+    Fault("Telegram away", _away, closings=_UNDELIVERED, turns=0),
+    Fault("Telegram away, polling", _away, _POLLING, closings=_UNDELIVERED, turns=0),
+    Fault(
+        f"Telegram away for {_AWAY_S} s",
+        _away_for_long,
+        rounds=1,
+        sample=0,
+        closings=_UNDELIVERED,
+        turns=0,
+        patience_s=2 * _PARKED_AWAY_S,
+    ),
+    Fault("webhook: out of order", _out_of_order, Stage(roles=MANY, settings=_GATHERING)),
+    Fault("webhook: scattered", _scattered, Stage(roles=MANY, settings=_GATHERING)),
+    Fault("webhook: repeated", _repeated, Stage(roles=MANY)),
+    *(Fault(f"getUpdates: {name}", _polling(fault), _POLLING) for name, fault in _POLLED.items()),
+    Fault("getUpdates: out of order", _out_of_order, Stage("polling", settings=_GATHERING)),
+    Fault("getUpdates: repeated", _repeated, _POLLING),
+)

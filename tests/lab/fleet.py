@@ -1,0 +1,181 @@
+"""A bot as several processes, and what surrounds them: Redis, a model, a Telegram.
+
+Everything runs on loopback, each process with its log in a folder that goes with it. Settings are
+as shipped, but for the budget of sends: at Telegram's 30 a second nothing else would be measured.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bot.telegram.webhook import WEBHOOK_PATH
+from memory.store.client import RedisClient
+from tests.lab.bots import ROOT, Running
+from tests.lab.lean_http import HOST
+from tests.lab.lean_telegram import TOKEN, LeanTelegram
+from tests.lab.posting import Posting
+from tests.valkey import ValkeyServer, free_port
+
+_SECRET = "a-secret-of-the-benchmark"
+_STOP_S = 8
+_LOG_TAIL = 3_000
+
+
+class Died(Exception):  # noqa: N818 - says when
+    """Raised when a process ended that should run; says what it logged last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Processes at work and what surrounds them; a bot that polls is its own only worker."""
+
+    telegram: LeanTelegram
+    model: Running
+    valkey: ValkeyServer
+    redis: RedisClient
+    workers: tuple[Running, ...]
+    web: Running | None = None
+    posting: Posting | None = None
+
+    @property
+    def bots(self) -> dict[str, Running]:
+        """The bot's own processes by name."""
+        if self.web is None:
+            return {"bot": self.workers[0]}
+        workers = {f"worker {number}": each for number, each in enumerate(self.workers, 1)}
+        return {"web": self.web, **workers}
+
+
+class Processes:
+    """Starts processes and ends them all together, each by its own id."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: dict[str, asyncio.subprocess.Process] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        died = [name for name, each in self._started.items() if each.returncode is not None]
+        await asyncio.gather(*map(_end, self._started.values()))
+        if died and kind is not Died:
+            raise Died(self._last_words(died[0]))
+
+    async def start(self, name: str, *arguments: str, environment: Mapping[str, str]) -> Running:
+        """Return once `/readyz` agrees, or at once where there is no port; raise `Died`."""
+        port = int(environment.get("PORT", "0"))
+        with (self._folder / f"{name}.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", *arguments),
+                cwd=ROOT,
+                env={"PATH": os.environ["PATH"], "HOME": str(self._folder), **environment},
+                stdout=log,
+                stderr=log,
+            )
+        self._started[name] = process
+        running = Running(process.pid, port)
+        if port:
+            await self._until_ready(name, process, running)
+        return running
+
+    async def _until_ready(
+        self, name: str, process: asyncio.subprocess.Process, running: Running
+    ) -> None:
+        ready, over = asyncio.create_task(running.ready()), asyncio.create_task(process.wait())
+        await asyncio.wait({ready, over}, return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
+        if not ready.done():
+            ready.cancel()
+            raise Died(self._last_words(name))
+        try:
+            await ready
+        except TimeoutError:
+            raise Died(f"never ready: {self._last_words(name)}") from None
+
+    def _last_words(self, name: str) -> str:
+        return f"{name}\n{(self._folder / f'{name}.log').read_text()[-_LOG_TAIL:]}"
+
+
+@asynccontextmanager
+async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> AsyncIterator[Fleet]:
+    """Run one web process and some workers while the block lasts."""
+    async with _surroundings(hurried=hurried) as (around, processes):
+        common = _environment(around) | settings
+        port = free_port()
+        web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
+        started = [processes.start("web", "bot", "web", environment=common | web)]
+        for number in range(1, workers + 1):
+            own = common | {"PORT": str(free_port())}
+            started.append(processes.start(f"worker {number}", "bot", "worker", environment=own))
+        first, *others = await asyncio.gather(*started)
+        async with Posting(port, WEBHOOK_PATH, _SECRET) as posting:
+            yield Fleet(
+                telegram=around.telegram,
+                model=around.model,
+                valkey=around.valkey,
+                redis=around.redis,
+                workers=tuple(others),
+                web=first,
+                posting=posting,
+            )
+
+
+@asynccontextmanager
+async def baseline() -> AsyncIterator[Fleet]:
+    """Run the bot without memory, which polls and listens nowhere, while the block lasts."""
+    async with _surroundings(hurried=False) as (around, processes):
+        module = "tests.lab.baseline_bot"
+        bot = await processes.start("baseline", module, environment=_environment(around))
+        yield Fleet(around.telegram, around.model, around.valkey, around.redis, (bot,))
+
+
+@asynccontextmanager
+async def _surroundings(*, hurried: bool) -> AsyncIterator[tuple[Fleet, Processes]]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        valkey = ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "everysec")
+        stack.callback(valkey.stop)
+        valkey.start()
+        redis = await RedisClient.open(valkey.url)
+        stack.push_async_callback(redis.close)
+        telegram = await stack.enter_async_context(LeanTelegram())
+        processes = await stack.enter_async_context(Processes(folder))
+        port = free_port()
+        arguments = ["tests.lab.lean_model", str(port), *(["--hurried"] if hurried else [])]
+        model = await processes.start("model", *arguments, environment={"PORT": str(port)})
+        yield Fleet(telegram, model, valkey, redis, ()), processes
+        if telegram.odd:
+            raise RuntimeError(f"{telegram.odd} answers were not the model's")
+
+
+def _environment(around: Fleet) -> dict[str, str]:
+    return {
+        "TELEGRAM_BOT_TOKEN": TOKEN,
+        "TELEGRAM_API_URL": around.telegram.url,
+        "OPENAI_API_KEY": "sk-benchmark",
+        "OPENAI_BASE_URL": f"http://{HOST}:{around.model.port}/v1",
+        "OPENAI_MODEL": "gpt-load",
+        "OPENAI_EMBEDDING_MODEL": "hashed-words",
+        "REDIS_URL": around.valkey.url,
+        "LOG_FORMAT": "json",
+        "SENDS_PER_SECOND": "0",
+    }
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Have a process end, by force where it takes its time: nothing here is worth waiting for."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(_STOP_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

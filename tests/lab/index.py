@@ -1,0 +1,238 @@
+"""What searching costs: time, bytes stored and bytes moved, by the length of a conversation.
+
+    python -m tests.lab.index [MESSAGES ...]
+
+Made-up conversations (see `made_up`) go through the product's own classes and a real Valkey,
+storage included; beside them usearch (HNSW) over the same vectors, if it is installed. One JSON
+line a length. Times are in milliseconds unless they say otherwise; `cpu_p50` counts all threads and
+depends least on `load`, which is the machine's, before and after.
+"""
+
+# Before numpy, which `memory` tells how many threads to use.
+from memory.scopes.history import ChatHistory
+
+# isort: split
+import asyncio
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from memory.erasure.jobs import Job
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.queue.turns import OpenTurn, TurnTimes
+from memory.scopes.log import arguments_of
+from memory.search.indexed import indexed_text
+from memory.search.words import _stem
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.conversations import Labelled
+from tests.lab.made_up import ANN, made_up
+from tests.lab.recall import OPTIONS, TTL_S, ReadyVectors
+from tests.valkey import ValkeyServer
+
+AT_ONCE = replace(OPTIONS, times=TurnTimes(coalesce_ms=0))
+SIZES = (1_000, 10_000, 100_000)
+EXCHANGES_A_BATCH = 500
+TURNS = 10
+K = 8
+CHAT = Scope.of_chat(-1_001_234_567_890)
+
+T = TypeVar("T")
+
+
+class Inspector:
+    """A process that works on a made-up conversation in a server of its own."""
+
+    def __init__(self, client: RedisClient, tokens: TokenCounter, labelled: Labelled) -> None:
+        self.client = client
+        self.labelled = labelled
+        self._tokens = tokens
+        self._embedder = ReadyVectors()
+        texts = [*map(indexed_text, labelled.messages), *(q.text for q in labelled.questions)]
+        rows = [*labelled.rows, *labelled.question_rows]
+        self._embedder.rows.update(zip(texts, rows, strict=True))
+        self.memory = self.restarted()
+
+    def restarted(self) -> Memory:
+        """Forget all that the process knows of the conversation."""
+        _stem.cache_clear()
+        self.memory = Memory(self.client, 1, self._tokens, self._embedder, AT_ONCE)
+        return self.memory
+
+    async def store(self) -> None:
+        """Put messages and vectors where the product puts them."""
+        keys = self.memory.keys.conversation(CHAT).all
+        append = self.memory.scripts["append"]
+        pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
+        commands = [
+            append.command(
+                keys, ("0", "0", TTL_S, "", len(pair), *(a for m in pair for a in arguments_of(m)))
+            )
+            for pair in pairs
+        ]
+        for start in range(0, len(commands), EXCHANGES_A_BATCH):
+            await self.client.pipeline(commands[start : start + EXCHANGES_A_BATCH])
+        await self.memory.learn(CHAT)
+
+    async def stored_bytes(self) -> int:
+        """Return what all keys of the conversation take in the server."""
+        keys = self.memory.keys.conversation(CHAT).all
+        usage = await self.client.pipeline([("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
+        return sum(each or 0 for each in usage)
+
+    async def moved(self, work: Callable[[], Awaitable[T]]) -> tuple[T, int, float]:
+        """Do something; return its result, the bytes it moved on the wire, and its seconds."""
+        counted = [await self._wire(), await self._wire()]
+        began = time.perf_counter()
+        result = await work()
+        seconds = time.perf_counter() - began
+        counted.append(await self._wire())
+        counting = counted[1] - counted[0]
+        return result, counted[2] - counted[1] - counting, seconds
+
+    async def turn(self) -> None:
+        """Take a turn as a warm worker does: mail, lease, recall, reply, commit, learn."""
+        memory, said = self.memory, self.labelled.messages[:2]
+        update_id = time.monotonic_ns()
+        await memory.mailbox.put(CHAT, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
+        turn = await memory.turns.acquire(CHAT, memory.known(CHAT))
+        assert isinstance(turn, OpenTurn)
+        history = await ChatHistory.of_turn(memory.histories, turn)
+        await history.search(self.labelled.questions[0].text, K)
+        await memory.turns.write_outbox(turn.lease, said[1].text.encode())
+        done = await memory.turns.commit(turn, said, memory.known(CHAT))
+        history.committed(said, done.exchange, done.first_seq)
+        await memory.learn(CHAT)
+
+    async def forget_ann(self) -> None:
+        """Erase one of two persons, with what was answered to them."""
+        await self.memory.jobs.start(Job("job", "forget", ANN, 2**62, 2.0**40, b""))
+        await self.memory.jobs.run("job")
+
+    async def _wire(self) -> int:
+        stats = await self.client.info("stats")
+        return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
+
+
+async def measure(size: int, redis: str) -> dict[str, object]:
+    """Return the figures of one length."""
+    load = [os.getloadavg()[0]]
+    labelled = made_up(size)
+    client = await RedisClient.open(redis)
+    inspector = Inspector(client, await TokenCounter.load(), labelled)
+    _, _, storing_s = await inspector.moved(inspector.store)
+    stored = await inspector.stored_bytes()
+    memory = inspector.restarted()
+    history, read_bytes, read_s = await inspector.moved(
+        lambda: ChatHistory.read(memory.histories, CHAT)
+    )
+    _, _, index_s = await inspector.moved(lambda: history.find(labelled.questions[0].text, 2 * K))
+    figures: dict[str, object] = {
+        "messages": size,
+        "warm_find": await times(lambda text: history.find(text, 2 * K), labelled),
+        "warm_search": await times(lambda text: history.search(text, K), labelled),
+        "cold": {
+            "read_s": round(read_s, 2),
+            "read_bytes_a_message": round(read_bytes / size),
+            "index_s": round(index_s, 2),
+        },
+        "redis_bytes_a_message": round(stored / size),
+        "turn_bytes": await turn_bytes(inspector),
+        "storing_s": round(storing_s, 1),
+    }
+    _, _, forget_s = await inspector.moved(inspector.forget_ann)
+    left = len((await ChatHistory.read(memory.histories, CHAT)).messages)
+    figures["after_forgetting_half"] = {
+        "messages": left,
+        "redis_bytes_a_message": round(await inspector.stored_bytes() / left),
+        "forgetting_s": round(forget_s, 2),
+    }
+    await client.close()
+    figures["dense_alone"] = dense_alone(labelled)
+    figures["load"] = [*load, os.getloadavg()[0]]
+    return figures
+
+
+async def times(search: Callable[[str], Awaitable[object]], labelled: Labelled) -> dict[str, float]:
+    """Return how long questions take, one after another."""
+    taken, worked = [], []
+    for question in labelled.questions:
+        began, began_work = time.perf_counter(), time.process_time()
+        await search(question.text)
+        taken.append(time.perf_counter() - began)
+        worked.append(time.process_time() - began_work)
+    return milliseconds(taken) | {"cpu_p50": milliseconds(worked)["p50"]}
+
+
+async def turn_bytes(inspector: Inspector) -> int:
+    """Return the bytes that one of several turns moves, the first apart."""
+    await inspector.turn()
+    moved = [(await inspector.moved(inspector.turn))[1] for _ in range(TURNS)]
+    return round(sum(moved) / TURNS)
+
+
+def dense_alone(labelled: Labelled) -> dict[str, object]:
+    """Compare exact search over the vectors with usearch."""
+    exact, taken = [], []
+    for row in labelled.question_rows:
+        began = time.perf_counter()
+        cosines = labelled.rows @ row
+        exact.append(set(np.argpartition(cosines, -10)[-10:].tolist()))
+        taken.append(time.perf_counter() - began)
+    figures: dict[str, object] = {"exact": milliseconds(taken)}
+    try:
+        usearch = importlib.import_module("usearch.index")
+    except ImportError:
+        return figures | {"usearch": "not installed: pip install usearch"}
+    began = time.perf_counter()
+    index = usearch.Index(ndim=labelled.rows.shape[1], metric="cos", dtype="bf16")
+    index.add(np.arange(len(labelled.rows)), labelled.rows)
+    building_s = time.perf_counter() - began
+    found, taken = [], []
+    for row in labelled.question_rows:
+        began = time.perf_counter()
+        found.append(set(index.search(row, 10).keys.tolist()))
+        taken.append(time.perf_counter() - began)
+    shared = [len(a & b) / 10 for a, b in zip(exact, found, strict=True)]
+    return figures | {
+        "usearch": {
+            **milliseconds(taken),
+            "recall@10": round(100 * float(np.mean(shared)), 1),
+            "building_s": round(building_s, 1),
+            "bytes_a_message": round(index.memory_usage / len(labelled.rows)),
+        }
+    }
+
+
+def milliseconds(taken: Sequence[float]) -> dict[str, float]:
+    """Return median and 99th percentile of seconds, in milliseconds."""
+    return {f"p{p}": round(1000 * float(np.percentile(taken, p)), 2) for p in (50, 99)}
+
+
+def main(sizes: Sequence[int]) -> None:
+    """Measure each length on a Valkey of its own."""
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            server = ValkeyServer(Path(scratch))
+            server.start()
+            try:
+                figures = asyncio.run(measure(size, server.url))
+            finally:
+                server.stop()
+        sys.stdout.write(json.dumps(figures) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main([int(size) for size in sys.argv[1:]] or SIZES)

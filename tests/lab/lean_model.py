@@ -1,0 +1,172 @@
+"""A model for load: cheap to run, as slow as a real one; a process of its own.
+
+    python -m tests.lab.lean_model PORT [--hurried]
+
+Everybody gets the same answer, a token at a time; asked for JSON it has learned nothing; vectors
+are hashed words. It checks no request: that is what the local model of the tests is for, which
+takes more of the processor for an answer than the bot does.
+
+How long it takes is a choice, not a measurement. Times to the first token are log-normal: never
+short of the network, most of them close together, and a long tail to the right. The median of 0.6 s
+and a hundredth beyond 4 s are those of a small hosted model on an ordinary day, as is the pace of
+60 tokens a second. `--hurried` takes 0.1 s for everything. The draws come from one seed, in order
+of requests.
+"""
+
+import argparse
+import asyncio
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import NotRequired, TypedDict
+
+import orjson
+
+from bot.playground.model_api.hashed_words import embed
+from tests.lab.bots import REPLY, empty
+from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, serve
+
+DIMENSIONS = 512
+TOKENS_A_SECOND = 60
+_SEED = 6
+_HURRIED_S = 0.1
+_BYTES_A_TOKEN = 4
+_P99 = 2.3263
+"""Standard deviations above the mean that 99 of 100 draws of a normal distribution stay below."""
+
+
+class Shape(TypedDict):
+    """What structured output shall look like."""
+
+    schema: Mapping[str, object]
+
+
+class Format(TypedDict):
+    """How an answer is wanted."""
+
+    json_schema: Shape
+
+
+class ChatBody(TypedDict):
+    """What is read of a request for a completion."""
+
+    stream: NotRequired[bool]
+    response_format: Format
+
+
+class EmbeddingsBody(TypedDict):
+    """What is read of a request for vectors."""
+
+    model: str
+    input: str | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal:
+    """Times by their median and by what one in a hundred exceeds."""
+
+    median_s: float
+    p99_s: float
+
+    def draw(self, random: Random) -> float:
+        """Return a time in seconds."""
+        sigma = math.log(self.p99_s / self.median_s) / _P99
+        return random.lognormvariate(math.log(self.median_s), sigma)
+
+
+FIRST_TOKEN = LogNormal(0.6, 4.0)
+VECTORS = LogNormal(0.15, 1.0)
+
+
+class LeanModel:
+    """Answers chat completions and embeddings."""
+
+    def __init__(self, *, hurried: bool) -> None:
+        self._random = Random(_SEED)
+        self._hurried = hurried
+        self._answering: set[asyncio.Task[None]] = set()
+        self._events = _events(REPLY)
+
+    def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
+        """Answer a request; whatever is not for the model is told that it runs."""
+        if path.endswith("/chat/completions"):
+            asked = orjson.loads(body)
+            work = self._stream(transport) if asked.get("stream") else self._fill(asked, transport)
+        elif path.endswith("/embeddings"):
+            work = self._embed(orjson.loads(body), transport)
+        else:
+            answer(transport, b"{}")
+            transport.close()
+            return
+        task = asyncio.create_task(work)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _stream(self, transport: asyncio.Transport) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._wait_s(FIRST_TOKEN)
+        for event in self._events:
+            # By the clock, so that a machine with much to do does not slow the model down.
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            if transport.is_closing():
+                return
+            transport.write(event)
+            due += 0 if self._hurried else 1 / TOKENS_A_SECOND
+
+    async def _fill(self, asked: ChatBody, transport: asyncio.Transport) -> None:
+        said = orjson.dumps(empty(asked["response_format"]["json_schema"]["schema"]))
+        writing_s = 0 if self._hurried else len(said) / _BYTES_A_TOKEN / TOKENS_A_SECOND
+        await asyncio.sleep(self._wait_s(FIRST_TOKEN) + writing_s)
+        message = {"role": "assistant", "content": said.decode()}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        answer(transport, orjson.dumps(_ENVELOPE | {"choices": [choice], "usage": _USAGE}))
+
+    async def _embed(self, asked: EmbeddingsBody, transport: asyncio.Transport) -> None:
+        texts = [asked["input"]] if isinstance(asked["input"], str) else asked["input"]
+        vectors = [base64.b64encode(embed(text, DIMENSIONS).tobytes()).decode() for text in texts]
+        rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+        await asyncio.sleep(self._wait_s(VECTORS))
+        body = {"object": "list", "data": rows, "model": asked["model"], "usage": _USAGE}
+        answer(transport, orjson.dumps(body))
+
+    def _wait_s(self, times: LogNormal) -> float:
+        return _HURRIED_S if self._hurried else times.draw(self._random)
+
+
+_USAGE = {"prompt_tokens": 1_000, "completion_tokens": 60, "total_tokens": 1_060}
+_ENVELOPE = {"id": "chatcmpl-load", "created": 0, "model": "gpt-load"}
+
+
+def _events(text: str) -> list[bytes]:
+    """Return the pieces of a streamed answer, ready to be written."""
+    words = text.split(" ")
+    deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": ""}, None)]
+    deltas += [({"content": f" {word}" if at else word}, None) for at, word in enumerate(words)]
+    deltas.append(({}, "stop"))
+    envelope = _ENVELOPE | {"object": "chat.completion.chunk", "usage": None}
+    chunks: list[dict[str, object]] = [
+        envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in deltas
+    ]
+    chunks.append(envelope | {"choices": [], "usage": _USAGE})
+    payloads = [*map(orjson.dumps, chunks), b"[DONE]"]
+    events = [chunk(b"data: %b\n\n" % payload) for payload in payloads]
+    # The headers come with the first token, and the end, which is none, with the last.
+    last = len(words)
+    return [CHUNKED + events[0], *events[1:last], b"".join(events[last:]) + LAST_CHUNK]
+
+
+async def main() -> None:
+    """Serve until killed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("port", type=int)
+    parser.add_argument("--hurried", action="store_true")
+    options = parser.parse_args()
+    server = await serve(LeanModel(hurried=options.hurried).handle, options.port)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,132 @@
+"""A Telegram for load, within the benchmark's own process: hears answers, hands out updates.
+
+It keeps no chats and checks nothing: that is what the local Telegram of the tests is for, in which
+everybody who waits for an answer is woken by everybody's.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Self
+from urllib.parse import parse_qs
+
+import orjson
+
+from tests.lab.bots import REPLY
+from tests.lab.lean_http import HOST, answer, serve
+
+TOKEN = "7000000001:load"
+Update = dict[str, object]
+_BOT = {"id": 7000000001, "is_bot": True, "first_name": "Ricordo", "username": "ricordo_bot"}
+_MAX_UPDATES = 100
+
+
+class LeanTelegram:
+    """Answers the Bot API from `async with` on.
+
+    `sent` counts answers, `odd` those that are not what the model says. `on_typing` is told the
+    chat in which the bot begins, or goes on, to type.
+    """
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.odd = 0
+        self.on_typing: Callable[[int], None] | None = None
+        self._ids = count(1_000_000)
+        self._replies: dict[int, asyncio.Future[None]] = {}
+        self._pending: list[Update] = []
+        self._poll: asyncio.Transport | None = None
+        self._server: asyncio.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """What a bot takes for Telegram."""
+        assert self._server
+        return f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await serve(self._handle)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server
+        self._server.close()
+
+    def said(self, person: int, text: str) -> Update:
+        """Return the update that somebody wrote in private."""
+        number = next(self._ids)
+        name = f"Person {person}"
+        return {
+            "update_id": number,
+            "message": {
+                "message_id": number,
+                "from": {
+                    "id": person,
+                    "is_bot": False,
+                    "first_name": name,
+                    "language_code": "en",
+                },
+                "chat": {"id": person, "first_name": name, "type": "private"},
+                "date": int(time.time()),
+                "text": text,
+            },
+        }
+
+    def reply_in(self, chat: int) -> "asyncio.Future[None]":
+        """Return what is done with the next answer in a chat."""
+        return self._replies.setdefault(chat, asyncio.get_running_loop().create_future())
+
+    async def offer(self, update: Update) -> None:
+        """Have an update for who polls."""
+        self._pending.append(update)
+        self._hand_out()
+
+    def _handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
+        given = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+        match path.rpartition("/")[2]:
+            case "sendMessage":
+                result = self._sent(int(given["chat_id"]), given["text"])
+            case "sendChatAction":
+                if self.on_typing:
+                    self.on_typing(int(given["chat_id"]))
+                result = True
+            case "getUpdates":
+                self._poll = transport
+                seconds = int(given.get("timeout", 0))
+                asyncio.get_running_loop().call_later(seconds, self._end_poll, transport)
+                self._hand_out()
+                return
+            case "getMe":
+                result = _BOT
+            case "getWebhookInfo":
+                result = {"url": "", "has_custom_certificate": False, "pending_update_count": 0}
+            case _:
+                result = True
+        _answer(transport, result)
+
+    def _sent(self, chat: int, text: str) -> object:
+        self.sent += 1
+        self.odd += text != REPLY
+        reply = self._replies.pop(chat, None)
+        if reply and not reply.done():
+            reply.set_result(None)
+        number = next(self._ids)
+        room = {"id": chat, "first_name": f"Person {chat}", "type": "private"}
+        message = {"message_id": number, "from": _BOT, "chat": room, "text": text}
+        return message | {"date": int(time.time())}
+
+    def _hand_out(self) -> None:
+        if self._poll and self._pending:
+            _answer(self._poll, self._pending[:_MAX_UPDATES])
+            del self._pending[:_MAX_UPDATES]
+            self._poll = None
+
+    def _end_poll(self, transport: asyncio.Transport) -> None:
+        if self._poll is transport:
+            self._poll = None
+            _answer(transport, [])
+
+
+def _answer(transport: asyncio.Transport, result: object) -> None:
+    answer(transport, orjson.dumps({"ok": True, "result": result}))

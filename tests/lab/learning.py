@@ -1,0 +1,231 @@
+"""What remembering costs: internal calls, tokens, bills and waiting over 1,000 turns, on and off.
+
+    python -m tests.lab.learning [DIR]
+
+One person talks for months with the product's own parts in this process, on a real Valkey: in
+simulated time, with scripted models and hashed words for embeddings. The words are made up, or
+drawn from the conversations in DIR. `on` is as shipped, with a person who goes on within 5 to 25 s;
+`on_typing` the same with one who reads and types, `on_typing_300_s` with LEARN_AFTER_S=300 beside;
+`off` learns nothing and has no documents, but recalls. Prints one JSON object; `verdicts` hold both
+runs at the defaults against the targets. Compare latencies only of an idle machine.
+
+Input tokens are all that is sent: tools, schemas, messages. `billed` is what they cost a turn where
+the beginning that the previous request of the same kind had too is cheaper: any such beginning,
+one from 1,024 tokens in steps of 128, and this only within ten minutes.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import structlog
+
+from config.settings import Settings
+from memory.text.tokens import TokenCounter
+from tests.lab.billing import Bill, bills
+from tests.lab.sessions import Exchange, Pace, conversation, made_up_topics, read_topics
+from tests.lab.talking import MODEL_S, talking
+from tests.valkey import ValkeyServer
+
+TURNS = 1_000
+IN_A_ROW = 200
+STEADY_FROM = 50
+HUNDRED = 100
+
+ON = Settings(_env_file=None)
+OFF = Settings(_env_file=None, learn=(), recall_narrative="off", documents="off")
+RUNS: dict[str, tuple[Pace, Settings]] = {
+    "on": ("brisk", ON),
+    "on_typing": ("typing", ON),
+    "on_typing_300_s": ("typing", Settings(_env_file=None, learn_after_s=300)),
+    "off": ("brisk", OFF),
+}
+LARGEST_PROMPT = ON.prompt_tokens - ON.reply_tokens
+DISCOUNTS = {"50 %": 0.5, "90 %": 0.9}
+
+MAX_CALLS = 0.4
+MAX_BILLED = 6_000
+FLAT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run was billed, turn by turn, and how long its answers took in seconds."""
+
+    bills: Sequence[Bill]
+    seconds: Sequence[float]
+    seconds_in_a_row: Sequence[float]
+
+    def of(self, *kinds: str) -> list[Bill]:
+        """Return the bills of these kinds of requests."""
+        return [bill for bill in self.bills if bill.request.kind in kinds]
+
+
+async def run(settings: Settings, exchanges: Sequence[Exchange], tokens: TokenCounter) -> Run:
+    """Have all exchanges on a Valkey of its own, the last ones in a row."""
+    with tempfile.TemporaryDirectory() as scratch:
+        server = ValkeyServer(Path(scratch))
+        server.start()
+        try:
+            async with talking(settings, tokens, server.url) as (talk, tape):
+                seconds = [await talk.exchange(each) for each in exchanges[:TURNS]]
+                await talk.finish()
+                measured = len(tape.requests)
+                in_a_row = await talk.in_a_row(exchanges[TURNS:])
+        finally:
+            server.stop()
+    return Run(bills(tape.requests[:measured], tokens), seconds, in_a_row)
+
+
+def figures(of: Run) -> dict[str, object]:
+    """Return all figures of a run."""
+    internal, main = of.of("fill", "write"), of.of("main")
+    labels = Counter(bill.request.label for bill in internal)
+    return {
+        "internal_calls_a_turn": a_turn(len(internal)),
+        "by_what_they_are_for": {label: a_turn(n) for label, n in labels.most_common()},
+        "tokens_a_turn": {
+            "main_in": a_turn(sum(bill.read for bill in main)),
+            "main_out": a_turn(sum(bill.written for bill in main)),
+            "internal_in": a_turn(sum(bill.read for bill in internal)),
+            "internal_out": a_turn(sum(bill.written for bill in internal)),
+        },
+        "main_in_by_part": parts(main),
+        "largest_prompt": max(bill.read for bill in main),
+        "cut_cycles": cycles(main),
+        "billed_in_a_turn": {name: billed(of, part) for name, part in DISCOUNTS.items()},
+        "reply_ms": latency(of.seconds),
+        "reply_ms_while_learning": latency(of.seconds_in_a_row),
+    }
+
+
+def parts(main: Sequence[Bill]) -> dict[str, float]:
+    """Return what prompts are made of; the last message is memory section and words."""
+    return {
+        "tools": a_turn(sum(bill.pieces[0] for bill in main)),
+        "system": a_turn(sum(bill.pieces[1] for bill in main)),
+        "window": a_turn(sum(sum(bill.pieces[2:-1]) for bill in main)),
+        "last_message": a_turn(sum(bill.pieces[-1] for bill in main)),
+        "as_in_the_one_before": a_turn(sum(bill.same for bill in main)),
+    }
+
+
+def cycles(main: Sequence[Bill]) -> dict[str, object]:
+    """Return how the mean prompt between two cuts of the window differs from the mean of all."""
+    steady = [bill for bill in main if bill.request.turn >= STEADY_FROM]
+    off = cycle_means(main)
+    return {
+        "whole": len(off),
+        "mean_tokens": round(fmean(bill.read for bill in steady)),
+        "least_most_percent": [percent(min(off)), percent(max(off))],
+        "within_5_percent": percent(fmean(abs(each) <= FLAT for each in off)),
+        "by_hundred_turns_percent": [percent(each) for each in drift(main)],
+    }
+
+
+def cycle_means(main: Sequence[Bill]) -> list[float]:
+    """Return by which share the mean prompt of each whole cycle differs from that of all."""
+    steady = [bill for bill in main if bill.request.turn >= STEADY_FROM]
+    mean = fmean(bill.read for bill in steady)
+    whole = [list(cycle) for _, cycle in groupby(steady, key=lambda bill: bill.request.pieces[2])]
+    return [fmean(bill.read for bill in cycle) / mean - 1 for cycle in whole[1:-1]]
+
+
+def drift(main: Sequence[Bill]) -> list[float]:
+    """Return by which share the mean prompt of each hundred turns differs from that of all."""
+    reads = [bill.read for bill in main if bill.request.turn >= STEADY_FROM]
+    starts = range(0, len(reads) - HUNDRED // 2, HUNDRED)
+    return [fmean(reads[at : at + HUNDRED]) / fmean(reads) - 1 for at in starts]
+
+
+def billed(of: Run, discount: float) -> dict[str, dict[str, float]]:
+    """Return input tokens a turn as they are billed, by the rule of what is cheaper."""
+
+    def total(made: Sequence[Bill], rule: str) -> float:
+        return a_turn(sum(bill.read - discount * getattr(bill, rule) for bill in made))
+
+    return {
+        name: {
+            "main": total(of.of("main"), rule),
+            "internal": total(of.of("fill", "write"), rule),
+            "total": total(of.bills, rule),
+        }
+        for name, rule in (("any", "same"), ("stepped", "stepped"), ("within_10_min", "fresh"))
+    }
+
+
+def latency(seconds: Sequence[float]) -> dict[str, float]:
+    """Return percentiles in milliseconds."""
+    p50, p99 = np.percentile(seconds, (50, 99)) * 1000
+    return {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}
+
+
+def verdicts(on: Run) -> dict[str, bool]:
+    """Hold a run against the targets."""
+    internal, main = on.of("fill", "write"), on.of("main")
+    return {
+        f"internal calls a turn <= {MAX_CALLS}": a_turn(len(internal)) <= MAX_CALLS,
+        "no prompt over PROMPT_TOKENS, reply included": (
+            max(bill.read for bill in main) <= LARGEST_PROMPT
+        ),
+        "the window stays as it is between two cuts": all(
+            before.request.pieces[2] != after.request.pieces[2]
+            or before.request.pieces[:-1] == after.request.pieces[: len(before.pieces) - 1]
+            for before, after in pairwise(main)
+        ),
+        "every cut cycle within 5 % from turn 50": all(
+            abs(each) <= FLAT for each in cycle_means(main)
+        ),
+        "prompts flat within 5 % from turn 50, by hundred turns": all(
+            abs(each) <= FLAT for each in drift(main)
+        ),
+        f"billed input tokens a turn <= {MAX_BILLED} at 50 %": (
+            billed(on, 0.5)["any"]["total"] <= MAX_BILLED
+        ),
+    }
+
+
+def a_turn(total: float) -> float:
+    """Return the mean over the turns."""
+    return round(total / TURNS, 3 if total < 10 * TURNS else 0)
+
+
+def percent(share: float) -> float:
+    """Return a share as a percentage."""
+    return round(100 * share, 1)
+
+
+async def measure(folder: Path | None) -> dict[str, object]:
+    """Return the figures of all runs."""
+    topics = read_topics(folder) if folder else made_up_topics()
+    tokens = await TokenCounter.load()
+    runs = {
+        name: await run(settings, list(conversation(TURNS + IN_A_ROW, pace, topics)), tokens)
+        for name, (pace, settings) in RUNS.items()
+    }
+    return {
+        "words": str(folder) if folder else "made up",
+        "turns": TURNS,
+        "model_ms": 1000 * MODEL_S,
+        **{name: figures(each) for name, each in runs.items()},
+        "verdicts": {name: verdicts(runs[name]) for name in ("on", "on_typing")},
+    }
+
+
+def main(folder: Path | None) -> None:
+    """Print all figures, and in the log only what went wrong."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    sys.stdout.write(json.dumps(asyncio.run(measure(folder)), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

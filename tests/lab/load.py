@@ -1,0 +1,234 @@
+"""How the bot bears load, as one web process and several workers on one Redis.
+
+    python -m tests.lab.load [--part acknowledgement|workers|memory|soak] [--soak-minutes 20]
+
+Prints one JSON object; without `--part` all parts but the soak, in less than eight minutes. Leave
+the machine alone meanwhile: `everything_else` tells how much of a core others had.
+
+- `acknowledgement`: from the time at which an update is to be posted until it is acknowledged, at
+  300 a second over 40 connections, by a schedule made beforehand, so that a late answer does not
+  delay what comes after it. Far more than can be answered on two cores, so the workers are as busy
+  as they can be meanwhile. `queue`: from the acknowledgement until the bot shows "typing", less the
+  time in which more messages may join, at a rate that the workers can bear.
+- `workers`: turns a second of more people than there are places, each of whom goes on once
+  answered; what a turn costs; the bot without memory beside it with the same model.
+- `memory`: what a chat takes in Redis and in a worker; the model hurries here.
+- `soak`: whether memory grows in the second half of a time at a moderate rate.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+
+from config.settings import Settings
+from tests.lab.figures import milliseconds
+from tests.lab.fleet import Fleet, baseline, fleet
+from tests.lab.footprint import memory
+from tests.lab.lean_telegram import Update
+from tests.lab.meters import CORES, Reading
+from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
+from tests.lab.soak import soak
+
+COALESCE_S: float = Settings.model_fields["coalesce_s"].default
+PLACES: int = Settings.model_fields["max_concurrent_turns"].default
+
+UPDATES_A_SECOND = 300
+CHATS = 2_000
+OFFERED_S = 30
+WARMING_S = 2
+
+BEARABLE_A_SECOND = 12
+BEARABLE_S = 40
+BEARABLE_CHATS = 300
+LAST_TURNS_S = 3
+
+WORKERS = (1, 2, 4)
+PEOPLE_A_PLACE = 1.5
+WARMING_TALK_S = 8
+TALK_S = 20
+BASELINE_PEOPLE = PLACES
+
+MAX_S = 300
+"""After which a part is given up."""
+
+Figures = dict[str, object]
+
+
+async def acknowledgement() -> Figures:
+    """Return how long Telegram waits for its 200."""
+    async with fleet(workers=2) as running:
+        assert running.posting
+        warming = arrivals(UPDATES_A_SECOND, WARMING_S, seed=1)
+        times = arrivals(UPDATES_A_SECOND, OFFERED_S)
+        updates = _said(running, CHATS, len(warming) + len(times))
+        await post_on_time(running.posting, updates[: len(warming)], warming)
+        before = await Reading.of(running)
+        answers = await post_on_time(running.posting, updates[len(warming) :], times)
+        used = (await Reading.of(running)).since(before)
+    taken = [answer.at - due for due, answer in answers if answer.status == HTTPStatus.OK]
+    return {
+        "updates_a_second": round(len(answers) / used.at, 1),
+        "acknowledged": milliseconds(taken),
+        "refused": len(answers) - len(taken),
+        "turns_a_second_meanwhile": round(used.sent / used.at, 1),
+        "cores": used.cores,
+    }
+
+
+async def queue() -> Figures:
+    """Return how long a message waits before anybody works on it."""
+    typed: dict[int, list[float]] = defaultdict(list)
+    async with fleet(workers=2) as running:
+        assert running.posting
+        clock = asyncio.get_running_loop().time
+        running.telegram.on_typing = lambda chat: typed[chat].append(clock())
+        times = arrivals(BEARABLE_A_SECOND, BEARABLE_S)
+        updates = _said(running, BEARABLE_CHATS, len(times))
+        before = await Reading.of(running)
+        answers = await post_on_time(running.posting, updates, times)
+        used = (await Reading.of(running)).since(before)
+        await asyncio.sleep(LAST_TURNS_S)
+    delays = []
+    for at, (_, acknowledged) in enumerate(answers):
+        typing = typed[_chat(at, BEARABLE_CHATS)]
+        place = bisect(typing, acknowledged.at)
+        delays += [began - acknowledged.at - COALESCE_S for began in typing[place : place + 1]]
+    return {
+        "updates_a_second": round(len(updates) / used.at, 1),
+        "begun_after_coalescing": milliseconds(delays),
+        "not_begun": len(answers) - len(delays),
+        "cores": used.cores,
+    }
+
+
+def _said(running: Fleet, chats: int, count: int) -> list[Update]:
+    """Return what people say, one after another and round again."""
+    return [running.telegram.said(_chat(at, chats), TEXTS[at % len(TEXTS)]) for at in range(count)]
+
+
+def _chat(at: int, chats: int) -> int:
+    return 1_000 + at % chats
+
+
+async def workers() -> Figures:
+    """Return what so many workers bear, and what a turn costs beside the bot without memory."""
+    figures: Figures = {}
+    for count in WORKERS:
+        _tell(f"{count} workers")
+        async with fleet(workers=count) as running:
+            assert running.posting
+            used = await _saturated(
+                running, running.posting.deliver, round(PEOPLE_A_PLACE * PLACES * count)
+            )
+        figures[str(count)] = _of_turns(used) | {
+            "places": PLACES * count,
+            "bound_by": "processor" if _is_processor_bound(used) else "places",
+        }
+        if count == 1:
+            cpu_ms = _bots_cpu_ms(used)
+    _tell("without memory")
+    async with baseline() as running:
+        used = await _saturated(running, running.telegram.offer, BASELINE_PEOPLE)
+    return {
+        "workers": figures,
+        "without_memory": _of_turns(used),
+        "cpu_ratio": round(cpu_ms / _bots_cpu_ms(used), 2),
+    }
+
+
+async def _saturated(running: Fleet, deliver: Deliver, people: int) -> Reading:
+    """Return what was used while so many people talked without a pause."""
+    async with talking(running.telegram, deliver, range(10_000, 10_000 + people)):
+        await asyncio.sleep(WARMING_TALK_S)
+        before = await Reading.of(running)
+        await asyncio.sleep(TALK_S)
+        return (await Reading.of(running)).since(before)
+
+
+def _of_turns(used: Reading) -> Figures:
+    turns = used.sent
+    called = sorted(used.commands.items(), key=lambda each: -each[1])
+    return {
+        "turns_a_second": round(turns / used.at, 1),
+        "cpu_ms_a_turn": {
+            name: round(1000 * spent / turns, 1) for name, spent in _by_duty(used).items()
+        },
+        "redis_commands_a_turn": {
+            name: round(calls / turns, 1) for name, calls in called if calls > turns / 2
+        }
+        | {"all": round(sum(used.commands.values()) / turns, 1)},
+        "redis_bytes_a_turn": round(used.nbytes / turns),
+        "cores": used.cores,
+    }
+
+
+def _by_duty(used: Reading) -> dict[str, float]:
+    """Return seconds of processor time, all workers together."""
+    spent: dict[str, float] = {}
+    for name, seconds in used.cpu_s.items():
+        duty = name.partition(" ")[0]
+        spent[duty] = spent.get(duty, 0) + seconds
+    return spent
+
+
+def _bots_cpu_ms(used: Reading) -> float:
+    spent = _by_duty(used)
+    return 1000 * sum(spent.get(duty, 0) for duty in ("bot", "web", "worker")) / used.sent
+
+
+def _is_processor_bound(used: Reading) -> bool:
+    busiest = max(each / used.at for each in used.cpu_s.values())
+    return used.is_machine_busy or busiest > 0.95
+
+
+def _tell(what: str) -> None:
+    sys.stderr.write(f"{what}\n")
+
+
+async def measure(part: str | None, soak_minutes: float) -> Figures:
+    """Return the figures of one part, or of all but the soak."""
+    parts: Mapping[str, Callable[[], Awaitable[Figures]]] = {
+        "acknowledgement": acknowledgement,
+        "queue": queue,
+        "workers": workers,
+        "memory": memory,
+        "soak": partial(soak, soak_minutes),
+    }
+    wanted = {
+        None: ["acknowledgement", "queue", "workers", "memory"],
+        "acknowledgement": ["acknowledgement", "queue"],
+    }.get(part, [part or ""])
+    figures: Figures = {
+        "machine": {"cores": CORES, "python": platform.python_version()},
+        "load_average_before": os.getloadavg()[0],
+    }
+    for name in wanted:
+        _tell(name)
+        async with asyncio.timeout(MAX_S + (60 * soak_minutes if name == "soak" else 0)):
+            figures[name] = await parts[name]()
+        _tell(json.dumps(figures[name]))
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--part", choices=["acknowledgement", "workers", "memory", "soak"])
+    parser.add_argument("--soak-minutes", type=float, default=20, help="at least 1")
+    options = parser.parse_args()
+    if options.soak_minutes < 1:
+        parser.error("--soak-minutes takes 1 or more")
+    figures = asyncio.run(measure(options.part, options.soak_minutes))
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

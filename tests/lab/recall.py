@@ -1,0 +1,146 @@
+"""How well what was said is found: the product's own classes over labelled conversations.
+
+    python -m tests.lab.recall DIR [DIR ...]
+
+Each DIR holds `conversations.json` and `embeddings.npz` (see `conversations`). Everything goes
+through a real Valkey, storage included. One JSON line a folder; recall@k is the mean over questions
+of the share of evidence messages among the first k found.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import TurnTimes
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import arguments_of
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors
+from memory.search.hybrid import Hit, HybridIndex
+from memory.search.indexed import indexed_text, record_of
+from memory.search.weights import Weights
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.conversations import Labelled, Question, read_folder
+from tests.valkey import ValkeyServer
+
+KS = (5, 10, 25, 50)
+BATCH = 500
+TTL_S = 86_400
+OPTIONS = MemoryOptions(ttl_s=TTL_S, tail=80, cache_bytes=2**30, times=TurnTimes())
+
+
+class ReadyVectors:
+    """The embedder of a folder: its rows by text."""
+
+    fingerprint = "ready-made"
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Vectors] = {}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return the ready rows of these texts; raise `EmbeddingsUnavailable` for others."""
+        try:
+            return np.stack([self.rows[text] for text in texts])
+        except KeyError as error:
+            raise EmbeddingsUnavailable("not in this folder") from error
+
+
+async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
+    """Put a conversation into the store, vectors included, and read it as a cold process does."""
+    conversation = Scope.of_keys({"benchmark": labelled.name})
+    keys = memory.keys.conversation(conversation).all
+    for start in range(0, len(labelled.messages), BATCH):
+        batch = labelled.messages[start : start + BATCH]
+        flat = [argument for message in batch for argument in arguments_of(message)]
+        await memory.scripts["append"](keys, ("0", "0", TTL_S, "", len(batch), *flat))
+    for message, row in zip(labelled.messages, labelled.rows, strict=True):
+        embedder.rows[indexed_text(message)] = row
+    for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
+        embedder.rows[question.text] = row
+    await memory.learn(conversation)
+    return await ChatHistory.read(memory.histories, conversation)
+
+
+def alone(labelled: Labelled, *, dense: bool) -> HybridIndex:
+    """Return one leg of the ranking: its words, or its vectors."""
+    weights = Weights(words=0, floor=-inf, least_words=-inf) if dense else Weights()
+    index = HybridIndex(weights=weights)
+    for row, message in enumerate(labelled.messages):
+        index.append(record_of(message, 0))
+        if dense:
+            index.put_vector(row, labelled.rows[row])
+    return index
+
+
+async def measure(folder: Path, redis: str) -> dict[str, object]:
+    """Return the figures of one folder."""
+    client = await RedisClient.open(redis)
+    tokens = await TokenCounter.load()
+    recalls: dict[str, list[float]] = defaultdict(list)
+    categories: dict[str, list[float]] = defaultdict(list)
+    times: list[float] = []
+    for labelled in read_folder(folder):
+        embedder = ReadyVectors()
+        memory = Memory(client, 1, tokens, embedder, OPTIONS)
+        history = await stored(memory, embedder, labelled)
+        legs = {"dense": alone(labelled, dense=True), "lexical": alone(labelled, dense=False)}
+        for number, question in enumerate(labelled.questions):
+            began = time.perf_counter()
+            hits = await history.find(question.text, max(KS))
+            times.append((time.perf_counter() - began) * 1000)
+            for k in KS:
+                recalls[f"recall@{k}"].append(share(labelled, question, hits[:k]))
+            categories[question.category].append(share(labelled, question, hits[:10]))
+            for leg, index in legs.items():
+                row = labelled.question_rows[number] if leg == "dense" else None
+                recalls[f"{leg}@10"].append(
+                    share(labelled, question, index.search(question.text, row, 10))
+                )
+    await client.close()
+    figures: dict[str, object] = {"dir": str(folder), "questions": len(times)}
+    figures |= {f"recall@{k}": percent(recalls[f"recall@{k}"]) for k in KS}
+    figures["by_category"] = {name: percent(shares) for name, shares in sorted(categories.items())}
+    figures |= {f"{leg}@10": percent(recalls[f"{leg}@10"]) for leg in ("dense", "lexical")}
+    for p in (50, 99):
+        figures[f"ms_per_query_p{p}"] = round(float(np.percentile(times, p)), 3)
+    return figures
+
+
+def share(labelled: Labelled, question: Question, hits: Sequence[Hit]) -> float:
+    """Return the share of a question's evidence among these hits."""
+    found = {labelled.ids[hit.row] for hit in hits}
+    return len(question.evidence & found) / len(question.evidence)
+
+
+def percent(shares: Sequence[float]) -> float:
+    """Return the mean as a percentage."""
+    return round(100 * float(np.mean(shares)), 2)
+
+
+def main(folders: Sequence[str]) -> None:
+    """Measure each folder on a Valkey of its own."""
+    for folder in folders:
+        with tempfile.TemporaryDirectory() as scratch:
+            server = ValkeyServer(Path(scratch))
+            server.start()
+            try:
+                figures = asyncio.run(measure(Path(folder), server.url))
+            finally:
+                server.stop()
+        sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(sys.argv[1:])

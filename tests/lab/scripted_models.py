@@ -1,0 +1,201 @@
+"""Models that answer by rule after a fixed time, and the tape of what they were asked.
+
+What internal calls are answered has the lengths that a good model's answers have, and keeps to what
+it was told: states are carried on, facts name their messages, known ones are repeated or replaced.
+"""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+from zlib import crc32
+
+from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from memory.behaviors.tool import ToolDefinition
+from memory.text.shape import Shape
+
+Kind = Literal["main", "fill", "write"]
+
+_FACTS_SHARE = 0.25
+"""Of what people say, what states something worth keeping."""
+
+_SUMMARY_WORDS = 90
+_NARRATIVE_WORDS = 110
+_ENTRIES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: its pieces in the order in which a server reads them, and the answer.
+
+    `at` is the simulated time in Unix seconds. `label` says what an internal call was for.
+    """
+
+    turn: int
+    at: float
+    kind: Kind
+    label: str
+    pieces: tuple[str, ...]
+    answer: str
+
+
+@dataclass(slots=True)
+class Tape:
+    """All requests of a run, in their order; the run says which turn it is."""
+
+    now: Callable[[], float]
+    turn: int = 0
+    requests: list[Request] = field(default_factory=list)
+
+    def note(self, kind: Kind, label: str, pieces: Sequence[str], answer: str) -> None:
+        """Keep a request."""
+        self.requests.append(Request(self.turn, self.now(), kind, label, tuple(pieces), answer))
+
+
+class ScriptedChatModel:
+    """Gives the answer that the conversation has ready."""
+
+    def __init__(self, tape: Tape, latency_s: float) -> None:
+        self._tape = tape
+        self._latency_s = latency_s
+        self.answer = ""
+
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,
+    ) -> ModelReply:
+        """Return it; tools are never asked for."""
+        del tool_choice, labels
+        pieces = (_as_json(tools), *(message.content for message in messages))
+        self._tape.note("main", "", pieces, self.answer)
+        await asyncio.sleep(self._latency_s)
+        return ModelReply(self.answer, (), "stop")
+
+
+class ScriptedInternalModel:
+    """Fills in states, facts and synopses, and weaves narratives."""
+
+    def __init__(self, tape: Tape, latency_s: float) -> None:
+        self._tape = tape
+        self._latency_s = latency_s
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+        """Return the parts that are asked for."""
+        asked = [name for name in shape.parts if f"\n## {name}\n" in instructions]
+        known, _, said = material.partition("## What was said\n")
+        lines = [json.loads(line) for line in said.splitlines()]
+        parts: dict[str, object] = dict.fromkeys(shape.parts)
+        for name in asked:
+            _, _, section = known.partition(f"## {name}: learns from messages ")
+            head, _, body = section.partition("\n")
+            first, last = map(int, re.findall(r"\d+", head))
+            mine = [line for line in lines if first <= line["n"] <= last]
+            parts[name] = _ANSWERS[name](body.partition("\n\n## ")[0], mine)
+        pieces = (json.dumps(shape.schema), instructions, material)
+        self._tape.note("fill", "+".join(asked), pieces, json.dumps(parts))
+        await asyncio.sleep(self._latency_s)
+        return parts
+
+    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+        """Return a narrative of what is in the material."""
+        del max_tokens
+        memories = [json.loads(line) for line in material.splitlines()[1:]]
+        most = _NARRATIVE_WORDS // len(memories)
+        told = " ".join(f"On {each['on']}: {_first(each['memory'], most)}." for each in memories)
+        self._tape.note("write", "narrative", (instructions, material), told)
+        await asyncio.sleep(self._latency_s)
+        return told
+
+
+def _as_json(tools: Sequence[ToolDefinition]) -> str:
+    return json.dumps(
+        [
+            {"name": each.name, "description": each.description, "parameters": each.parameters}
+            for each in tools
+        ],
+        default=dict,
+    )
+
+
+def _state(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Carry a state on: what was new stands first, what was known follows as far as it fits."""
+    old = json.loads(known) if known.startswith("{") else {}
+    said = [line["said"] for line in lines if line["who"] != "assistant"]
+    news = " ".join(f"{_first(each, 14)}." for each in reversed(said))
+    names = Counter(re.findall(r"(?<=\w )[A-Z][a-z]{2,}", " ".join(line["said"] for line in lines)))
+    entities = [*(name for name, _ in names.most_common()), *old.get("key_entities", ())]
+    random = _random(news)
+    fragments = [_first(each, random.randint(6, 14)) for each in said]
+    half = len(fragments) // 2
+    return {
+        "first_name": old.get("first_name", "unknown"),
+        "last_name": old.get("last_name", "unknown"),
+        "discussion_summary": _first(f"{news} {old.get('discussion_summary', '')}", _SUMMARY_WORDS),
+        "key_entities": list(dict.fromkeys(entities))[:_ENTRIES],
+        "open_problems": [*fragments[:half], *old.get("open_problems", ())][:_ENTRIES],
+        "current_goals": [*fragments[half:], *old.get("current_goals", ())][:_ENTRIES],
+    }
+
+
+def _facts(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """State what some lines hold: mostly news, sometimes known, sometimes changed."""
+    ids = [json.loads(line)["id"] for line in known.splitlines() if line.startswith("{")]
+    facts = []
+    for line in lines:
+        random = _random(line["said"])
+        if line["who"] == "assistant" or random.random() > _FACTS_SHARE:
+            continue
+        about = random.choice(ids) if ids and random.random() < 0.3 else None
+        again = about is not None and random.random() < 0.5
+        facts.append(
+            {
+                "text": f"{_first(line['said'], random.randint(6, 14))}.",
+                "message": line["n"],
+                "replaces": None if again else about,
+                "repeats": about if again else None,
+            }
+        )
+    return {"facts": facts}
+
+
+def _synopsis(_: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Sum a sitting up in one or two sentences a field; not every field has something to say."""
+    random = _random(lines[0]["said"])
+    said = [line["said"] for line in lines if line["who"] != "assistant"]
+    answers = [line["said"] for line in lines if line["who"] == "assistant"]
+
+    def sentence(of: Sequence[str]) -> str:
+        return f"{_first(random.choice(of or said), random.randint(14, 28))}."
+
+    return {
+        "likely_request": sentence(said),
+        "actions": sentence(answers),
+        "result": sentence(answers),
+        "behaviour": sentence(said) if random.random() < 0.6 else None,
+        "emotions": sentence(said) if random.random() < 0.4 else None,
+        "preferences": sentence(said) if random.random() < 0.5 else None,
+        "reasoning": sentence(answers),
+    }
+
+
+_ANSWERS: Mapping[str, Callable[[str, Sequence[dict[str, Any]]], object]] = {
+    "running_state": _state,
+    "facts": _facts,
+    "synopses": _synopsis,
+}
+
+
+def _first(text: str, words: int) -> str:
+    return " ".join(text.split()[:words]).rstrip(".,;:?!")
+
+
+def _random(text: str) -> Random:
+    return Random(crc32(text.encode()))

@@ -1,0 +1,96 @@
+"""`python -m tests.lab.simulator`: many schedules, a table, the trace of a broken promise."""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from multiprocessing import Pool
+
+from tests.lab.simulator.simulator import simulator
+
+_CHUNK = 250
+_SHOWN = 5
+_COUNTS = (
+    *("steps", "dies", "is told to stop", "is stopped", "taken in", "closed by commit"),
+    *("answered", "undeliverable or unknown", "set aside", "closed by erased", "clears"),
+    *("forgettings", "parts sent", "parts doubled in doubt", "late parts"),
+)
+
+Chunk = tuple[Counter[str], list[tuple[int, str]]]
+
+
+def main() -> int:
+    """Run and report; return 1 when a promise was broken."""
+    options = _options()
+    if options.trace:
+        return _trace(options.seed)
+    began = time.monotonic()
+    counts: Counter[str] = Counter()
+    broken: list[tuple[int, str]] = []
+    seeds = range(options.seed, options.seed + options.schedules)
+    for done, (more, violations) in enumerate(_chunks(seeds, options.jobs), 1):
+        counts += more
+        broken += violations
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{min(done * _CHUNK, len(seeds)):,} ")
+    _say(_table(counts, len(seeds), len(broken), time.monotonic() - began))
+    for seed, violation in broken[:_SHOWN]:
+        _say(f"\nseed {seed}: {violation}")
+    return _trace(broken[0][0]) if broken else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.simulator", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--trace", action="store_true", help="show all that happens in one seed")
+    return parser.parse_args()
+
+
+def _chunks(seeds: range, jobs: int) -> Iterator[Chunk]:
+    chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
+    if jobs == 1:
+        yield from map(run_all, chunks)
+        return
+    # A process keeps some of every simulator that it had: each chunk gets a new one.
+    with Pool(jobs, maxtasksperchild=1) as pool:
+        yield from pool.imap(run_all, chunks)
+
+
+def run_all(seeds: Iterable[int]) -> Chunk:
+    """Run some schedules; return what was counted and what was broken."""
+    counts: Counter[str] = Counter()
+    broken = []
+    with simulator() as simulated:
+        for seed in seeds:
+            outcome = simulated.run(seed)
+            counts += outcome.counts
+            if outcome.violation:
+                broken.append((seed, outcome.violation))
+    return counts, broken
+
+
+def _trace(seed: int) -> int:
+    """Show a schedule; return 1 when a promise was broken in it."""
+    with simulator() as simulated:
+        outcome = simulated.run(seed, traced=True)
+    _say("\n".join([f"\nseed {seed}, all that happened:\n", *outcome.trace]))
+    return 1 if outcome.violation else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _table(counts: Counter[str], schedules: int, violations: int, took_s: float) -> str:
+    rows = [("schedules", schedules), *((name, counts[name]) for name in _COUNTS)]
+    rows.append(("violations", violations))
+    lines = [f"{name:<28}{number:>14,}" for name, number in rows]
+    return "\n".join([*lines, f"{'seconds':<28}{took_s:>14,.0f}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""One start of the bot, put together from the product's own classes as `bot.app` does.
+
+Only its ends are simulated: store, Telegram, model and embedder.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bot.commands.buttons import Buttons
+from bot.commands.everyone import EveryonesCommands, Facts
+from bot.runtime.maintenance import Learner, Maintenance
+from bot.telegram.backpressure import Backpressure
+from bot.telegram.inbound import Update
+from bot.telegram.intake import Intake
+from bot.telegram.values import BotIdentity
+from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
+from bot.turn.hooks import TurnHooks
+from bot.turn.permits import Permits, PersonLimits
+from bot.turn.runner import TurnRunner
+from bot.turn.worker import TurnWorker
+from memory.behaviors.manager import AIContextBehaviorManager
+from memory.erasure.jobs import Finished
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import TurnTimes
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.drain import COALESCE_MOST_MS, COALESCE_MS
+from tests.lab.simulator.loop import VirtualLoop
+from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.telegram import TelegramEnd
+from tests.lab.simulator.turn import (
+    NamingAnswerer,
+    NamingDeliverer,
+    NamingRunner,
+    RememberedSentences,
+    SimulatedModel,
+)
+
+BOT_ID = 42
+LEASE_S = 3.0
+"""A tenth of a real one's, so that less has to be simulated between a crash and what follows."""
+
+OPTIONS = MemoryOptions(
+    ttl_s=30 * 86_400,
+    tail=12,
+    cache_bytes=1_000_000,
+    times=TurnTimes(int(LEASE_S * 1000), COALESCE_MS, COALESCE_MOST_MS),
+)
+_GRACE_S = 1.5
+_ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)
+_FACTS = Facts(_ME, frozenset(), 30)
+_SELECTOR = BlockWindowMessageSelector.in_quarters(6, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What a start of the bot is connected to."""
+
+    process: Process
+    client: RedisClient
+    telegram: TelegramEnd
+    chance: Chance
+    auditor: Auditor
+    loop: VirtualLoop
+    tokens: TokenCounter
+    sentences: RememberedSentences
+
+
+class PlainReader:
+    """Reads raw updates that carry one of our values already."""
+
+    def read(self, raw: Mapping[str, object]) -> Update:
+        """Return the value."""
+        return raw["value"]  # type: ignore[return-value]  # people put it there
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedEmbedder:
+    """Makes a vector of a text at once, or fails."""
+
+    process: Process
+    chance: Chance
+    fingerprint: str = "simulated 4"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit row a text."""
+        fate = self.chance.fate("embedder")
+        await self.process.travel(self.chance.random.uniform(0, 1))
+        if fate == "crash":
+            self.process.crash()
+            raise Died
+        if fate == "hangs":
+            await self.process.travel(self.chance.random.uniform(1, 6))
+        if fate == "fails":
+            raise EmbeddingsUnavailable
+        rows = np.zeros((len(texts), 4), np.float32)
+        rows[np.arange(len(texts)), [len(text) % 4 for text in texts]] = 1
+        return rows
+
+
+class SimulatedBot:
+    """A bot that takes updates in and works on turns and jobs."""
+
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
+        telegram, chance, sentences = ends.telegram, ends.chance, ends.sentences
+        embedder = SimulatedEmbedder(ends.process, chance)
+        self.memory = memory = Memory(ends.client, BOT_ID, ends.tokens, embedder, OPTIONS)
+        hooks = TurnHooks(AIContextBehaviorManager([], time_limit_s=1))
+        commands = EveryonesCommands(memory, sentences, telegram, _FACTS).handlers
+        buttons = Buttons(memory, sentences, telegram, frozenset(), hooks.deleting, {})
+        self._report = buttons.report
+        self._learner = Learner(memory)
+        answerer = TurnAnswerer(
+            SimulatedModel(ends.process, chance).run,
+            Desks(commands),
+            sentences,
+            telegram,
+            hooks,
+            AnswerOptions(_SELECTOR, recall_k=2, timeout_s=20),
+        )
+        runner = TurnRunner(
+            memory,
+            ends.tokens,
+            NamingAnswerer(answerer, ends.auditor, chance),
+            NamingDeliverer(telegram, LEASE_S / 2, ends.auditor.ledger),
+            hooks,
+            self._learner.learn,
+        )
+        named = NamingRunner(runner, ends.auditor.ledger, chance)
+        # So few that turns are deferred in most schedules.
+        permits = Permits(PersonLimits(max_turns=1), memory.mailbox.wake)
+        self._worker = TurnWorker(memory, named, permits, most=4, lease_s=LEASE_S)
+        self._upkeep = Maintenance(memory, self._learner, self._told, hooks.deleting)
+        backpressure = Backpressure(memory.client, memory.keys, 50, ends.loop.time)
+        self.intake = Intake(
+            PlainReader(), memory.mailbox, buttons, memory.plan.ballast, backpressure
+        )
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Work until told to stop, then finish or hand over what runs, as the product does."""
+        tasks = [asyncio.create_task(self._worker.run()), asyncio.create_task(self._upkeep.run())]
+        await stopping.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._worker.stop(_GRACE_S)
+        await self._learner.stop(_GRACE_S)
+
+    async def _told(self, finished: Finished) -> None:
+        if finished.job.kind == "forget":
+            job = finished.job
+            self._ends.auditor.forgotten(job.target, job.cut_update, job.cut_at)
+        await self._report(finished)

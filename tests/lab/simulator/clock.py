@@ -1,0 +1,93 @@
+"""What the product takes for time and secrets while it is simulated."""
+
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from random import Random
+
+from bot.runtime import maintenance
+from bot.turn import deliver
+from memory.erasure import jobs
+from memory.learning import learner
+from memory.queue import recovery as sweep
+from memory.queue import turns
+from memory.store import keys, scripts
+from memory.store.keys import ConversationKeys, Keys, Scope
+from tests.lab.simulator.loop import BEGAN, VirtualLoop
+
+
+class Time:
+    """The time of day and the secrets of whatever schedule runs just now."""
+
+    def __init__(self) -> None:
+        self._loop: VirtualLoop | None = None
+        self._random = Random(0)
+
+    def follow(self, loop: VirtualLoop, seed: int) -> None:
+        """Show the time of this loop from now on."""
+        self._loop, self._random = loop, Random(seed)
+
+    def now(self) -> float:
+        """Stand in for `time.time`."""
+        return BEGAN + (self._loop.now if self._loop else 0.0)
+
+    def token(self, size: int = 16) -> str:
+        """Stand in for `secrets.token_hex` and `secrets.token_urlsafe`."""
+        return f"{self._random.getrandbits(size * 8):0{size * 2}x}"
+
+
+@contextmanager
+def simulated() -> Iterator[Time]:
+    """Let every module of the product read a simulated time while the block lasts."""
+    simulation = Time()
+    replaced: list[tuple[object, str, object]] = []
+    stand_ins: list[tuple[str, object, object]] = [
+        ("time", time.time, simulation.now),
+        ("token_hex", secrets.token_hex, simulation.token),
+        ("token_urlsafe", secrets.token_urlsafe, simulation.token),
+        # As leases are about a tenth of real ones, so are other times after which somebody goes on.
+        # Looks in vain are less frequent than they would be at this pace.
+        ("_LEASE_MS", jobs._LEASE_MS, 3_000),
+        ("_JOB_IDLE_MS", maintenance._JOB_IDLE_MS, 6_000),
+        ("LONGEST_FLOOD_WAIT_S", deliver.LONGEST_FLOOD_WAIT_S, 2),
+        ("_PARK_UNREACHABLE_S", deliver._PARK_UNREACHABLE_S, 3),
+        ("_LEASE_MS", learner._LEASE_MS, 2_000),
+        ("_RENEW_S", learner._RENEW_S, 1),
+        ("_BUSY_AGAIN_S", learner._BUSY_AGAIN_S, 1),
+        ("_REFUSED_AGAIN_S", learner._REFUSED_AGAIN_S, 0.5),
+        ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
+        ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
+        ("_DUE_EVERY_S", maintenance._DUE_EVERY_S, 3.0),
+        # Short cuts: a sweep of one shard; scripts are read, and names of keys made, only once.
+        ("SHARDS", keys.SHARDS, 1),
+        ("source", scripts.source, cache(scripts.source)),
+        ("conversation", Keys.conversation, _remembered(Keys.conversation)),
+    ]
+    product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
+    for module in (time, Keys, *product):
+        for name, real, stand_in in stand_ins:
+            if vars(module).get(name) is real:
+                replaced.append((module, name, real))
+                setattr(module, name, stand_in)
+    try:
+        yield simulation
+    finally:
+        for module, name, value in replaced:
+            setattr(module, name, value)
+
+
+def _remembered(
+    named: Callable[[Keys, Scope], ConversationKeys],
+) -> Callable[[Keys, Scope], ConversationKeys]:
+    """Return the same names for a conversation whoever asks: all are of one bot."""
+    names: dict[str, ConversationKeys] = {}
+
+    def conversation(of: Keys, conversation: Scope) -> ConversationKeys:
+        if conversation.tag not in names:
+            names[conversation.tag] = named(of, conversation)
+        return names[conversation.tag]
+
+    return conversation

@@ -1,0 +1,57 @@
+"""The in-memory server by any clock, with nothing on the way to it that could go wrong."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+from memory.store.client import Arg, Command, RedisClient, Reply, Script, ScriptCall
+from tests.lab.simulator.client import NamelessScript, Observer, SharedServer
+from tests.lab.simulator.loop import VirtualLoop
+from tests.lab.simulator.process import Process
+from tests.lab.simulator.simulator import script_sources
+from tests.lab.simulator.store.lua import Lua
+from tests.lab.simulator.store.server import InMemoryRedis
+
+
+class DirectClient(RedisClient):
+    """A client whose every call arrives at once; `now` is the server's time in Unix seconds.
+
+    Scripts beside the product's own are given by name.
+    """
+
+    def __init__(self, now: Callable[[], float], scripts: Mapping[str, str] | None = None) -> None:
+        self.round_trips = 0
+        known = {**_sources(), **(scripts or {})}
+        texts = {text: (name, text.encode()) for name, text in known.items()}
+        redis = InMemoryRedis(lambda: round(now() * 1000), _lua())
+        self._server = SharedServer(redis, Observer(), texts)
+        loop = VirtualLoop(lambda *_: None)
+        loop.close()  # nothing is awaited here
+        self._process = Process("test", loop, _Nobody())
+
+    def carry_out(self, command: Command | ScriptCall) -> Reply:
+        """Carry out one command; raise a `StoreError`."""
+        return self._server.carry_out(self._process, command)
+
+    async def call(self, *command: Arg) -> Reply:
+        """Carry out one command, as `RedisClient.call` does."""
+        return self.carry_out(command)
+
+    async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
+        """Carry out commands in their order."""
+        self.round_trips += 1
+        return [self.carry_out(command) for command in commands]
+
+    def script(self, source: str) -> Script:
+        """Make a Lua text callable."""
+        return NamelessScript(self, source)
+
+    async def close(self) -> None:
+        """There is nothing to give up."""
+
+
+_lua, _sources = cache(Lua), cache(script_sources)
+
+
+class _Nobody:
+    def note(self, who: str, what: str) -> None:
+        """Look away."""

@@ -1,0 +1,251 @@
+"""Protocols broken on purpose: the simulator is believed because it finds each of them out.
+
+A mutant replaces a piece of a script's text, or a class of the product by a broken one.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from tests.lab.simulator import broken_bots
+from tests.lab.simulator.bot import Ends, SimulatedBot
+from tests.lab.simulator.schedule import Protocol
+from tests.lab.simulator.simulator import script_sources
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """What is broken, the promise that breaks with it, and the protocol that it gives.
+
+    `since` is the seed to search from: where few schedules come upon what is broken, one that does
+    was looked up once and is shortly after it. From 0 the search would only take longer.
+    """
+
+    what: str
+    promise: str
+    protocol: Callable[[], Protocol]
+    since: int = 0
+
+
+class MutationMissed(Exception):  # noqa: N818 - says when
+    """Raised when a script no longer has the text that a mutant replaces."""
+
+
+def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callable[[], Protocol]:
+    """Return a protocol with changes of (script, old text, new text), rare ones helped along."""
+
+    def protocol() -> Protocol:
+        texts = script_sources()
+        changed: dict[str, str] = {}
+        for script, old, new in changes:
+            text = changed.get(script, texts[script])
+            if old not in text:
+                raise MutationMissed(f"{script}: {old}")
+            changed[script] = text.replace(old, new)
+        return Protocol(changed, often=often)
+
+    return protocol
+
+
+def _bot(make_bot: Callable[[Ends], SimulatedBot]) -> Callable[[], Protocol]:
+    """Return a protocol with another bot."""
+    return lambda: Protocol(make_bot=make_bot)
+
+
+_FENCE = "redis.call('GET', LEASE) ~= token or "
+_STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
+_SENDING = ("sending", "commit")
+_SEEN = "if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end"
+_BEGINNING = ("acquire", "commit")
+_APPENDED = "for i = 0, count - 1 do\n    local at = first + i * 7"
+_PUSHED = "redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])\n"
+_GROWS = (
+    "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
+    "redis.call('DEL', LEASE, TURN)",
+)
+
+MUTANTS = (
+    Mutant(
+        "the fence is not checked",
+        "a lost lease counts no more",
+        _lua(*((step, _FENCE, "") for step in _STEPS)),
+    ),
+    Mutant(
+        "known updates are not looked for",
+        "an update is taken in once",
+        _lua(("intake", _SEEN, "")),
+    ),
+    Mutant(
+        "an update is pushed before it is looked for",
+        "an update is taken in once",
+        _lua(("intake", _SEEN, _PUSHED + _SEEN)),
+    ),
+    Mutant("bells are acknowledged first", "mail has a bell", _bot(broken_bots.HastyBot)),
+    Mutant(
+        "a bell goes whether or not the holder still has its own",
+        "mail has a bell",
+        _lua(("ack", "if ARGV[5] ~= '' then", "if false then")),
+        since=40,
+    ),
+    Mutant(
+        "nobody asks what a person had forgotten elsewhere",
+        "forgotten words are not taken in",
+        _lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",)),
+        since=330,
+    ),
+    Mutant(
+        "a forgetting drops the index although newer words rest on it",
+        "what is forgotten is gone",
+        _lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",)),
+        since=690,
+    ),
+    Mutant(
+        "a refused holder takes back what others count as sent",
+        "every update is answered",
+        _lua(
+            *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
+            *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
+            often=("repeated", "pause"),
+        ),
+        since=40,
+    ),
+    Mutant("no reply can be written", "no error is unforeseen", _bot(broken_bots.ClumsyBot)),
+    Mutant("no outbox is written", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
+    Mutant(
+        "a clear raises neither epoch nor erasure and leaves the lease",
+        "no send begins after a clear",
+        _lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")),
+        since=100,
+    ),
+    Mutant(
+        "a confirmation is not used up",
+        "a replayed confirmation erases nothing",
+        _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
+    ),
+    Mutant(
+        "late updates pass a clear",
+        "nothing from before a clear is taken in",
+        _lua(("intake", "if cut_off(cut[1], cut[2]) or", "if false and")),
+    ),
+    Mutant(
+        "learning does not look for erasures",
+        "no vector of an erased message",
+        _lua(
+            (
+                "learn_vectors",
+                "if epoch ~= ARGV[2] or erasure ~= ARGV[3] then return 'refused' end",
+                "",
+            ),
+            often=("hangs",),
+        ),
+    ),
+    Mutant(
+        "forgetting a person leaves the lease and raises nothing",
+        "no send begins after a clear",
+        _lua(
+            *(
+                (script, old, "")
+                for script in ("erase_person", "revise")
+                for old in (
+                    "redis.call('DEL', LEASE)\n",
+                    "redis.call('HINCRBY', META, 'erasure', 1)\n",
+                )
+            )
+        ),
+    ),
+    Mutant(
+        "mail is taken in order of arrival",
+        "mail is answered in order",
+        _lua(
+            *(
+                (script, "0, how.most_entries - 1)", "0, how.most_entries - 1, 'REV')")
+                for script in _BEGINNING
+            )
+        ),
+    ),
+    Mutant(
+        "a commit takes everything that waits",
+        "every update is answered",
+        _lua(
+            (
+                "commit",
+                "redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)",
+                "redis.call('DEL', MAILBOX)",
+            )
+        ),
+    ),
+    Mutant(
+        "every turn is given up",
+        "a turn is given up after the third try",
+        _bot(broken_bots.DespairingBot),
+    ),
+    Mutant(
+        "who gives up says nothing",
+        "every update is answered",
+        _bot(broken_bots.WordlessBot),
+        since=20,
+    ),
+    Mutant(
+        "after an unknown part nothing more is sent",
+        "every update is answered",
+        _bot(broken_bots.DiscouragedBot),
+        since=10,
+    ),
+    Mutant(
+        "an exchange is appended twice",
+        "what was answered is remembered once",
+        _lua(("commit", _APPENDED, "for i = 0, 2 * count - 1 do local at = first + i % count * 7")),
+    ),
+    Mutant(
+        "an answer is appended twice",
+        "an answer is remembered once",
+        _lua(
+            (
+                "commit",
+                _APPENDED,
+                "for i = 0, 2 * count - 2 do local at = first + math.min(i, count - 1) * 7",
+            )
+        ),
+    ),
+    Mutant(
+        "no answer is appended",
+        "an answer is remembered once",
+        _lua(("commit", _APPENDED, "for i = 0, 0 do local at = first")),
+    ),
+    Mutant(
+        "a turn takes the mail of several people",
+        "a turn is one sender's messages or one command",
+        _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
+    ),
+    Mutant(
+        "a command is taken with what stands beside it",
+        "a turn is one sender's messages or one command",
+        _lua(
+            *((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING),
+        ),
+    ),
+    Mutant(
+        "quick messages are answered one by one",
+        "a turn is one sender's messages or one command",
+        _lua(
+            *((script, "#entries > 0 and (", "#entries > 0 and (true or ") for script in _BEGINNING)
+        ),
+    ),
+    Mutant(
+        "nobody waits for a second message",
+        "a fresh message waits for others",
+        _lua(*((script, "if wait > 0 then", "if false then") for script in _BEGINNING)),
+    ),
+    Mutant(
+        "a lease is handed over by whoever had it",
+        "a lost lease counts no more",
+        _lua(("hand_over", "~= ARGV[1] then return 'refused'", "== '' then return 'refused'")),
+    ),
+    Mutant(
+        "nothing is ever learned", "everything comes to an end", _bot(broken_bots.UnteachableBot)
+    ),
+    Mutant(
+        "learning says that it is done and writes nothing",
+        "what is remembered is learned",
+        _bot(broken_bots.InattentiveBot),
+    ),
+)

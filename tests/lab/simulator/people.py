@@ -1,0 +1,197 @@
+"""Two people who write, command, and press buttons; Telegram brings it to a bot until it is taken.
+
+Updates come late, twice, or out of order, as they may.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bot.telegram.errors import NotTaken
+from bot.telegram.inbound import Inbound, Pressed, Sender
+from memory.store.keys import Scope
+from tests.lab.simulator import telling
+from tests.lab.simulator.bot import SimulatedBot
+from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.loop import BEGAN, VirtualLoop
+from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.telegram import Posted, SimulatedTelegram
+from tests.lab.simulator.witness import Violated
+
+ANN: Final = Sender(7, "Ann", "Ann")
+BOB: Final = Sender(8, "Bob", "Bob")
+GROUP: Final = -9
+_KINDS: Final = (
+    *[("text",) * 8 + ("new", "help", "clear", "clear", "forget", "unsay", "unsay")] * 2,
+    ("text", "text", "forget"),
+    ("text", "text", "text", "clear", "unsay"),
+)
+"""What is done in a schedule: of everything, or again and again of what erases."""
+
+Running = tuple[Process, SimulatedBot]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What somebody does: `kind` is text, a command, or `unsay` (/forget as a reply)."""
+
+    after_s: float
+    sender: Sender
+    chat_id: int
+    kind: str
+
+
+def deeds(chance: Chance) -> list[Deed]:
+    """Draw what happens: bursts and pauses, now and then a command."""
+    draw = chance.random
+    kinds = draw.choice(_KINDS)
+    done = []
+    for _ in range(draw.randint(3, 9)):
+        sender = draw.choice((ANN, ANN, BOB))
+        chat_id = draw.choice((sender.id, GROUP, GROUP))
+        done.append(
+            Deed(draw.choice((0.0, 0.1, 0.4, 1.5, 5.0)), sender, chat_id, draw.choice(kinds))
+        )
+    return done
+
+
+class People:
+    """Does deeds and presses what it is asked; `running` are the bots that could take updates."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        chance: Chance,
+        telegram: SimulatedTelegram,
+        running: Callable[[], list[Running]],
+    ) -> None:
+        self._loop = loop
+        self._chance = chance
+        self._telegram = telegram
+        self._running = running
+        self._updates: list[Inbound | Pressed] = []
+        self._untold: Counter[str] = Counter()
+        self._on_the_way: set[asyncio.Task[None]] = set()
+        self._forgetting: dict[int, int] = {}
+        telegram.on_posted = self._read
+
+    @property
+    def is_done(self) -> bool:
+        """Whether Telegram was told of everything."""
+        return not self._on_the_way
+
+    def is_coming(self, tag: str) -> bool:
+        """Tell whether Telegram still has something for a conversation."""
+        return self._untold[tag] > 0
+
+    def sent_at(self, update_id: int) -> int:
+        """Return when a message was sent, in Unix seconds."""
+        update = self._updates[update_id - 1]
+        return update.sent_at if isinstance(update, Inbound) else 0
+
+    def is_text(self, update_id: int) -> bool:
+        """Tell whether an update is somebody's words."""
+        update = self._updates[update_id - 1]
+        return isinstance(update, Inbound) and update.kind == "text"
+
+    def forgetting(self, person: int) -> int:
+        """Return the newest update in which a person confirmed to be forgotten, 0 for none."""
+        return self._forgetting.get(person, 0)
+
+    @property
+    def written(self) -> list[Inbound]:
+        """All messages that were sent."""
+        return [update for update in self._updates if isinstance(update, Inbound)]
+
+    async def act(self, plan: list[Deed]) -> None:
+        """Do one deed after the other."""
+        for deed in plan:
+            await asyncio.sleep(deed.after_s)
+            self._send(self._message(deed))
+
+    def _message(self, deed: Deed) -> Inbound:
+        update_id = len(self._updates) + 1
+        own = [m for m in self.written if m.chat_id == deed.chat_id and m.sender == deed.sender]
+        is_text = deed.kind == "text"
+        return Inbound(
+            update_id=update_id,
+            chat_id=deed.chat_id,
+            topic_id=0,
+            is_group=deed.chat_id < 0,
+            message_id=self._telegram.next_id(),
+            sent_at=int(BEGAN + self._loop.now),
+            sender=deed.sender,
+            kind="text" if is_text else "command",
+            text=telling.words(update_id) if is_text else "",
+            command="" if is_text else deed.kind.replace("unsay", "forget"),
+            replied_to=own[-1].message_id if deed.kind == "unsay" and own else 0,
+        )
+
+    def _read(self, posted: Posted) -> None:
+        """See a message of the bot; press a button under it, once or twice, or leave it."""
+        draw = self._chance.random
+        if not posted.part.buttons or draw.random() < 0.2:
+            return
+        erase, keep = posted.part.buttons[0]
+        verb, _, _ = erase.callback_data.partition(":")
+        presser = BOB if posted.chat_id == BOB.id else ANN
+        if posted.chat_id == GROUP and draw.random() < 0.5:
+            presser = BOB
+        chosen = keep if draw.random() < 0.1 else erase
+        for _ in range(draw.choice((1, 1, 2))):
+            self._loop.call_later(
+                draw.uniform(0.05, 4), self._press, posted, presser, chosen.callback_data, verb
+            )
+
+    def _press(self, posted: Posted, presser: Sender, data: str, verb: str) -> None:
+        update_id = len(self._updates) + 1
+        pressed = Pressed(
+            update_id,
+            f"q{update_id}",
+            posted.chat_id,
+            0,
+            posted.chat_id < 0,
+            posted.id,
+            presser,
+            data,
+        )
+        if verb == "forget":
+            self._forgetting[presser.id] = update_id
+        self._send(pressed)
+
+    def _send(self, update: Inbound | Pressed) -> None:
+        self._updates.append(update)
+        fate = self._chance.fate("intake")
+        after_s = self._chance.random.uniform(0, 9) if fate == "late" else 0
+        for _ in range(2 if fate == "twice" else 1):
+            task = self._loop.create_task(self._bring(update, after_s))
+            self._on_the_way.add(task)
+            task.add_done_callback(self._on_the_way.discard)
+
+    async def _bring(self, update: Inbound | Pressed, after_s: float) -> None:
+        """Offer an update to one bot after the other until one has taken it."""
+        tag = Scope.of_chat(update.chat_id).tag
+        draw = self._chance.random
+        self._untold[tag] += 1
+        await asyncio.sleep(after_s)
+        while True:
+            await asyncio.sleep(self._chance.latency() + draw.choice((0, 0, 0, 0.2, 1)))
+            bots = self._running()
+            if not bots:
+                await asyncio.sleep(0.3)
+                continue
+            process, bot = draw.choice(bots)
+            raw = {"update_id": update.update_id, "value": update}
+            taking = process.start(bot.intake.accept(raw))
+            await asyncio.wait({taking})
+            error = Died() if taking.cancelled() else taking.exception()
+            if error is not None and not isinstance(error, NotTaken | Died | Violated):
+                self._telegram.auditor.violated("no error is unforeseen", repr(error))
+            if error is None and self._chance.fate("intake") != "told nobody":
+                self._untold[tag] -= 1
+                if not self._untold[tag]:
+                    self._telegram.auditor.told(tag)
+                return
+            await asyncio.sleep(draw.uniform(0.2, 3))

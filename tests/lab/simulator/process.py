@@ -1,0 +1,95 @@
+"""A simulated process: it may die or be stopped at any call to the outside.
+
+What a dead process still runs, its `finally` blocks for one, reaches nobody.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, Protocol
+
+from tests.lab.simulator.loop import NumberedTask, VirtualLoop
+
+_CURRENT: "ContextVar[Process | None]" = ContextVar("process", default=None)
+
+
+class Died(BaseException):
+    """Raised in whatever a dead process still runs; no `except Exception` holds it up."""
+
+
+class Watcher(Protocol):
+    """Hears of what becomes of processes."""
+
+    def note(self, who: str, what: str) -> None:
+        """Note a thing that happened."""
+        ...
+
+
+class Process:
+    """One start of a bot: its tasks live and die together."""
+
+    def __init__(self, name: str, loop: VirtualLoop, watcher: Watcher) -> None:
+        self.name = name
+        self.is_dead = False
+        self._loop = loop
+        self._watcher = watcher
+        self._resumes_at = 0.0
+        self._tasks: dict[NumberedTask, None] = {}
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run something as a part of this process."""
+        context = copy_context()
+        context.run(_CURRENT.set, self)
+        return self._loop.create_task(work, context=context)
+
+    async def travel(self, seconds: float) -> None:
+        """Let a call be on its way for a while; longer when the process is stopped meanwhile."""
+        self.check()
+        await self._loop.pass_time(seconds)
+        while self._resumes_at > self._loop.now:
+            await self._loop.after(self._resumes_at - self._loop.now)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `Died` in a dead process."""
+        if self.is_dead:
+            raise Died
+
+    def pause(self, seconds: float) -> None:
+        """Stop it, as SIGSTOP would: what it begins or awaits goes on only afterwards."""
+        self._watcher.note(self.name, f"is stopped for {seconds:.2f} s")
+        self._resumes_at = max(self._resumes_at, self._loop.now + seconds)
+
+    def crash(self) -> None:
+        """End it at once; nothing that it does from now on is seen by anybody."""
+        if not self.is_dead:
+            self._watcher.note(self.name, "dies")
+        self.end()
+
+    def end(self) -> None:
+        """End what is left of it without a word."""
+        self.is_dead = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    def owns(self, task: NumberedTask) -> None:
+        """Take a task in, until it is done."""
+        self._tasks[task] = None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.pop(task, None)  # type: ignore[call-overload]  # all our tasks are numbered
+        if not task.cancelled():
+            task.exception()  # a dead process complains to nobody
+
+
+def current() -> Process | None:
+    """Return the process that is running just now."""
+    return _CURRENT.get()
+
+
+def adopt(task: NumberedTask, context: Context | None) -> None:
+    """Give a new task to the process that made it."""
+    process = _CURRENT.get() if context is None else context.get(_CURRENT)
+    if process is not None:
+        process.owns(task)

@@ -1,0 +1,178 @@
+"""One seeded schedule: people, two bots that die and come back, and the auditor beside them."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.bot import BOT_ID, Ends, SimulatedBot
+from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts
+from tests.lab.simulator.loop import VirtualLoop
+from tests.lab.simulator.people import People, Running, deeds
+from tests.lab.simulator.process import Process
+from tests.lab.simulator.store.keyspace import Keyspace
+from tests.lab.simulator.store.lua import Lua
+from tests.lab.simulator.store.server import InMemoryRedis
+from tests.lab.simulator.store.stream import Stream
+from tests.lab.simulator.telegram import SimulatedTelegram, TelegramEnd
+from tests.lab.simulator.turn import RememberedSentences
+from tests.lab.simulator.verdict import final_verdict
+from tests.lab.simulator.witness import Violated
+
+_SLOTS = ("A", "B")
+_LONGEST_S = 400.0
+_LOOK_EVERY_S = 0.5
+_STUCK = "everything comes to an end"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What is simulated: the product's own protocol, or one that was broken on purpose.
+
+    `lua` has other texts for some scripts, by name; `often` names what goes wrong more frequently.
+    """
+
+    lua: Mapping[str, str] = field(default_factory=dict)
+    make_bot: Callable[[Ends], SimulatedBot] = SimulatedBot
+    often: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What schedules share because it is costly to make; `texts` are those of scripts."""
+
+    protocol: Protocol
+    tokens: TokenCounter
+    lua: Lua
+    sentences: RememberedSentences
+    texts: Texts
+
+
+class Schedule:
+    """Runs once."""
+
+    def __init__(
+        self, lasting: Lasting, loop: VirtualLoop, seed: int, trace: list[str] | None
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._loop = loop
+        self._trace = trace
+        self._lasting = lasting
+        self._chance = Chance(seed, lasting.protocol.often)
+        redis = InMemoryRedis(loop.unix_ms, lasting.lua)
+        self._space: Keyspace = redis.space
+        self._keys = Keys(BOT_ID)
+        note = self.note if trace is not None else None
+        self.auditor = Auditor(redis.space, self._keys, note)
+        self._server = SharedServer(redis, self.auditor, lasting.texts)
+        self._telegram = SimulatedTelegram(loop, self._chance, self.auditor)
+        self._running: dict[str, Running] = {}
+        self._dead: set[str] = set()
+        self._slots: list[asyncio.Task[None]] = []
+        self._people = People(
+            loop, self._chance, self._telegram, lambda: list(self._running.values())
+        )
+        self.auditor.world = self._people
+
+    def note(self, who: str, what: str) -> None:
+        """Note a thing that happened."""
+        if what in ("dies", "is told to stop") or what.startswith("is stopped"):
+            self.counts[what.partition(" for")[0]] += 1
+        if self._trace is not None:
+            self._trace.append(f"{self._loop.now:9.4f}  {who:<8} {what}")
+
+    async def run(self) -> None:
+        """Let everything happen, then look whether every promise was kept."""
+        self._slots = [self._loop.create_task(self._keep_running(name)) for name in _SLOTS]
+        try:
+            await self._people.act(deeds(self._chance))
+            await asyncio.sleep(self._chance.random.uniform(0, 10))
+            self._chance.is_calm = True
+            self.note("luck", "nothing goes wrong from here on")
+            await self._settle()
+        except Violated:
+            return
+        finally:
+            await self._end()
+
+    async def _settle(self) -> None:
+        until = self._loop.now + _LONGEST_S
+        while not self.auditor.violation and not self._is_settled():
+            if self._loop.now > until:
+                self.auditor.violated(_STUCK, self._what_is_left())
+            await asyncio.sleep(_LOOK_EVERY_S)
+        if not self.auditor.violation:
+            final_verdict(self.auditor, self._people.written, self._dead)
+
+    def _is_settled(self) -> bool:
+        return self._people.is_done and not self._what_is_left()
+
+    def _what_is_left(self) -> str:
+        """Name what somebody still has to do."""
+        left = [] if self._people.is_done else ["updates"]
+        left += ["turns"] if self.auditor.ledger.running else []
+        names = [self._keys.due, self._keys.learning]
+        for tag in self.auditor.ledger.seen:
+            conversation = Scope(tag)
+            keys = self._keys.conversation(conversation)
+            names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
+        left += [name for name in names if self._space.exists(name.encode())]
+        for name in (self._keys.ready_queue, self._keys.jobs):
+            stream = self._space.get(name.encode(), Stream)
+            left += [name] if stream and stream.entries else []
+        return ", ".join(left)
+
+    async def _keep_running(self, slot: str) -> None:
+        """Start a bot, and another one whenever it has ended."""
+        starts = 0
+        while True:
+            starts += 1
+            process = Process(f"{slot}{starts}", self._loop, self)
+            stopping = asyncio.Event()
+            bot = self._lasting.protocol.make_bot(self._ends(process))
+            self._running[slot] = (process, bot)
+            running = process.start(bot.run(stopping))
+            lifetime = self._chance.random.choice((1.0, 8.0, 1e9, 1e9, 1e9, 1e9))
+            await asyncio.wait({running}, timeout=None if self._chance.is_calm else lifetime)
+            del self._running[slot]
+            if not running.done():
+                self.note(process.name, "is told to stop")
+                stopping.set()
+                await asyncio.wait({running})
+            if process.is_dead:
+                self._dead.add(process.name)
+            process.end()
+            await asyncio.sleep(self._chance.random.uniform(0.1, 2))
+
+    def _ends(self, process: Process) -> Ends:
+        client: RedisClient = SimulatedRedisClient(self._server, process, self._chance, self._loop)
+        return Ends(
+            process,
+            client,
+            TelegramEnd(self._telegram, process),
+            self._chance,
+            self.auditor,
+            self._loop,
+            self._lasting.tokens,
+            self._lasting.sentences,
+        )
+
+    async def _end(self) -> None:
+        """Let nothing of this schedule go on."""
+        for process, _ in self._running.values():
+            process.end()
+        while others := asyncio.all_tasks() - {self._own_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+
+    @staticmethod
+    def _own_task() -> "asyncio.Task[object]":
+        task = asyncio.current_task()
+        assert task is not None
+        return task

@@ -1,0 +1,34 @@
+"""The server: finds a command, runs a script, answers as Redis does over RESP 2."""
+
+from collections.abc import Callable
+
+from tests.lab.simulator.store import groups, hashes, keys, sorted_sets, streams
+from tests.lab.simulator.store.keyspace import Args, Keyspace, NotSimulatedError, Reply
+from tests.lab.simulator.store.lua import Lua
+
+_COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
+    **keys.COMMANDS,
+    **hashes.COMMANDS,
+    **sorted_sets.COMMANDS,
+    **streams.COMMANDS,
+    **groups.COMMANDS,
+}
+
+
+class InMemoryRedis:
+    """One server with one database; every command is atomic because nothing else runs meanwhile."""
+
+    def __init__(self, now_ms: Callable[[], int], lua: Lua) -> None:
+        self.space = Keyspace(now_ms)
+        self._lua = lua
+
+    def execute(self, name: bytes, args: Args) -> Reply:
+        """Run one command and return its raw reply; raise `RedisError` when the server objects."""
+        command = _COMMANDS.get(name)
+        if command is None:
+            raise NotSimulatedError(name.decode())
+        return command(self.space, args)
+
+    def run(self, source: bytes, keys: Args, args: Args) -> Reply:
+        """Run a script and return its raw reply; raise `RedisError`."""
+        return self._lua.run(source, keys, args, self.execute)

@@ -1,0 +1,121 @@
+"""Commands of sorted sets."""
+
+from collections.abc import Callable
+
+from tests.lab.simulator.store.keyspace import (
+    Args,
+    Keyspace,
+    NotSimulatedError,
+    Reply,
+    SortedSet,
+    integer,
+    number,
+    options,
+    written,
+)
+
+_NONE = SortedSet()
+Scored = list[tuple[float, bytes]]
+
+
+def zadd(space: Keyspace, args: Args) -> Reply:
+    """Add one member, with `LT` only if that lowers its score."""
+    *flags, score, member = args[1:]
+    if flags not in ([], [b"LT"]):
+        raise NotSimulatedError("ZADD of many, or with other options than LT")
+    given, members = number(score), space.made(args[0], SortedSet)
+    before = members.get(member)
+    if before is None or not flags or given < before:
+        members[member] = given
+    return int(before is None)
+
+
+def zrem(space: Keyspace, args: Args) -> Reply:
+    members = space.get(args[0], SortedSet) or _NONE
+    gone = sum(members.pop(member, None) is not None for member in args[1:])
+    space.tidy(args[0])
+    return gone
+
+
+def zscore(space: Keyspace, args: Args) -> Reply:
+    score = (space.get(args[0], SortedSet) or _NONE).get(args[1])
+    return None if score is None else written(score)
+
+
+def zrange(space: Keyspace, args: Args) -> Reply:
+    key, low, high = args[:3]
+    asked = options(args[3:], "REV WITHSCORES", "")
+    found = _ranked(space, key)
+    if b"REV" in asked:
+        found.reverse()
+    start, stop = (_place(arg, len(found)) for arg in (low, high))
+    return _shown(found[max(start, 0) : max(stop + 1, 0)], asked)
+
+
+def _place(arg: bytes, length: int) -> int:
+    place = integer(arg)
+    return place + length if place < 0 else place
+
+
+def _by_score(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
+    def by_score(space: Keyspace, args: Args) -> Reply:
+        key, first, last, *rest = args
+        low, high = (last, first) if reverse else (first, last)
+        found = _scored(space, key, low, high)
+        if reverse:
+            found.reverse()
+        if b"LIMIT" in rest:
+            at = rest.index(b"LIMIT")
+            start, most = integer(rest[at + 1]), integer(rest[at + 2])
+            found = found[start : None if most < 0 else start + most]
+            del rest[at : at + 3]
+        return _shown(found, options(rest, "WITHSCORES", ""))
+
+    return by_score
+
+
+def zremrangebyscore(space: Keyspace, args: Args) -> Reply:
+    found = _scored(space, *args)
+    members = space.get(args[0], SortedSet) or _NONE
+    for _, member in found:
+        del members[member]
+    space.tidy(args[0])
+    return len(found)
+
+
+def _ranked(space: Keyspace, key: bytes) -> Scored:
+    return (space.get(key, SortedSet) or _NONE).ranked()
+
+
+def _scored(space: Keyspace, key: bytes, low: bytes, high: bytes) -> Scored:
+    (least, without_least), (most, without_most) = _bound(low), _bound(high)
+    return [
+        (score, member)
+        for score, member in _ranked(space, key)
+        if (score > least if without_least else score >= least)
+        and (score < most if without_most else score <= most)
+    ]
+
+
+def _bound(arg: bytes) -> tuple[float, bool]:
+    """Read one end of a range of scores, and whether the end itself is left out."""
+    return (number(arg[1:]), True) if arg.startswith(b"(") else (number(arg), False)
+
+
+def _shown(found: Scored, asked: dict[bytes, bytes]) -> Reply:
+    if b"WITHSCORES" not in asked:
+        return [member for _, member in found]
+    return [part for score, member in found for part in (member, written(score))]
+
+
+COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
+    b"ZADD": zadd,
+    b"ZCARD": lambda space, args: len(space.get(args[0], SortedSet) or _NONE),
+    b"ZCOUNT": lambda space, args: len(_scored(space, *args)),
+    b"ZRANGE": zrange,
+    b"ZRANGEBYSCORE": _by_score(reverse=False),
+    b"ZREM": zrem,
+    b"ZREMRANGEBYSCORE": zremrangebyscore,
+    b"ZREVRANGEBYSCORE": _by_score(reverse=True),
+    b"ZSCORE": zscore,
+}

@@ -1,0 +1,157 @@
+"""An in-memory Telegram: chats with messages, and one end of the line for each process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bot.reply.parts import Part
+from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Unreachable
+from tests.lab.simulator import telling
+from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.ledger import SentPart
+from tests.lab.simulator.loop import VirtualLoop
+from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.turn import token_of_turn
+
+
+@dataclass(slots=True)
+class Posted:
+    """A message of ours in a chat."""
+
+    id: int
+    chat_id: int
+    part: Part
+    record: SentPart | None
+    is_deleted: bool = False
+
+
+class SimulatedTelegram:
+    """What stands in the chats; `on_posted` hears of each new message of ours."""
+
+    def __init__(self, loop: VirtualLoop, chance: Chance, auditor: Auditor) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.auditor = auditor
+        self.posted: dict[int, Posted] = {}
+        self.on_posted: Callable[[Posted], None] = lambda _: None
+        self._last_id = 1000
+
+    def next_id(self) -> int:
+        """Return a message id that was never used."""
+        self._last_id += 1
+        return self._last_id
+
+    def post(
+        self, chat_id: int, part: Part, token: str, sender: Process, *, is_answered: bool = True
+    ) -> Posted:
+        """Let a message appear, whether or not its sender is told."""
+        message_id = self.next_id()
+        record = self.auditor.sent(
+            message_id, part.text, token, sender.name, is_answered=is_answered
+        )
+        posted = Posted(message_id, chat_id, part, record)
+        self.posted[message_id] = posted
+        self.on_posted(posted)
+        return posted
+
+
+class TelegramEnd:
+    """One process's client, for everything that the bot does with Telegram."""
+
+    def __init__(self, telegram: SimulatedTelegram, process: Process) -> None:
+        self._telegram = telegram
+        self._process = process
+        self._chance = telegram.chance
+
+    async def send(
+        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
+    ) -> int:
+        """Send one part, or fail as Telegram may."""
+        del topic_id, reply_to
+        process, token = self._process, token_of_turn()
+        fate = self._chance.fate("send")
+        process.check()
+        self._telegram.auditor.sending(part.text, token)
+        if fate == "crash":
+            process.crash()
+            raise Died
+        if fate == "pause":
+            process.pause(self._chance.pause())
+        if fate == "late":
+            when = self._chance.random.uniform(0, 5)
+            self._telegram.loop.call_later(when, self._arrive, chat_id, part, token)
+        await process.travel(min(self._chance.latency(), timeout_s))
+        if fate in _TROUBLING:
+            self._trouble(part, fate)
+        self._refuse(fate)
+        is_answered = fate != "unknown sent"
+        posted = self._telegram.post(chat_id, part, token, process, is_answered=is_answered)
+        if fate == "crash after":
+            process.crash()
+            raise Died
+        if not is_answered:
+            raise OutcomeUnknown("simulated")
+        await process.travel(min(self._chance.latency(), timeout_s))
+        return posted.id
+
+    def _refuse(self, fate: str) -> None:
+        match fate:
+            case "flood":
+                raise FloodWait(self._chance.random.uniform(0.1, 1.5))
+            case "long flood":
+                raise FloodWait(self._chance.random.uniform(2.5, 5))
+            case "unreachable":
+                raise Unreachable("simulated")
+            case "blocked":
+                raise Blocked("simulated")
+            case "unknown" | "late":
+                raise OutcomeUnknown("simulated")
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete one of our messages; here that never fails."""
+        del chat_id
+        await self._process.travel(self._chance.latency())
+        posted = self._telegram.posted[message_id]
+        posted.is_deleted = True
+        if posted.record is not None:
+            posted.record.is_deleted = True
+        await self._process.travel(self._chance.latency())
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours: its buttons are gone."""
+        del chat_id
+        await self._process.travel(self._chance.latency())
+        self._telegram.posted[message_id].part = part
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """End the waiting mark on a button."""
+        del callback_id, text
+        await self._process.travel(self._chance.latency())
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell that everybody administers the group."""
+        del chat_id, user_id
+        await self._process.travel(self._chance.latency())
+        return True
+
+    async def typing(self, chat_id: int, topic_id: int) -> None:
+        """Show nothing."""
+        del chat_id, topic_id
+        self._process.check()
+
+    def _arrive(self, chat_id: int, part: Part, token: str) -> None:
+        """Let a message appear whose sender has heard nothing of it."""
+        self._telegram.post(chat_id, part, token, self._process, is_answered=False)
+
+    def _trouble(self, part: Part, fate: str) -> None:
+        name, ledger = telling.part_name(part.text), self._telegram.auditor.ledger
+        if name is None:
+            return
+        ledger.troubled.add((name.reply, name.number))
+        if fate == "blocked":
+            ledger.undeliverable.add(name.reply)
+            ledger.troubled.update((name.reply, part) for part in range(name.number, name.of + 1))
+
+
+_TROUBLING = frozenset({"blocked", "unknown", "unknown sent", "late"})
+"""After these a part need not stand in the chat."""

@@ -1,0 +1,49 @@
+"""The protocol keeps its promises in a sample of schedules, and broken ones are found out.
+
+All schedules: `python -m tests.lab.simulator --schedules 100000`.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
+
+from memory.text.tokens import TokenCounter
+from tests.lab.simulator.mutants import MUTANTS, Mutant
+from tests.lab.simulator.simulator import simulator
+
+SAMPLE = 60
+MAX_SCHEDULES = 1000
+"""Within so many every mutant is found; from its `since` on, most within twenty."""
+
+
+def test_a_sample_of_schedules_breaks_no_promise(tokens: TokenCounter) -> None:
+    with simulator(tokens=tokens) as simulated:
+        outcomes = [simulated.run(seed) for seed in range(SAMPLE)]
+    assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def test_a_broken_protocol_is_found_out(mutant: Mutant, tokens: TokenCounter) -> None:
+    with simulator(mutant.protocol(), tokens) as simulated:
+        seeds = range(mutant.since, mutant.since + MAX_SCHEDULES)
+        found = (simulated.run(seed).violation for seed in seeds)
+        assert any(violation.startswith(mutant.promise) for violation in found)
+
+
+def test_the_same_seed_gives_the_same_schedule_in_any_process(tokens: TokenCounter) -> None:
+    """Also where the hashes of strings, and so the order of sets, are others."""
+    with simulator(tokens=tokens) as simulated:
+        here = simulated.run(5, traced=True).trace
+    other = subprocess.run(
+        [sys.executable, "-m", "tests.lab.simulator", "--trace", "--seed", "5"],
+        env=os.environ | {"PYTHONHASHSEED": "2"},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert other.stdout.partition(":\n\n")[2] == "\n".join([*here, ""])
+    assert len(here) > 50

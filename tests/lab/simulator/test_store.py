@@ -1,0 +1,110 @@
+"""The in-memory Redis answers what a real one answers: else nothing that it shows is worth much."""
+
+import time
+from random import Random
+
+import pytest
+
+from memory.store.client import RedisClient, Reply, ScriptCall
+from memory.store.errors import StoreError
+
+pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")
+
+from memory.store.keys import Keys, Scope
+from tests.lab.simulator.direct import DirectClient
+from tests.lab.simulator.random_commands import Words, commands
+from tests.lab.simulator.random_steps import RandomSteps
+from tests.lab.simulator.simulator import script_sources
+from tests.lab.simulator.store.keyspace import NotSimulatedError
+from tests.lab.simulator.store.lua import Lua
+from tests.lab.simulator.store.server import InMemoryRedis
+
+COMMANDS, STEPS = 400, 250
+ANY = "return redis.call(unpack(ARGV))"
+WITHOUT_ORDER = ("HGETALL", "HKEYS")
+READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS = ("XPENDING", "XAUTOCLAIM", "XCLAIM", "XINFO CONSUMERS")
+
+
+def _by_the_wall_clock() -> DirectClient:
+    return DirectClient(time.time, {"any": ANY})
+
+
+def _in_lua(words: Words) -> ScriptCall:
+    return ScriptCall(ANY, "", (), [*str(words[0]).split(), *words[1:]])
+
+
+def _comparable(words: Words, reply: Reply, *, in_lua: bool) -> Reply:
+    """Return a reply without what depends on the moment or on the server's age."""
+    match words[0]:
+        case "XPENDING":
+            return [[entry, consumer, count] for entry, consumer, _, count in reply]
+        case "XINFO CONSUMERS":
+            return [facts[:4] for facts in reply]
+        case "PTTL":
+            return round(reply, -4)
+        case name if name in WITHOUT_ORDER and in_lua:
+            return sorted(reply)
+    return [list(pair) for pair in reply] if "WITHSCORES" in words and not in_lua else reply
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_random_commands_have_the_same_answers_as_from_a_real_server(
+    store: RedisClient, seed: int
+) -> None:
+    random, simulated, real_lua = Random(seed), _by_the_wall_clock(), store.script(ANY)
+    for words in commands(random, COMMANDS):
+        in_lua = random.random() < 0.4 or words[0] in READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS
+        command = _in_lua(words) if in_lua else words
+        try:
+            real = await (real_lua((), _in_lua(words).args) if in_lua else store.call(*words))
+        except StoreError:
+            with pytest.raises(StoreError):
+                simulated.carry_out(command)
+            continue
+        expected = _comparable(words, real, in_lua=in_lua)
+        assert _comparable(words, simulated.carry_out(command), in_lua=in_lua) == expected, words
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_steps_of_the_protocol_have_the_same_answers_as_on_a_real_server(
+    store: RedisClient, seed: int
+) -> None:
+    sources, simulated, steps = script_sources(), _by_the_wall_clock(), RandomSteps(Random(seed))
+    keys = Keys(42).conversation(Scope.of_chat(7)).all
+    for _ in range(STEPS):
+        script, args = steps.next()
+        answer = simulated.carry_out(ScriptCall(sources[script], "", keys, args))
+        assert answer == await store.script(sources[script])(keys, args), (script, args)
+        steps.learn(script, answer)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "return {1, 2.9, 'three', true, false, {}, {{'deep'}, 4}, nil, 'unseen'}",
+        "return {ok = 'FINE'}",
+        "return",
+        "return {false}",
+        "redis.call('SET', 'w{t}', 'x') return redis.pcall('HGET', 'w{t}', 'f').err ~= nil",
+        "return {tostring(redis.call('GET', 'nothing')), redis.call('SET', 'a{t}', 1.5).ok}",
+        "return redis.call('GET', 'a{t}')",
+        "return {redis.call('HMGET', 'h{t}', 'f', 'no'), #redis.call('XRANGE', 'x{t}', '-', '+')}",
+        "return string.format('%.0f', 1767603600123) .. '|' .. 2^40",
+        "redis.call('ZADD', 'z{t}', 1767603600123, 'm') return redis.call('ZSCORE', 'z{t}', 'm')",
+        "return {redis.call('HSET', 'h{t}', 'f', 2^31), redis.call('HGET', 'h{t}', 'f')}",
+        "local all = {} for w in ('a|-1|b'):gmatch('[^|]+') do all[#all + 1] = w end return all",
+        "return table.concat({1, 'b', 2.5}, ',') .. #KEYS .. #ARGV",
+    ],
+)
+async def test_scripts_turn_values_into_replies_as_a_real_server_does(
+    store: RedisClient, source: str
+) -> None:
+    redis = InMemoryRedis(lambda: int(time.time() * 1000), Lua())
+    for _ in range(2):
+        assert redis.run(source.encode(), [], []) == await store.script(source)(())
+
+
+@pytest.mark.parametrize("words", [("OBJECT", "FREQ", "key"), ("SET", "key", "value", "NX")])
+def test_what_is_not_simulated_is_no_answer(words: Words) -> None:
+    with pytest.raises(NotSimulatedError):
+        _by_the_wall_clock().carry_out(words)

@@ -1,0 +1,170 @@
+"""Seams around a turn: which turn a call belongs to, replies that name their parts, the model."""
+
+from collections.abc import Awaitable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeVar
+
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.model.errors import ModelError
+from bot.reply.parts import Part
+from bot.telegram.inbound import Inbound
+from bot.turn.deliver import Deliverer, Sender
+from bot.turn.outbox import Outbox
+from bot.turn.runner import Answerer
+from bot.turn.worker import Runner
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import FinishAction
+from memory.message import Message
+from memory.queue.turns import Committed, OpenTurn
+from memory.scopes.history import ChatHistory
+from memory.store.errors import StoreError
+from tests.lab.simulator import telling
+from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.chance import Chance
+from tests.lab.simulator.ledger import Ledger
+from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.telling import PartName
+
+T = TypeVar("T")
+
+_TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
+
+
+class MadeUpBug(Exception):  # noqa: N818 - says what
+    """Raised where a turn fails for no reason."""
+
+
+def token_of_turn() -> str:
+    """Return the lease under which the caller works, "" outside of turns."""
+    turn = _TURN.get()
+    return turn.lease.token if turn else ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamingRunner:
+    """Runs turns so that whatever belongs to one can be told; some fail by a made-up bug."""
+
+    runner: Runner
+    ledger: Ledger
+    chance: Chance
+
+    async def run(self, turn: OpenTurn) -> Committed:
+        """Answer, deliver and commit."""
+        _TURN.set(turn)
+        if self.chance.fate("turn") == "bug":
+            raise MadeUpBug
+        self.ledger.running += 1
+        try:
+            return await self.runner.run(turn)
+        finally:
+            self.ledger.running -= 1
+
+
+class NamingDeliverer(Deliverer):
+    """Delivers so that one can tell who was not answered whether the part just sent counts."""
+
+    def __init__(self, telegram: Sender, timeout_s: float, ledger: Ledger) -> None:
+        super().__init__(telegram, timeout_s)
+        self._ledger = ledger
+
+    async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
+        try:
+            return await super()._guarded(chat_id, in_doubt, step)
+        except StoreError:
+            self._ledger.unanswered.add(token_of_turn())
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class NamingAnswerer:
+    """Answers in one to three parts, each with the number of the reply and its own."""
+
+    answerer: Answerer
+    auditor: Auditor
+    chance: Chance
+
+    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+        """Return the reply of another answerer, its parts named."""
+        turn = _TURN.get()
+        assert turn is not None
+        outbox = await self.answerer.answer(mail, words, history)
+        return self._named(outbox, self.auditor.asked(turn, is_answer=True))
+
+    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+        """Return the notice of another answerer, named."""
+        turn = _TURN.get()
+        assert turn is not None
+        outbox = self.answerer.apologise(mail, reference)
+        return self._named(outbox, self.auditor.asked(turn, is_answer=False), most=1)
+
+    def _named(self, outbox: Outbox, number: int, most: int = 3) -> Outbox:
+        last = outbox.parts[-1]
+        of = self.chance.random.randint(1, most)
+        parts = [Part(outbox.parts[0].text)] * (of - 1) + [last]
+        named = tuple(
+            replace(part, text=telling.part(part.text, PartName(number, at, of)), entities=())
+            for at, part in enumerate(parts, 1)
+        )
+        return replace(outbox, parts=named)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedModel:
+    """Answers with what it was told and the names of all that it has seen."""
+
+    process: Process
+    chance: Chance
+
+    async def run(self, context: AgentContext) -> FinishAction:
+        """Answer after a while, or fail as a model may."""
+        fate = self.chance.fate("model")
+        await self.process.travel(self.chance.random.uniform(0, 0.5))
+        match fate:
+            case "crash":
+                self.process.crash()
+                raise Died
+            case "pause":
+                self.process.pause(self.chance.pause())
+            case "hangs":
+                await self.process.travel(self.chance.random.uniform(2, 12))
+            case "fails":
+                raise ModelError("simulated")
+        await self.process.travel(self.chance.random.uniform(0, 0.5))
+        seen = set(telling.told_by_people(context.window))
+        for recollection in context.recalled:
+            seen |= telling.told_by_people(recollection.messages)
+        return FinishAction(telling.reply(context.words.text, frozenset(seen)))
+
+
+class RememberedSentences(Sentences):
+    """The catalogue's sentences, each rendered once however many schedules say it."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        super().__init__(catalogue)
+        self._said: dict[tuple[str, ...], tuple[Part, ...]] = {}
+
+    def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
+        """Return sentences as parts, those of counts and names without them."""
+        del values
+        named = (language, *keys)
+        if named not in self._said:
+            self._said[named] = super().say(language, *keys, **_VALUES)
+        return self._said[named]
+
+
+@cache
+def remembered_sentences() -> RememberedSentences:
+    """Return the sentences that all simulators of this interpreter share."""
+    return RememberedSentences(Catalogue())
+
+
+_VALUES: dict[str, object] = dict.fromkeys(
+    (
+        *("messages", "vectors", "waiting", "learned", "conversations", "reference"),
+        *("username", "name", "bot", "ttl_days"),
+    ),
+    0,
+)

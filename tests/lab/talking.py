@@ -1,0 +1,214 @@
+"""One private conversation with the product's own parts in this process, in simulated time.
+
+From intake to commit everything is the product's but the models and Telegram. Between two messages
+simulated time passes, and what is due meanwhile is learned then, as the upkeep would have it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from bot.assistant import Assistant
+from bot.behaviors import behaviors_of, teaching_of
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.playground.model_api.hashed_words import embed
+from bot.reply.parts import Part
+from bot.runtime.maintenance import Learner
+from bot.telegram.inbound import Inbound, Sender
+from bot.telegram.packing import to_bytes
+from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
+from bot.turn.deliver import Deliverer
+from bot.turn.hooks import TurnHooks
+from bot.turn.runner import TurnRunner
+from config.settings import Settings
+from memory.memory import Memory, MemoryOptions
+from memory.queue.mailbox import Entry
+from memory.queue.turns import OpenTurn, TurnTimes
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.search.embeddings import Vectors
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
+from tests.lab.sessions import Exchange
+from tests.lab.simulated_time import SimulatedClock, simulated
+
+MODEL_S = 0.02
+"""What every model takes to answer."""
+
+BOT, PERSON = 1, 7_001
+HERE = Scope.of_chat(PERSON)
+TTL_S = 365 * 86_400
+_SENDER = Sender(PERSON, "Clara Lindqvist", "Clara", "Lindqvist")
+_AT_ONCE = TurnTimes(coalesce_ms=0, coalesce_most_ms=0)
+
+
+class HashedWords:
+    """The embedder without a model."""
+
+    fingerprint = "hashed-words"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text."""
+        return np.stack([embed(text) for text in texts])
+
+
+class Telegram:
+    """Takes every part, and knows when the last one came."""
+
+    def __init__(self) -> None:
+        self.sent = 1_000_000
+        self.last_at = 0.0
+
+    async def typing(self, chat_id: int, topic_id: int) -> None:
+        """Show nothing."""
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Say no: nobody administers anything."""
+        del chat_id, user_id
+        return False
+
+    async def send(
+        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
+    ) -> int:
+        """Take a part."""
+        del chat_id, topic_id, part, reply_to, timeout_s
+        self.last_at = perf_counter()
+        self.sent += 1
+        return self.sent
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """Everything that is not the product."""
+
+    clock: SimulatedClock
+    tape: Tape
+    model: ScriptedChatModel
+    telegram: Telegram
+
+
+class Talk:
+    """A conversation under way."""
+
+    def __init__(self, memory: Memory, settings: Settings, rig: Rig) -> None:
+        self.memory = memory
+        self._rig = rig
+        internal = ScriptedInternalModel(rig.tape, MODEL_S)
+        behaviors = behaviors_of(settings, memory, internal)
+        memory.teach(teaching_of(settings, behaviors, internal))
+        hooks = TurnHooks(behaviors)
+        selector = BlockWindowMessageSelector.in_quarters(
+            settings.window_messages, settings.window_tokens
+        )
+        self._runner = TurnRunner(
+            memory,
+            memory.tokens,
+            TurnAnswerer(
+                Assistant(settings, memory.tokens, rig.model, behaviors).run,
+                Desks({}),
+                Sentences(Catalogue()),
+                rig.telegram,
+                hooks,
+                AnswerOptions(selector, settings.recall_k, settings.turn_timeout_s),
+            ),
+            Deliverer(rig.telegram, timeout_s=10),
+            hooks,
+            self._learn,
+        )
+        self._learner = Learner(memory)
+        self._is_beside = False
+
+    async def exchange(self, exchange: Exchange) -> float:
+        """Let the pause pass, then have a turn and what is learned behind it.
+
+        Return the seconds from the message's arrival until its answer was sent.
+        """
+        await self._rest(self._rig.clock.now + exchange.pause_s)
+        seconds = await self._turn(exchange)
+        await self.memory.learn(HERE)
+        return seconds
+
+    async def in_a_row(self, exchanges: Sequence[Exchange]) -> list[float]:
+        """Have turns one right behind the other while learning goes on beside; return seconds."""
+        self._is_beside = True
+        seconds = []
+        for exchange in exchanges:
+            self._rig.clock.until(self._rig.clock.now + 1)
+            seconds.append(await self._turn(exchange))
+        await self._learner.stop(10)
+        self._is_beside = False
+        return seconds
+
+    async def finish(self) -> None:
+        """Let so much time pass that everything is learned."""
+        await self._rest(self._rig.clock.now + 86_400)
+
+    def _learn(self, conversation: Scope) -> None:
+        if self._is_beside:
+            self._learner.learn(conversation)
+
+    async def _turn(self, exchange: Exchange) -> float:
+        tape, now = self._rig.tape, self._rig.clock.now
+        tape.turn += 1
+        said = Inbound(
+            update_id=tape.turn,
+            chat_id=PERSON,
+            topic_id=0,
+            is_group=False,
+            message_id=tape.turn,
+            sent_at=int(now),
+            sender=_SENDER,
+            kind="text",
+            text=exchange.said,
+        )
+        self._rig.model.answer = exchange.answer
+        began = perf_counter()
+        entry = Entry(said.update_id, PERSON, is_command=False, body=to_bytes(said))
+        await self.memory.mailbox.put(HERE, entry)
+        turn = await self.memory.turns.acquire(HERE, self.memory.known(HERE))
+        assert isinstance(turn, OpenTurn), turn
+        await self._runner.run(turn)
+        return self._rig.telegram.last_at - began
+
+    async def _rest(self, until: float) -> None:
+        """Let time pass, and learn what is due meanwhile."""
+        learning = self.memory.keys.learning
+        while True:
+            noted = await self.memory.client.call("ZRANGE", learning, 0, 0, "WITHSCORES")
+            if not noted or noted[0][1] > until:
+                break
+            self._rig.clock.until(noted[0][1])
+            for conversation in await self.memory.sweep.late_learning(1):
+                await self.memory.learn(conversation)
+        self._rig.clock.until(until)
+
+
+@asynccontextmanager
+async def talking(
+    settings: Settings, tokens: TokenCounter, redis: str
+) -> AsyncIterator[tuple[Talk, Tape]]:
+    """Give a conversation and its tape, while the block lasts in simulated time."""
+    clock = SimulatedClock()
+    tape = Tape(clock)
+    client = await RedisClient.open(redis)
+    options = MemoryOptions(
+        ttl_s=TTL_S,
+        tail=2 * settings.window_messages,
+        cache_bytes=settings.cache_mb * 2**20,
+        times=_AT_ONCE,
+    )
+    memory = Memory(client, BOT, tokens, HashedWords(), options)
+    rig = Rig(clock, tape, ScriptedChatModel(tape, MODEL_S), Telegram())
+    try:
+        with simulated(clock):
+            yield Talk(memory, settings, rig), tape
+    finally:
+        await client.close()

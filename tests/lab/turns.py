@@ -1,0 +1,232 @@
+"""What a turn costs: CPU beside that of a bot without memory, Redis traffic, start and memory.
+
+    python -m tests.lab.turns
+
+Both bots run as processes of their own, poll the same local Telegram and stream the same answers
+from the same local model, which live in this process; the machine is best left alone meanwhile.
+Prints one JSON object. `over_responses` is the same bot asking its model over the Responses API,
+`ricordo` over chat completions. `cpu_ms_a_turn` is user and system time of the bot's process,
+learning included. `redis` has the median of steady turns at that turn of a conversation, after one
+that warms the process: round trips and bytes as they pass on the wire, learning and what no turn
+asks for apart; `server_bytes` is what the server itself counts for the same time, everything
+included.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from bot.behaviors import behaviors_of, teaching_of
+from bot.model.client import open_client
+from bot.model.embedder import OpenAIEmbedder
+from bot.playground.bot_api import BotApiServer, Chat, Person
+from bot.playground.model_api import Dialect, ModelApiServer
+from config.settings import Settings
+from memory.learning.progress import watermark_place
+from memory.memory import Memory
+from memory.scopes.log import arguments_of
+from memory.scopes.scope_memories import Writing
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.lab.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, World, running
+from tests.lab.made_up import CHARACTERS, made_up
+from tests.lab.recall import OPTIONS, TTL_S
+from tests.lab.scripted_models import ScriptedInternalModel, Tape
+from tests.lab.traffic import Traffic, is_learned
+from tests.lab.wire_tap import RoundTrip, WireTap
+from tests.valkey import ValkeyServer
+
+STARTS = 3
+PEOPLE = 24
+WARMING_TURNS = 2
+TURNS = 16
+AT_TURNS = (50, 500, 5_000)
+STEADY_TURNS = 9
+CHAT_PAUSE_S = 1.5
+"""Longer than a chat has to wait for its next message, which no steady turn does."""
+
+BATCH = 500
+
+
+async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:
+    """Let many people talk at once; return what that costs a turn."""
+    people, texts = world.people(first_person, PEOPLE), _texts(WARMING_TURNS + TURNS)
+    await asyncio.gather(*(talk(*each, texts[:WARMING_TURNS]) for each in people))
+    await _quiet(bot)
+    cpu_s, began = bot.cpu_s, time.perf_counter()
+    await asyncio.gather(*(talk(*each, texts[WARMING_TURNS:]) for each in people))
+    seconds = time.perf_counter() - began
+    await _quiet(bot)
+    turns = PEOPLE * TURNS
+    return {
+        "turns": turns,
+        "turns_a_second": round(turns / seconds, 1),
+        "cpu_ms_a_turn": round(1000 * (bot.cpu_s - cpu_s) / turns, 1),
+        "resident_mb": bot.resident_mb,
+    }
+
+
+async def starts(world: World) -> dict[str, float]:
+    """Return the seconds from `python -m bot` until `/readyz` agrees, and those of CPU in them."""
+    seconds, cpu_s = [], []
+    for _ in range(STARTS):
+        began = time.perf_counter()
+        async with running(world, "bot", world.valkey.url) as bot:
+            await bot.ready()
+            seconds.append(time.perf_counter() - began)
+            cpu_s.append(bot.cpu_s)
+    return {"s": round(median(seconds), 2), "cpu_s": round(median(cpu_s), 2)}
+
+
+async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
+    """Say one thing after another, each when the one before is answered."""
+    for text in texts:
+        said = await person.say(chat, text)
+        reply = await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
+        assert reply.text == REPLY, reply.text
+
+
+async def steady_turns(world: World) -> dict[str, object]:
+    """Return what a turn moves between a warm process and Redis, by the length of the history."""
+    figures: dict[str, object] = {}
+    async with (
+        WireTap(world.valkey.port) as tap,
+        running(world, "bot", tap.url),
+    ):
+        for number, turns in enumerate(AT_TURNS):
+            [(person, chat)] = world.people(9_000 + number, 1)
+            await remember(world, Scope.of_chat(chat.id), person, turns)
+            seen = []
+            for text in _texts(1 + STEADY_TURNS):
+                await asyncio.sleep(CHAT_PAUSE_S)
+                begun = len(tap.passed)
+                server_bytes = _server_bytes(world.valkey)
+                await talk(person, chat, [text])
+                await tap.wait_for(partial(is_learned, tap, begun), PATIENCE_S)
+                server_bytes = _server_bytes(world.valkey) - server_bytes
+                seen.append((Traffic.of(tap.passed[begun:], person.id), server_bytes))
+            figures[str(turns)] = _steady(seen[1:])
+    return figures
+
+
+async def remember(world: World, conversation: Scope, person: Person, turns: int) -> None:
+    """Store a conversation of so many turns, as one that was learned from, vectors included."""
+    client = await RedisClient.open(world.valkey.url)
+    async with open_client(world.model.base_url, KEY, PATIENCE_S) as embeddings:
+        embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
+        bot_id = int(world.telegram.token.partition(":")[0])
+        memory = Memory(client, bot_id, await TokenCounter.load(), embedder, OPTIONS)
+        keys = memory.keys.conversation(conversation).all
+        said = [
+            replace(each, sender_id=person.id if each.role == "user" else 0, sender_name="")
+            for each in made_up(2 * turns).messages
+        ]
+        commands = [
+            memory.scripts["append"].command(
+                keys,
+                ("0", "0", TTL_S, "", 2, *arguments_of(said[at]), *arguments_of(said[at + 1])),
+            )
+            for at in range(0, len(said), 2)
+        ]
+        for start in range(0, len(commands), BATCH):
+            await client.pipeline(commands[start : start + BATCH])
+        await memory.learn(conversation)
+        await _have_learned(memory, conversation, len(said))
+    await client.close()
+
+
+async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> None:
+    """Let every behavior's watermark stand at the newest message: nothing was worth learning."""
+    internal = ScriptedInternalModel(Tape(time.monotonic), 0)
+    settings = Settings(_env_file=None)
+    behaviors = behaviors_of(settings, memory, internal)
+    generation = (await memory.scope_memories.read(conversation)).generation
+    for behavior in teaching_of(settings, behaviors, internal).behaviors:
+        scope, field = watermark_place(behavior, conversation, generation)
+        scope_memory = await memory.scope_memories.read(scope)
+        await memory.scope_memories.write(scope_memory, Writing(fields={field: ("", str(newest))}))
+
+
+def _texts(count: int) -> list[str]:
+    return [message.text[: CHARACTERS // 2] for message in made_up(2 * count).messages[::2]]
+
+
+async def _quiet(bot: Running) -> None:
+    """Wait until what follows a turn is done: hardly any CPU is used any more."""
+    used = -1.0
+    while bot.cpu_s - used > 0.02:
+        used = bot.cpu_s
+        await asyncio.sleep(1)
+
+
+def _steady(seen: Sequence[tuple[Traffic, int]]) -> dict[str, object]:
+    def of(part: str) -> dict[str, object]:
+        trips: list[Sequence[RoundTrip]] = [getattr(traffic, part) for traffic, _ in seen]
+        return {
+            "round_trips": median(map(len, trips)),
+            "bytes": round(median(sum(trip.nbytes for trip in each) for each in trips)),
+        }
+
+    return {
+        "intake": of("intake"),
+        "turn": of("turn"),
+        "learning": of("learning"),
+        "steps": seen[-1][0].steps,
+        "server_bytes": round(median(total for _, total in seen)),
+    }
+
+
+def _server_bytes(valkey: ValkeyServer) -> int:
+    said = valkey.ask("INFO stats").decode()
+    stats = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
+    return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
+
+
+async def measure(world: World) -> dict[str, object]:
+    """Return all figures."""
+    async with running(world, "tests.lab.baseline_bot", world.valkey.url) as baseline:
+        without_memory = await load(world, baseline, 1_000)
+    start = await starts(world)
+    async with running(world, "bot", world.valkey.url) as bot:
+        await bot.ready()
+        ricordo = await load(world, bot, 2_000)
+    by_responses = replace(world, api="responses")
+    async with running(by_responses, "bot", world.valkey.url) as bot:
+        await bot.ready()
+        over_responses = await load(by_responses, bot, 3_000)
+    return {
+        "ricordo": ricordo,
+        "over_responses": over_responses,
+        "without_memory": without_memory,
+        "cpu_ratio": round(ricordo["cpu_ms_a_turn"] / without_memory["cpu_ms_a_turn"], 2),
+        "start": start,
+        "redis": await steady_turns(world),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+async def main() -> None:
+    """Measure on a Valkey of its own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        valkey = ValkeyServer(Path(scratch))
+        valkey.start()
+        try:
+            model = ModelApiServer(Model(), dialect=Dialect(api_key=KEY))
+            async with BotApiServer() as telegram, model:
+                figures = await measure(World(telegram, model, valkey, Path(scratch)))
+        finally:
+            valkey.stop()
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

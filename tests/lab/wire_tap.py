@@ -1,0 +1,157 @@
+"""A tap on the line to Redis: what goes over it, round trip by round trip.
+
+It forwards every byte as it comes, so that a process behind it works as ever, only a little slower.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Self
+
+from memory.store.scripts import source
+
+_CHUNK = 2**16
+_SCRIPTS = {
+    hashlib.sha1(source(name).encode()).hexdigest(): name  # noqa: S324 - Redis's own name
+    for name in (
+        file.name.removesuffix(".lua") for file in (files("memory.queue") / "lua").iterdir()
+    )
+}
+
+
+@dataclass(slots=True)
+class RoundTrip:
+    """What a client sent before it waited, and what it got for it."""
+
+    sent: bytes
+    received: bytes = b""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes both ways."""
+        return len(self.sent) + len(self.received)
+
+    @property
+    def names(self) -> list[str]:
+        """The commands, scripts by their names."""
+        return [_name(command) for command in _commands(self.sent)]
+
+    def is_about(self, name: bytes) -> bool:
+        """Whether something is named in it, one way or the other."""
+        return name in self.sent or name in self.received
+
+
+class WireTap:
+    """Forwards connections to the server at `port`, from `start` to `stop`; keeps all that passes.
+
+    `passed` holds the round trips in the order in which their answers began.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._server: asyncio.Server | None = None
+        self._lines: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Condition()
+        self.passed: list[RoundTrip] = []
+
+    @property
+    def url(self) -> str:
+        """What a client takes for Redis."""
+        assert self._server
+        return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._forward, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server
+        self._server.close()
+        for line in self._lines:
+            line.cancel()
+        await asyncio.gather(*self._lines, return_exceptions=True)
+
+    async def wait_for(self, found: Callable[[], bool], timeout_s: float) -> None:
+        """Return once `found` says so, asked after every answer; raise `TimeoutError`."""
+        async with asyncio.timeout(timeout_s), self._news:
+            await self._news.wait_for(found)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = asyncio.current_task()
+        assert line
+        self._lines.add(line)
+        back, to = await asyncio.open_connection("127.0.0.1", self._to)
+        trips = _Line(self.passed)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(reader, to, trips.asked))
+                group.create_task(self._pump(back, writer, trips.answered))
+        except* OSError:
+            pass  # one of the two has gone
+        finally:
+            self._lines.discard(line)
+
+    async def _pump(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        note: Callable[[bytes], None],
+    ) -> None:
+        while data := await reader.read(_CHUNK):
+            note(data)
+            writer.write(data)
+            await writer.drain()
+            async with self._news:
+                self._news.notify_all()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+
+class _Line:
+    """Tells the round trips of one connection apart: one begins with words after an answer."""
+
+    def __init__(self, passed: list[RoundTrip]) -> None:
+        self._passed = passed
+        self._trip: RoundTrip | None = None
+
+    def asked(self, data: bytes) -> None:
+        if self._trip is None or self._trip.received:
+            self._trip = RoundTrip(b"")
+        self._trip.sent += data
+
+    def answered(self, data: bytes) -> None:
+        assert self._trip
+        if not self._trip.received:
+            self._passed.append(self._trip)
+        self._trip.received += data
+
+
+def _commands(sent: bytes) -> Iterator[list[bytes]]:
+    """Read commands as RESP writes them: `*2 $3 GET $1 x`, each followed by a line's end."""
+    at = 0
+    while at < len(sent):
+        count, at = _number(sent, at)
+        command = []
+        for _ in range(count):
+            length, at = _number(sent, at)
+            command.append(sent[at : at + length])
+            at += length + 2
+        yield command
+
+
+def _number(sent: bytes, at: int) -> tuple[int, int]:
+    end = sent.index(b"\r\n", at)
+    return int(sent[at + 1 : end]), end + 2
+
+
+def _name(command: list[bytes]) -> str:
+    verb = command[0].decode()
+    if verb == "EVALSHA":
+        return _SCRIPTS.get(command[1].decode(), verb)
+    if verb == "EVAL":
+        return _SCRIPTS.get(hashlib.sha1(command[1]).hexdigest(), verb)  # noqa: S324 - as above
+    return verb

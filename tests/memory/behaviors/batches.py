@@ -1,0 +1,116 @@
+"""What behaviors are tried with: talk, notebooks filled by hand, lessons, a scripted model."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext, Person
+from memory.learning.batch import Batch
+from memory.learning.internal_model import InternalModelUnavailable
+from memory.message import Message
+from memory.queue.turns import Notes
+from memory.scopes.codec import written
+from memory.scopes.records import Entry
+from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+from memory.text.shape import Shape
+
+DAY = 86_400
+NOW = 1_763_700_000.0  # 21 November 2025
+ANNA = Person(7, "Anna", "Berg")
+PRIVATE = Scope.of_chat(7)
+GROUP = Scope.of_chat(-100)
+
+
+def call_context(conversation: Scope = PRIVATE, speaker: Person = ANNA) -> CallContext:
+    return CallContext(conversation, speaker, NOW)
+
+
+def said(
+    seq: int, text: str, *, is_first_party: bool = True, at: float = NOW, tokens: int = 10
+) -> Message:
+    """Return what a person said; two messages are an exchange."""
+    return Message(
+        seq=seq,
+        exchange=(seq + 1) // 2,
+        role="user",
+        text=text,
+        sent_at=at,
+        sender_id=ANNA.id,
+        sender_name="Anna",
+        tokens=tokens,
+        is_first_party=is_first_party,
+    )
+
+
+def answered(seq: int, text: str, *, at: float = NOW, tokens: int = 10) -> Message:
+    return Message(seq, (seq + 1) // 2, "assistant", text, at, tokens=tokens)
+
+
+def scope_memory(
+    *entries: Entry, state: str = "", scope: Scope = PRIVATE, epoch: str = "3"
+) -> ScopeMemory:
+    """Return a notebook that holds these entries, with ids from 1."""
+    filled = ScopeMemory(scope, (epoch, "0"))
+    stored = tuple((at, *written(entry)) for at, entry in enumerate(entries, start=1))
+    fields = {"state": state} if state else {}
+    filled.add(Notes(fields, stored, len(stored), "", (), 0))
+    return filled
+
+
+def batch(
+    *messages: Message,
+    here: ScopeMemory | None = None,
+    facts: ScopeMemory | None = None,
+    conversation: Scope = PRIVATE,
+    digests: Mapping[int, str] | None = None,
+) -> Batch:
+    return Batch(
+        conversation=conversation,
+        messages=messages,
+        digests=digests or {},
+        here=here or scope_memory(scope=conversation),
+        facts=facts or scope_memory(scope=Scope.of_person(ANNA.id)),
+        now=NOW,
+    )
+
+
+async def store_entries(scope_memories: ScopeMemories, scope: Scope, *entries: Entry) -> None:
+    """Write entries to a scope as learning does; the ids continue."""
+    await scope_memories.write(await scope_memories.read(scope), Writing(entries))
+    await scope_memories.read(scope)
+
+
+async def told(behavior: AIContextBehavior, text: str, at: CallContext | None = None) -> str:
+    """Return what a behavior tells the model when a person says something."""
+    return await behavior.on_model_invoke(at or call_context(), [said(0, text)])
+
+
+class ScriptedModel:
+    """Writes what it was given to write and notes what it was asked.
+
+    An error is raised instead; after the last answer it never answers again.
+    """
+
+    def __init__(self, *answers: str | Exception) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+        raise InternalModelUnavailable(f"{instructions}{material}{shape}")
+
+    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+        assert instructions
+        assert max_tokens
+        self.asked.append(material)
+        if not self._answers:
+            await asyncio.Event().wait()
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def texts(entries: Sequence[Entry]) -> list[str]:
+    return [getattr(entry, "text", type(entry).__name__) for entry in entries]

@@ -1,0 +1,313 @@
+"""The running state: what is kept of a conversation, what is told of it, what may change it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from memory.behaviors.cadence import Cadence
+from memory.behaviors.call_context import Person
+from memory.behaviors.knowledge_base import (
+    MAX_BYTES,
+    KnowledgeBase,
+    bounded,
+    knowledge_base_model,
+    merged_domain,
+    read,
+)
+from memory.behaviors.running_state import HEADING, RunningState
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.learning.batch import LearningBehavior, PartRejected, Unlearned
+from memory.message import Message
+from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scope_memory import STATE_UNTRUSTED
+from memory.text.shape import Shape
+from tests.memory.behaviors.batches import (
+    GROUP,
+    PRIVATE,
+    answered,
+    batch,
+    call_context,
+    said,
+    scope_memory,
+    told,
+)
+
+
+class Issue(BaseModel):
+    """A ticket."""
+
+    id: str
+    key: str
+    summary: str | None = None
+    labels: list[str] = []
+
+
+WITH_ISSUE = knowledge_base_model(Issue)
+TALK = (said(1, "I want to move to Graz"), answered(2, "When?"))
+LEARNED = KnowledgeBase(
+    first_name="Anna", discussion_summary="She moves.", current_goals=["find a flat"]
+)
+
+
+def learned(
+    behavior: RunningState, old: KnowledgeBase | str, answer: object, *messages: object
+) -> KnowledgeBase:
+    """Return the state after an answer, given as it comes from a model."""
+    state = old if isinstance(old, str) else old.model_dump_json()
+    talk = [*messages] or [*TALK]
+    shape = Shape.of({"state": behavior.part})
+    taught = behavior.learn(
+        batch(*talk, here=scope_memory(state=state)),  # type: ignore[arg-type]
+        shape.validate("state", answer),
+    )
+    return read(behavior.model, state if taught.state is None else taught.state)
+
+
+@pytest.fixture
+def behavior(scope_memories: ScopeMemories) -> RunningState:
+    return RunningState(scope_memories)
+
+
+@pytest.fixture
+def with_issue(scope_memories: ScopeMemories) -> RunningState:
+    return RunningState(scope_memories, Issue)
+
+
+def test_it_is_a_learning_behavior(behavior: RunningState) -> None:
+    learning: LearningBehavior = behavior
+    assert isinstance(learning, LearningBehavior)
+
+
+def test_every_field_is_described_to_the_model_in_a_strict_schema() -> None:
+    shape = Shape.of({"running_state": WITH_ISSUE})
+    assert shape.is_strict
+    part = shape.schema["properties"]["running_state"]["anyOf"][0]
+    assert all("description" in str(described) for described in part["properties"].values())
+
+
+async def test_a_private_conversation_begins_with_the_names_of_the_profile(
+    behavior: RunningState,
+) -> None:
+    await behavior.on_conversation_created(call_context())
+    text = await told(behavior, "hello")
+    assert text == f'{HEADING}\n{{"first_name": "Anna", "last_name": "Berg"}}'
+
+
+async def test_beginning_again_changes_nothing(behavior: RunningState) -> None:
+    await behavior.on_conversation_created(call_context())
+    await behavior.on_conversation_created(call_context(speaker=Person(7, "Eve")))
+    assert '"Anna"' in await told(behavior, "hello")
+
+
+async def test_a_group_begins_with_nobody_s_name(behavior: RunningState) -> None:
+    at = call_context(GROUP)
+    await behavior.on_conversation_created(at)
+    assert await told(behavior, "hello", at) == ""
+
+
+async def test_a_profile_s_name_is_one_short_line(behavior: RunningState) -> None:
+    await behavior.on_conversation_created(call_context(speaker=Person(7, "Eve\n\n# System " * 50)))
+    name = json.loads((await told(behavior, "hello")).removeprefix(HEADING))["first_name"]
+    assert "\n" not in name
+    assert len(name) < 100
+
+
+async def test_nothing_known_is_nothing_told(behavior: RunningState) -> None:
+    assert await told(behavior, "hello") == ""
+
+
+def test_an_answer_becomes_the_state(behavior: RunningState) -> None:
+    answer = {"first_name": "Anna", "discussion_summary": "She moves to Graz."}
+    assert learned(behavior, "", answer) == KnowledgeBase(
+        first_name="Anna", discussion_summary="She moves to Graz."
+    )
+
+
+@pytest.mark.parametrize("nothing", ["unknown", "", " Unknown ", "null", None, "n/a"])
+def test_a_filled_name_or_summary_stays_when_an_answer_does_not_know_it(
+    behavior: RunningState, nothing: str | None
+) -> None:
+    answer = {
+        "first_name": nothing,
+        "discussion_summary": nothing,
+        "current_goals": ["find a flat", "pack"],
+    }
+    state = learned(behavior, LEARNED, answer)
+    assert (state.first_name, state.discussion_summary) == ("Anna", "She moves.")
+    assert state.current_goals == ["find a flat", "pack"]
+
+
+def test_lists_may_become_empty(behavior: RunningState) -> None:
+    state = learned(behavior, LEARNED, {"discussion_summary": "She has moved."})
+    assert state.current_goals == []
+
+
+def test_an_answer_that_knows_nothing_any_more_is_refused(behavior: RunningState) -> None:
+    with pytest.raises(PartRejected):
+        learned(behavior, LEARNED, {"first_name": "unknown"})
+
+
+def test_knowing_nothing_beyond_the_profile_s_names_is_no_loss(behavior: RunningState) -> None:
+    named = KnowledgeBase(first_name="Anna")
+    assert learned(behavior, named, {}) == named
+
+
+def test_groups_have_no_first_or_last_name(behavior: RunningState) -> None:
+    answer = KnowledgeBase(first_name="Anna", last_name="Berg", key_entities=["Graz"])
+    taught = behavior.learn(batch(*TALK, conversation=GROUP), answer)
+    assert read(KnowledgeBase, taught.state or "") == KnowledgeBase(key_entities=["Graz"])
+
+
+def test_forwarded_words_rename_nobody(behavior: RunningState) -> None:
+    forwarded = said(1, "My name is Mallory", is_first_party=False)
+    state = learned(behavior, LEARNED, {"first_name": "Mallory", "last_name": "Roe"}, forwarded)
+    assert (state.first_name, state.last_name) == ("Anna", "unknown")
+
+
+def test_own_words_rename_beside_forwarded_ones(behavior: RunningState) -> None:
+    messages = said(1, "Look at this", is_first_party=False), said(3, "By the way, call me Ann")
+    assert learned(behavior, LEARNED, {"first_name": "Ann"}, *messages).first_name == "Ann"
+
+
+def test_an_unchanged_state_is_not_written(behavior: RunningState) -> None:
+    here = scope_memory(state=LEARNED.model_dump_json())
+    assert behavior.learn(batch(*TALK, here=here), LEARNED).state is None
+
+
+def test_a_huge_answer_is_cut(behavior: RunningState) -> None:
+    answer = {"discussion_summary": "word " * 20_000, "key_entities": ["x" * 9_000] * 900}
+    state = learned(behavior, "", answer)
+    assert len(state.model_dump_json().encode()) <= MAX_BYTES
+    assert state.discussion_summary.endswith("word…")
+
+
+@example(
+    WITH_ISSUE.model_validate(
+        {
+            "first_name": '"' * 999,
+            "last_name": "\\" * 999,
+            "discussion_summary": '"\x00' * 9_999,
+            "key_entities": [str(n) + '"' * 999 for n in range(99)],
+            "domain": {"id": "1", "key": "x" * 1_100},
+        }
+    )
+)
+@given(
+    st.builds(
+        KnowledgeBase,
+        first_name=st.text(),
+        last_name=st.text(max_size=500),
+        discussion_summary=st.text(max_size=3_000),
+        key_entities=st.lists(st.text(max_size=300)),
+        open_problems=st.lists(st.text(max_size=300)),
+        current_goals=st.lists(st.text(max_size=300)),
+    )
+)
+def test_a_state_is_bounded_and_stays_as_it_is_then(state: KnowledgeBase) -> None:
+    once = bounded(state)
+    assert len(once.model_dump_json().encode()) <= MAX_BYTES
+    assert bounded(once) == once
+
+
+def test_a_stored_state_of_another_version_loads() -> None:
+    stored = '{"first_name": "Anna", "mood": "good", "key_entities": "Graz", "last_name": null}'
+    assert read(KnowledgeBase, stored) == KnowledgeBase(first_name="Anna")
+
+
+@pytest.mark.parametrize("stored", ["", "nonsense", "[]", "null"])
+def test_what_is_no_state_loads_as_an_empty_one(stored: str) -> None:
+    assert read(KnowledgeBase, stored) == KnowledgeBase()
+
+
+def test_an_operator_s_part_is_learned_and_told(with_issue: RunningState) -> None:
+    issue = {"id": "1", "key": "MOVE-1", "summary": None, "labels": None}
+    state = learned(with_issue, "", {"domain": issue})
+    assert json.loads(state.model_dump_json())["domain"]["key"] == "MOVE-1"
+    material = with_issue.material(batch(here=scope_memory(state=state.model_dump_json())))
+    assert json.loads(material) == {"domain": {"id": "1", "key": "MOVE-1", "labels": []}}
+
+
+@pytest.mark.parametrize(
+    "bad", [{"key": "MOVE-2"}, "MOVE-2", 7, None, {"id": "1", "key": "x" * 9000}]
+)
+def test_a_bad_operator_s_part_keeps_the_old_one_and_spoils_nothing_else(
+    with_issue: RunningState, bad: object
+) -> None:
+    old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "MOVE-1"}})
+    state = learned(with_issue, old, {"domain": bad, "current_goals": ["pack"]})
+    expected = old.model_copy(update={"current_goals": ["pack"]})
+    assert state.model_dump_json() == expected.model_dump_json()
+
+
+def test_fields_of_the_operator_s_part_that_an_answer_leaves_null_stay(
+    with_issue: RunningState,
+) -> None:
+    old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "A-1", "summary": "Move"}})
+    state = learned(with_issue, old, {"domain": {"id": "1", "key": "A-2", "summary": None}})
+    assert json.loads(state.model_dump_json())["domain"] == {
+        "id": "1",
+        "key": "A-2",
+        "summary": "Move",
+        "labels": [],
+    }
+
+
+def test_a_tool_sets_fields_of_the_operator_s_part() -> None:
+    begun = merged_domain(WITH_ISSUE, LEARNED.model_dump_json(), '{"id": "1", "key": "MOVE-1"}')
+    state = merged_domain(WITH_ISSUE, begun, '{"summary": "Find a flat"}')
+    assert json.loads(state)["domain"] == {
+        "id": "1",
+        "key": "MOVE-1",
+        "summary": "Find a flat",
+        "labels": [],
+    }
+    assert json.loads(state)["current_goals"] == ["find a flat"]
+
+
+@pytest.mark.parametrize("patch", ["{", "[]", '{"id": 7}', '{"labels": ["%s"]}' % ("x" * 9_000)])
+def test_a_tool_s_fields_that_do_not_fit_change_nothing(patch: str) -> None:
+    state = '{"domain": {"id": "1", "key": "MOVE-1"}}'
+    assert merged_domain(WITH_ISSUE, state, patch) == state
+
+
+def test_without_an_operator_s_model_a_tool_sets_nothing() -> None:
+    assert merged_domain(KnowledgeBase, "", '{"id": "1"}') == ""
+
+
+def test_it_is_due_after_some_turns_or_some_quiet_or_many_words() -> None:
+    cadence = Cadence(every_turns=2, after_s=30, max_tokens=100)
+    one, two = said(1, "a"), said(3, "b")
+    assert not cadence.is_due(Unlearned([one], 29, 0))
+    assert cadence.due_in(Unlearned([one], 29, 0)) == 1
+    assert cadence.is_due(Unlearned([one, two], 0, 0))
+    assert cadence.is_due(Unlearned([one], 30, 0))
+    assert cadence.is_due(Unlearned([said(1, "a", tokens=100)], 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("messages", "before", "is_untrusted"),
+    [
+        ((said(1, "x"), answered(2, "y")), "", False),
+        ((said(1, "x", is_first_party=False), answered(2, "y")), "", True),
+        ((said(1, "x"), replace(answered(2, "y"), is_first_party=False)), "", True),
+        ((said(1, "x"), answered(2, "y")), "1", True),
+    ],
+)
+async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
+    behavior: RunningState,
+    scope_memories: ScopeMemories,
+    messages: tuple[Message, ...],
+    before: str,
+    *,
+    is_untrusted: bool,
+) -> None:
+    fields = {"state": ("", LEARNED.model_dump_json()), STATE_UNTRUSTED: ("", before)}
+    await scope_memories.write(await scope_memories.read(PRIVATE), Writing(fields=fields))
+    here = await scope_memories.read(PRIVATE)
+    taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
+    assert taught.is_untrusted == is_untrusted
+    assert (await told(behavior, "hello")).endswith(UNTRUSTED_MARK) == bool(before)

@@ -1,0 +1,331 @@
+"""Synopses: when a sitting is summed up, what is found, and how it is told."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from memory.behaviors.alike import alike
+from memory.behaviors.steps import UNTRUSTED_STEP
+from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart
+from memory.behaviors.wording import UNTRUSTED_MARK
+from memory.learning.batch import LearningBehavior, Unlearned
+from memory.learning.internal_model import InternalModelUnavailable
+from memory.message import Message
+from memory.scopes.records import Synopsis, Trust
+from memory.scopes.scope_memories import ScopeMemories
+from memory.text.shape import Shape
+from memory.text.tokens import TokenCounter
+from tests.memory.behaviors.batches import (
+    DAY,
+    NOW,
+    PRIVATE,
+    ScriptedModel,
+    answered,
+    batch,
+    call_context,
+    said,
+    scope_memory,
+    store_entries,
+    told,
+)
+
+
+def synopsis(
+    request: str, days_ago: int, *, trust: Trust = Trust.DERIVED, result: str = ""
+) -> Synopsis:
+    at = NOW - days_ago * DAY
+    return Synopsis(0, request, "", result, "", "", "", "", at, at + 60, 1, 2, PRIVATE.tag, trust)
+
+
+SAILING = synopsis("How to trim the mainsail of a dinghy in strong wind", 40)
+MARINA = synopsis("Whether the dinghy with the torn mainsail may stay at the marina", 100)
+TAXES = synopsis("Which form the tax office wants", 3)
+
+
+@pytest.fixture
+def behavior(scope_memories: ScopeMemories, tokens: TokenCounter) -> Synopses:
+    return Synopses(scope_memories, tokens, None)
+
+
+def narrating(
+    scope_memories: ScopeMemories, tokens: TokenCounter, model: ScriptedModel, **options: object
+) -> Synopses:
+    narrative = NarrativeOptions(**options)  # type: ignore[arg-type]
+    return Synopses(scope_memories, tokens, model, narrative=narrative)
+
+
+def talk(exchanges: int, tokens: int = 10) -> list[Message]:
+    return [
+        make(seq, "words", tokens=tokens)
+        for n in range(exchanges)
+        for make, seq in ((said, 2 * n + 1), (answered, 2 * n + 2))
+    ]
+
+
+def test_it_is_a_learning_behavior(behavior: Synopses) -> None:
+    learning: LearningBehavior = behavior
+    assert isinstance(learning, LearningBehavior)
+
+
+def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
+    shape = Shape.of({"synopses": SynopsisPart})
+    assert shape.is_strict
+    part = shape.schema["properties"]["synopses"]["anyOf"][0]
+    assert list(part["properties"]) == [
+        "likely_request",
+        "actions",
+        "result",
+        "behaviour",
+        "emotions",
+        "preferences",
+        "reasoning",
+    ]
+
+
+def test_it_is_due_when_a_sitting_has_ended_and_covers_that_sitting(behavior: Synopses) -> None:
+    unlearned = Unlearned(talk(5), 0, 4)
+    assert behavior.is_due(unlearned)
+    assert behavior.covers(unlearned) == talk(5)[:4]
+
+
+def test_a_sitting_that_goes_on_is_waited_for(behavior: Synopses) -> None:
+    assert not behavior.is_due(Unlearned(talk(5), 600, 0))
+    assert behavior.due_in(Unlearned(talk(5), 600, 0)) == 3_001
+
+
+@pytest.mark.parametrize(
+    ("tokens_a_message", "covered"), [(400, 6), (1_500, 2), (9_000, 2), (300, 10)]
+)
+def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
+    behavior: Synopses, tokens_a_message: int, covered: int
+) -> None:
+    unlearned = Unlearned(talk(20, tokens_a_message), 0, 0)
+    assert behavior.is_due(unlearned)
+    assert behavior.covers(unlearned) == unlearned.messages[:covered]
+
+
+@pytest.mark.parametrize(("is_shared", "is_due"), [(True, True), (False, False)])
+def test_a_nearly_long_sitting_is_summed_up_when_others_learn(
+    behavior: Synopses, *, is_shared: bool, is_due: bool
+) -> None:
+    unlearned = Unlearned(talk(3, 400), 0, 0, is_shared=is_shared)
+    assert behavior.is_due(unlearned) == is_due
+
+
+def test_an_answer_becomes_a_synopsis_with_time_and_messages(behavior: Synopses) -> None:
+    messages = said(3, "Book it", at=NOW - 90), answered(4, "Booked", at=NOW - 60)
+    answer = SynopsisPart(likely_request="A table\nfor two", result="Booked.", emotions="  ")
+    assert behavior.learn(batch(*messages), answer).entries == [
+        Synopsis(
+            *(0, "A table for two", "", "Booked.", "", "", "", ""),
+            *(NOW - 90, NOW - 60, 3, 4, PRIVATE.tag, Trust.DERIVED),
+        )
+    ]
+
+
+def test_small_talk_leaves_no_synopsis(behavior: Synopses) -> None:
+    assert behavior.learn(batch(said(1, "hi")), SynopsisPart()).entries == []
+
+
+def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None:
+    answer = SynopsisPart(**dict.fromkeys(SynopsisPart.model_fields, "word " * 9_000))
+    (entry,) = behavior.learn(batch(said(1, "hi")), answer).entries
+    assert isinstance(entry, Synopsis)
+    assert tokens.count(entry.text) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("messages", "digest", "trust"),
+    [
+        ([said(1, "x"), answered(2, "y")], "calculate({}) -> 3", Trust.DERIVED),
+        ([said(1, "x"), answered(2, "y")], f"{UNTRUSTED_STEP}fetch({{}}) -> z", Trust.SDK_ERRORS),
+        ([said(1, "x", is_first_party=False), answered(2, "y")], "", Trust.SDK_ERRORS),
+    ],
+)
+def test_a_synopsis_is_trusted_as_its_least_source(
+    behavior: Synopses, messages: Sequence[Message], digest: str, trust: Trust
+) -> None:
+    taught = batch(*messages, digests={2: digest})
+    (entry,) = behavior.learn(taught, SynopsisPart(result="x")).entries
+    assert isinstance(entry, Synopsis)
+    assert entry.trust == trust
+
+
+def test_the_rest_of_a_sitting_is_told_how_it_began(behavior: Synopses) -> None:
+    began = synopsis("A table", 0)
+    assert "A table" in behavior.material(batch(said(3, "x"), here=scope_memory(began)))
+    later = said(3, "x", at=NOW + DAY)
+    assert "A table" not in behavior.material(batch(later, here=scope_memory(began)))
+
+
+async def test_nothing_found_is_nothing_told(
+    behavior: Synopses, scope_memories: ScopeMemories
+) -> None:
+    assert await told(behavior, "hello") == ""
+    await store_entries(scope_memories, PRIVATE, TAXES)
+    assert await told(behavior, "Guten Morgen") == ""
+
+
+async def test_what_is_found_brings_related_memories_to_mind_in_the_order_of_time(
+    behavior: Synopses, scope_memories: ScopeMemories
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    assert await told(behavior, "Strong wind today!") == (
+        f"{HEADING}\n"
+        "[13 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
+        "stay at the marina.\n"
+        "[12 October 2025, 5 weeks ago] Request: How to trim the mainsail of a dinghy in strong "
+        "wind."
+    )
+
+
+def test_texts_are_alike_by_words_that_few_of_them_use() -> None:
+    texts = [
+        "A lemon cake for Mia; prefers quick recipes",
+        "A party for Mia with twelve guests; prefers simple plans",
+        "An error in Python; prefers short explanations",
+    ]
+    assert alike(0, texts, 2) == [1]
+    assert alike(2, texts, 2) == []
+    assert alike(0, texts[:2], 2) == []
+
+
+async def test_many_long_synopses_are_told_within_a_budget(
+    behavior: Synopses, scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    many = (synopsis(f"sailing {n} " + "and more words " * 100, n) for n in range(20))
+    await store_entries(scope_memories, PRIVATE, *many)
+    text = await told(behavior, "sailing")
+    assert text.count("sailing") >= 3
+    assert tokens.count(text) < 650
+
+
+async def test_a_synopsis_of_others_words_says_so(
+    behavior: Synopses, scope_memories: ScopeMemories
+) -> None:
+    await store_entries(scope_memories, PRIVATE, synopsis("Sailing", 3, trust=Trust.SDK_ERRORS))
+    assert (await told(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
+
+
+async def test_two_synopses_are_woven_into_a_narrative(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("In August the mainsail tore; in October she asked how to trim it.")
+    behavior = narrating(scope_memories, tokens, model)
+    assert await told(behavior, "Strong wind today!") == (
+        f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
+    )
+    question, *memories = map(json.loads, model.asked[0].splitlines())
+    assert question == {"said": "Strong wind today!"}
+    assert [memory["on"] for memory in memories] == [
+        "13 August 2025, 3 months ago",
+        "12 October 2025, 5 weeks ago",
+    ]
+
+
+async def test_a_narrative_serves_while_the_same_synopses_are_hit(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel("Woven.", "Never asked for.")
+    behavior = narrating(scope_memories, tokens, model)
+    for _ in range(3):
+        assert await told(behavior, "Strong wind today!") == f"{HEADING}\nWoven."
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("when", "later", "woven"),
+    [
+        ("auto", DAY - 1, 1),
+        ("auto", DAY, 2),
+        ("always", 1, 2),
+    ],
+)
+async def test_another_narrative_is_woven_after_a_day_unless_it_is_always_wanted(
+    scope_memories: ScopeMemories, tokens: TokenCounter, when: str, later: int, woven: int
+) -> None:
+    await store_entries(
+        scope_memories, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8)
+    )
+    model = ScriptedModel("Woven.", "Anew.")
+    behavior = narrating(scope_memories, tokens, model, when=when)
+    await told(behavior, "Strong wind today!")
+    then = replace(call_context(), now=NOW + later)
+    await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
+    assert len(model.asked) == woven
+
+
+async def test_an_erasure_lets_no_woven_narrative_serve(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
+    behavior = narrating(scope_memories, tokens, ScriptedModel("Woven.", "Anew."))
+    await told(behavior, "Strong wind today!")
+    await scope_memories.erase(PRIVATE, records=[4])
+    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+
+
+async def test_deleting_a_conversation_drops_its_narratives(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(scope_memories, tokens, ScriptedModel("Woven.", "Anew."))
+    await told(behavior, "Strong wind today!")
+    await behavior.on_conversation_deleting(call_context())
+    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+
+
+@pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
+async def test_without_a_narrative_the_dated_list_stands(
+    scope_memories: ScopeMemories,
+    tokens: TokenCounter,
+    behavior: Synopses,
+    trouble: str | Exception | None,
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    model = ScriptedModel(*([] if trouble is None else [trouble]))
+    failing = narrating(scope_memories, tokens, model, time_limit_s=0.01)
+    text = "Strong wind today!"
+    assert await told(failing, text) == await told(behavior, text)
+
+
+@pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
+async def test_one_synopsis_is_woven_only_if_that_is_always_wanted(
+    scope_memories: ScopeMemories, tokens: TokenCounter, when: str, calls: int
+) -> None:
+    await store_entries(scope_memories, PRIVATE, TAXES)
+    model = ScriptedModel("Woven.")
+    await told(narrating(scope_memories, tokens, model, when=when), "tax office")
+    assert len(model.asked) == calls
+
+
+async def test_with_no_memories_nothing_is_woven(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    model = ScriptedModel("Woven.")
+    await told(narrating(scope_memories, tokens, model, when="always"), "hello")
+    assert model.asked == []
+
+
+async def test_a_cancelled_turn_is_not_held_up(
+    scope_memories: ScopeMemories, tokens: TokenCounter
+) -> None:
+    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(scope_memories, tokens, ScriptedModel())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await told(behavior, "Strong wind today!")
+
+
+def test_what_goes_on_from_a_foreign_synopsis_is_foreign_too(behavior: Synopses) -> None:
+    began = replace(synopsis("A table", 0), trust=Trust.SDK_ERRORS)
+    for at, trust in ((NOW, Trust.SDK_ERRORS), (NOW + DAY, Trust.DERIVED)):
+        taught = batch(said(3, "x", at=at), here=scope_memory(began))
+        (entry,) = behavior.learn(taught, SynopsisPart(result="x")).entries
+        assert isinstance(entry, Synopsis)
+        assert entry.trust == trust

@@ -1,0 +1,99 @@
+"""The built-in behaviors with the learner: one internal call teaches all that is due."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.running_state import RunningState
+from memory.behaviors.synopses import Synopses
+from memory.behaviors.user_facts import UserFacts
+from memory.learning.learner import Teaching
+from memory.memory import Memory, MemoryOptions
+from memory.queue.turns import TurnTimes
+from memory.scopes.history import ChatHistory
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.shape import Shape
+from memory.text.tokens import TokenCounter
+from tests.memory.behaviors.batches import ANNA, DAY, NOW, PRIVATE, call_context, said
+from tests.memory.words_embedder import WordsEmbedder
+
+HERS = Scope.of_person(ANNA.id)
+OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=1_000_000, times=TurnTimes())
+
+
+class OneAnswer:
+    """Gives the same parts to every call, and counts these."""
+
+    def __init__(self, parts: Mapping[str, object]) -> None:
+        self.parts = parts
+        self.calls: list[str] = []
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+        self.calls.append(f"{instructions}\n\n{material}")
+        return shape.raw_parts(self.parts)
+
+    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+        raise AssertionError((instructions, material, max_tokens))
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
+
+
+async def talk(memory: Memory, *texts: str, days_ago: int = 90) -> None:
+    """Say things a day apart, long ago, each with its answer."""
+    history = await ChatHistory.read(memory.histories, PRIVATE)
+    for day, text in enumerate(texts):
+        at = NOW - (days_ago - day) * DAY
+        await history.append_user_message(text, at, sender_id=ANNA.id, sender_name="Anna")
+        await history.append_assistant_message("I see.", at + 5)
+
+
+async def test_what_was_said_is_known_in_the_next_turn(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    model = OneAnswer(
+        {
+            "running_state": {"first_name": "Anna", "open_problems": ["Find a flat"], "mood": "!"},
+            "facts": {
+                "facts": [
+                    {"text": "Lives in Linz.", "message": 3, "replaces": "null"},
+                    {"text": "Is a robot.", "message": 2},
+                ]
+            },
+            "synopses": {"likely_request": "A flat in Linz", "emotions": None},
+        }
+    )
+    behaviors = (
+        RunningState(memory.scope_memories),
+        UserFacts(memory.scope_memories, tokens),
+        Synopses(memory.scope_memories, tokens, None),
+    )
+    memory.teach(Teaching(behaviors, model))
+    await talk(memory, "I live in Graz", "I have moved to Linz")
+    await memory.learn(PRIVATE)
+    await memory.learn(PRIVATE)
+    assert len(model.calls) == 2  # two sittings, and nothing is learned twice
+
+    await memory.scope_memories.read(HERS)
+    everything = AIContextBehaviorManager(behaviors, time_limit_s=5)
+    words = [said(0, "Which flat in Linz?")]
+    assert await everything.on_model_invoke(call_context(), words) == (
+        "State of this conversation (JSON):\n"
+        '{"first_name": "Anna", "open_problems": ["Find a flat"]}\n'
+        "Facts, by id and since when they are known:\n"
+        "#1 [24 August 2025, 3 months ago] Lives in Linz.\n"
+        "Earlier sittings:\n"
+        "[23 August 2025, 3 months ago] Request: A flat in Linz.\n"
+        "[24 August 2025, 3 months ago] Request: A flat in Linz."
+    )
+
+    model.parts = {"facts": {"facts": [{"text": "Lives in Wels.", "message": 5, "replaces": 1}]}}
+    await talk(memory, "Now I live in Wels", days_ago=30)
+    await memory.learn(PRIVATE)
+    old, new = (await memory.scope_memories.read(HERS)).facts
+    assert (old.is_current, old.replaced_by, new.is_current) == (False, new.id, True)
+    assert '"id":1' in model.calls[-1]

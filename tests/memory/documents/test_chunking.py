@@ -1,0 +1,116 @@
+"""Passages: whole sentences in any script, in order, nothing twice and nothing left out."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.documents.chunking import Section, passages
+from memory.documents.sentences import sentences
+from memory.text.tokens import TokenCounter
+
+MOST = 24
+TEXTS = st.text(
+    st.one_of(
+        st.sampled_from('ab. !?\n\t。、！กาข👩\u200d\u0301的は#-(")'),
+        st.characters(exclude_categories=["Cs"]),
+    ),
+    max_size=400,
+)
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+def cut(tokens: TokenCounter, text: str, most: int = MOST) -> list[str]:
+    return [passage.text for passage in passages([Section(text)], tokens, most)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One. ", "Two! ", "Three?"]),
+        ("He said “No.” Then he left.", ["He said “No.” ", "Then he left."]),
+        ("Use it, e.g. here, at 3.5 km.", ["Use it, e.g. here, at 3.5 km."]),
+        ("- a list\n- of things", ["- a list\n", "- of things"]),
+        ("彼は来た。「本当？」彼女は言った。", ["彼は来た。", "「本当？」", "彼女は言った。"]),
+        ("یک جمله. این چیست؟ دو", ["یک جمله. ", "این چیست؟ ", "دو"]),
+        ("एक वाक्य। दूसरा", ["एक वाक्य। ", "दूसरा"]),
+        ("", []),
+    ],
+)
+def test_a_text_is_cut_where_its_sentences_end(text: str, expected: list[str]) -> None:
+    assert list(sentences(text)) == expected
+
+
+@given(TEXTS)
+def test_sentences_joined_are_the_text(text: str) -> None:
+    assert "".join(sentences(text)) == text
+
+
+@settings(max_examples=60)
+@given(text=TEXTS)
+def test_passages_hold_all_of_a_text_in_order_and_each_fits(
+    tokens: TokenCounter, text: str
+) -> None:
+    seen = "".join(
+        sign for sign in text if sign.isspace() or sign.isprintable() or sign == "\u200d"
+    )
+    found = cut(tokens, seen)
+
+    assert without_blanks("".join(found)) == without_blanks(seen)
+    assert all(0 < tokens.count(passage) <= MOST for passage in found)
+
+
+def test_a_passage_is_as_many_whole_sentences_as_fit(tokens: TokenCounter) -> None:
+    text = "The cat sat on the mat. " * 6
+
+    assert cut(tokens, text, 15) == ["The cat sat on the mat. The cat sat on the mat."] * 3
+
+
+def test_a_script_without_blanks_is_cut_at_its_sentences(tokens: TokenCounter) -> None:
+    found = cut(tokens, "今日は朝から雨が降っていました。" * 5, 24)
+
+    assert len(found) > 1
+    assert {passage[-1] for passage in found} == {"。"}
+
+
+def test_what_has_no_sentences_is_cut_at_blanks(tokens: TokenCounter) -> None:
+    words = " ".join(f"word{number}" for number in range(100))
+
+    found = cut(tokens, words)
+
+    assert " ".join(found) == words
+
+
+def test_an_emoji_and_an_accent_stay_whole(tokens: TokenCounter) -> None:
+    family = "👩\u200d👩\u200d👧e\u0301"
+
+    found = cut(tokens, family * 40)
+
+    assert not any(passage[0] in "\u200d\u0301" or passage[-1] == "\u200d" for passage in found)
+
+
+def test_a_passage_lies_in_one_section_and_knows_its_place(tokens: TokenCounter) -> None:
+    pages = [
+        Section("First page.", "page 1"),
+        Section(" \n ", "page 2"),
+        Section("Third.", "page 3"),
+    ]
+
+    assert passages(pages, tokens) == [
+        Section("First page.", "page 1"),
+        Section("Third.", "page 3"),
+    ]
+
+
+def test_what_nobody_sees_is_left_out(tokens: TokenCounter) -> None:
+    assert cut(tokens, "a\x00b\u00adc\r\n\r\n\r\n  d\x0b\ud800") == ["abc\n\nd ?"]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("run", ["a", ".", "\n", "\u0301", "👩\u200d", '.")', "。", "x\n"])
+def test_no_text_takes_long_to_cut(tokens: TokenCounter, run: str) -> None:
+    text = run * (200_000 // len(run))
+
+    assert without_blanks("".join(cut(tokens, text, 220))) == without_blanks(text)

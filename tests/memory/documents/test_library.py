@@ -1,0 +1,149 @@
+"""Documents in a notebook: put, put again, listed, removed; nothing is embedded twice."""
+
+import pytest
+
+from memory.documents.chunking import Section
+from memory.documents.library import Library, Origin, documents, key_of
+from memory.memory import Memory
+from memory.scopes.records import Chunk, Trust
+from memory.scopes.scope_memories import NotWritten, Writing
+from memory.store.keys import Scope
+from tests.memory.words_embedder import WordsEmbedder
+from tests.stored import everything_stored
+
+HERE = Scope.of_chat(7)
+CATS = [Section("Cats sleep.", "page 1"), Section("Cats purr.", "page 2")]
+DOGS = [Section("Dogs bark.", "page 1")]
+
+
+async def put(
+    memory: Memory, library: Library, name: str, passages: list[Section], link: str = ""
+) -> tuple[bool, int]:
+    scope_memory = await memory.scope_memories.read(HERE)
+    done = await library.put(scope_memory, Origin(name, link, 1_000, 7), passages)
+    return done.is_new, done.replaced
+
+
+async def texts(memory: Memory) -> list[str]:
+    return [chunk.text for chunk in (await memory.scope_memories.read(HERE)).chunks]
+
+
+async def test_a_document_is_its_passages_with_their_source(
+    memory: Memory, library: Library
+) -> None:
+    assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 0)
+
+    scope_memory = await memory.scope_memories.read(HERE)
+    (document,) = await library.listed(HERE)
+    assert (document.title, document.passages, document.nbytes) == ("pets.pdf", 2, 1_000)
+    assert scope_memory.chunks == [
+        Chunk(
+            id=number + 1,
+            document=key_of("pets.pdf"),
+            number=number,
+            text=passage.text,
+            title="pets.pdf",
+            link="https://pets",
+            place=passage.place,
+            added_at=document.added_at,
+            trust=Trust.SDK_ERRORS,
+        )
+        for number, passage in enumerate(CATS)
+    ]
+
+
+async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
+    memory: Memory, library: Library, embedder: WordsEmbedder
+) -> None:
+    await put(memory, library, "pets.pdf", CATS)
+    await memory.learn(HERE)
+    before = await memory.scope_memories.read(HERE)
+    embedded = list(embedder.texts)
+
+    assert await put(memory, library, "pets.pdf", CATS) == (False, 0)
+
+    await memory.learn(HERE)
+    after = await memory.scope_memories.read(HERE)
+    assert (after.version, after.chunks) == (before.version, before.chunks)
+    assert embedder.texts == embedded
+    assert len(embedded) == 2
+
+
+async def test_another_content_of_that_name_replaces_it(memory: Memory, library: Library) -> None:
+    await put(memory, library, "pets.pdf", CATS)
+
+    assert await put(memory, library, "pets.pdf", DOGS) == (True, 2)
+
+    assert await texts(memory) == ["Dogs bark."]
+    assert [each.passages for each in await library.listed(HERE)] == [1]
+
+
+async def test_another_link_replaces_it_too(memory: Memory, library: Library) -> None:
+    await put(memory, library, "pets.pdf", CATS)
+
+    assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 2)
+
+
+async def test_who_died_between_writing_and_erasing_is_finished_by_the_next(
+    memory: Memory, library: Library
+) -> None:
+    await put(memory, library, "pets.pdf", DOGS)
+    old = [Chunk(0, key_of("pets.pdf"), 0, "Cats sleep.", "pets.pdf", added_at=1.0)]
+    scope_memory = await memory.scope_memories.read(HERE)
+    await memory.scope_memories.write(scope_memory, Writing(old))
+
+    assert await put(memory, library, "pets.pdf", DOGS) == (False, 1)
+    assert await texts(memory) == ["Dogs bark."]
+
+
+async def test_two_documents_do_not_touch_each_other(memory: Memory, library: Library) -> None:
+    await put(memory, library, "cats.pdf", CATS)
+    await put(memory, library, "dogs.pdf", DOGS)
+    await library.remove(HERE, key_of("cats.pdf"))
+
+    assert await texts(memory) == ["Dogs bark."]
+    assert [each.title for each in await library.listed(HERE)] == ["dogs.pdf"]
+
+
+async def test_of_a_removed_document_no_byte_is_left(
+    memory: Memory, library: Library, valkey: str
+) -> None:
+    await put(memory, library, "canary.pdf", [Section("The canary sings.")])
+    await memory.learn(HERE)
+
+    removed = await library.remove(HERE, key_of("canary.pdf"))
+
+    stored = await everything_stored(valkey)
+    assert removed
+    assert b"canary" not in stored.lower()
+    assert await library.remove(HERE, key_of("canary.pdf")) is None
+
+
+async def test_nothing_is_written_once_something_was_erased(
+    memory: Memory, library: Library
+) -> None:
+    scope_memory = await memory.scope_memories.read(HERE)
+    await memory.scope_memories.erase(HERE, records=[99])
+
+    with pytest.raises(NotWritten):
+        await library.put(scope_memory, Origin("late.pdf"), CATS)
+    assert documents(await memory.scope_memories.read(HERE)) == {}
+
+
+async def test_what_is_put_is_noted_to_be_embedded(memory: Memory, library: Library) -> None:
+    await put(memory, library, "pets.pdf", CATS)
+
+    assert await memory.client.call("ZRANGE", memory.keys.learning, 0, -1) == [HERE.tag.encode()]
+
+
+async def test_the_operators_documents_do_not_expire(memory: Memory, library: Library) -> None:
+    scope = Scope.of_namespace("manual")
+    await library.put(await memory.scope_memories.read(scope), Origin("a.pdf"), CATS)
+    await put(memory, library, "a.pdf", CATS)
+
+    async def ttl(of: Scope) -> int:
+        seconds: int = await memory.client.call("TTL", memory.keys.conversation(of).records)
+        return seconds
+
+    assert await ttl(scope) == -1
+    assert await ttl(HERE) > 0

@@ -1,0 +1,118 @@
+"""A model with scripted answers, and a behavior that notes every message it learns from."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import inf
+
+from pydantic import BaseModel
+
+from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
+from memory.learning.internal_model import InternalModelUnavailable
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.turns import Closing, Cursor, OpenTurn
+from memory.scopes.records import Fact, Source
+from memory.search.embeddings import EmbeddingsUnavailable, Vectors
+from memory.store.keys import Scope
+from memory.text.shape import Shape
+from tests.memory.turns import HERE, put
+from tests.memory.words_embedder import WordsEmbedder
+
+
+class ScriptedModel:
+    """Answers with `parts`, or with the next of `answers`; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.parts: Mapping[str, object] = {}
+        self.answers: list[Mapping[str, object]] = []
+        self.asked: list[tuple[str, str]] = []
+        self.fails = False
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+        self.asked.append((instructions, material))
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            await meanwhile()
+        if self.fails:
+            raise InternalModelUnavailable("out of order")
+        return self.answers.pop(0) if self.answers else {**dict.fromkeys(shape.parts), **self.parts}
+
+    async def write(self, *_: object) -> str:
+        raise InternalModelUnavailable("no prose here")
+
+
+class RefusingEmbedder(WordsEmbedder):
+    """Refuses each call with a text that holds `refused`: all for "", none for `None`."""
+
+    refused: str | None = ""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if self.refused is not None and any(self.refused in text for text in texts):
+            raise EmbeddingsUnavailable("404")
+        return await super().embed(texts)
+
+
+class Note(BaseModel):
+    text: str
+
+
+class Notes:
+    """Learns one fact a lesson; due after `every` exchanges or `after_s` of quiet."""
+
+    part = Note
+    task = "Note something."
+
+    def __init__(
+        self,
+        name: str = "notes",
+        every: int = 2,
+        *,
+        is_personal: bool = False,
+        after_s: float = inf,
+    ) -> None:
+        self.name = name
+        self.is_personal = is_personal
+        self._every = every
+        self._after_s = after_s
+        self.batches: list[list[int]] = []
+        self.rejects = False
+
+    def is_due(self, unlearned: Unlearned) -> bool:
+        return unlearned.exchanges >= self._every or unlearned.quiet_s >= self._after_s
+
+    def due_in(self, unlearned: Unlearned) -> float:
+        return self._after_s - unlearned.quiet_s
+
+    def covers(self, unlearned: Unlearned) -> Sequence[Message]:
+        return unlearned.messages
+
+    def material(self, batch: Batch) -> str:
+        scope_memory = batch.facts if self.is_personal else batch.here
+        return f"{len(scope_memory.facts)} notes so far"
+
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+        assert isinstance(answer, Note)
+        if self.rejects:
+            raise PartRejected("does harm")
+        seqs = [message.seq for message in batch.messages]
+        self.batches.append(seqs)
+        source = Source(batch.conversation.tag, seqs[0])
+        return Learned([Fact(0, answer.text, (source,), batch.now)], state=f'{{"n":{seqs[-1]}}}')
+
+
+async def talk(
+    memory: Memory, *texts: str, conversation: Scope = HERE, closing: Closing | None = None
+) -> None:
+    """Have a turn for each text, as a worker would."""
+    stored = await memory.client.call("GET", "updates") or 0
+    for number, text in enumerate(texts, start=int(stored) + 1):
+        await memory.client.call("SET", "updates", number)
+        await put(memory, number, conversation)
+        turn = await memory.turns.acquire(conversation, Cursor())
+        assert isinstance(turn, OpenTurn)
+        await memory.turns.write_outbox(turn.lease, b"[]")
+        messages = [
+            Message(0, 0, "user", text, 1_000.0 + number, 7, "Ann", (number,), 3),
+            Message(0, 0, "assistant", "yes", 1_000.5 + number, tokens=1),
+        ]
+        await memory.turns.commit(turn, messages, Cursor(), closing=closing or Closing())

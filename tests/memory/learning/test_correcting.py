@@ -1,0 +1,307 @@
+"""People take back single memories, and turn remembering off and on."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import orjson
+import pytest
+
+from memory.erasure.clearing import NotConfirmed
+from memory.erasure.ownership import Asker
+from memory.learning.consent import Answered
+from memory.learning.learner import Teaching
+from memory.memory import Memory
+from memory.queue.turns import Closing
+from memory.scopes.history import ChatHistory
+from memory.scopes.records import Again, Fact, Source
+from memory.scopes.scope_memories import Writing
+from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.interrupted_client import InterruptedClient
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.memory.words_embedder import WordsEmbedder
+
+ANNS = Scope.of_person(ANN)
+PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP)])
+
+
+async def known(memory: Memory, scope: Scope) -> list[str]:
+    return [fact.text for fact in (await memory.scope_memories.read(scope)).facts]
+
+
+async def found(memory: Memory, here: Scope, text: str) -> list[str]:
+    history = await ChatHistory.read(memory.histories, here)
+    return [m.text for each in await history.search(text, 5) for m in each.messages]
+
+
+@PLACES
+async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted_back(
+    memory: Memory, here: Scope, scope: Scope
+) -> None:
+    await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
+    scope_memory = await memory.scope_memories.read(scope)
+    fact = Fact(0, "has a cat called Mephisto", (Source(here.tag, 1, 0, ANN),), 1)
+    await memory.scope_memories.write(scope_memory, Writing([fact]))
+    assert await found(memory, here, "Mephisto cat")
+    assert await memory.correcting.delete_fact(here, 1) == (1,)
+    assert await memory.correcting.delete_fact(here, 1) == ()
+    assert await known(memory, scope) == []
+    assert "Mephisto" not in " ".join(await found(memory, here, "Mephisto cat"))
+    assert await found(memory, here, "Aurora boat")
+    await memory.correcting.recall_again(here, [1])
+    assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
+
+
+async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memory) -> None:
+    await talk(memory, "one")
+    scope_memory = await memory.scope_memories.read(HERE)
+    fields = {"state": ("", "{}"), "w:running_state": ("", "1")}
+    await memory.scope_memories.write(scope_memory, Writing(fields=fields))
+    await memory.correcting.delete_state(HERE)
+    scope_memory = await memory.scope_memories.read(HERE)
+    assert (scope_memory.state, scope_memory.watermark("running_state")) == ("", 2)
+
+
+async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "before")
+    await memory.switch.turn_off(HERE)
+    await memory.switch.turn_off(HERE)
+    writes = to_json([Remember("a tool's", sender_id=ANN), Remember("?", asks_first=True)])
+    await talk(memory, "secret", closing=Closing(digest="steps", writes=writes))
+    await memory.learn(HERE)
+    assert await memory.switch.is_off(HERE)
+    assert await known(memory, ANNS) == []
+    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+    assert await texts(memory) == ["before", "yes", "secret", "yes"]
+    assert [await memory.switch.turn_on(HERE) for _ in range(2)] == [2, 0]
+    assert await texts(memory) == ["before", "yes"]
+    assert not await memory.switch.is_off(HERE)
+    await memory.learn(HERE)
+    assert await known(memory, ANNS) == ["a note"]
+
+
+async def turn_off_and_talk(memory: Memory) -> None:
+    """Turn remembering off and say a secret."""
+    await memory.switch.turn_off(HERE)
+    writes = to_json([Remember("a secret", sender_id=ANN)])
+    await talk(memory, "a secret", closing=Closing(writes=writes))
+
+
+async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned(
+    memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "before")
+    model.meanwhile = partial(turn_off_and_talk, memory)
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    assert (len(model.asked), notes.batches) == (1, [[1, 2]])
+    assert await known(memory, ANNS) == ["a note"]
+    assert "a secret" not in " ".join(embedder.texts)
+
+
+async def test_what_is_said_when_it_is_off_while_words_are_embedded_gets_no_vector(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await talk(memory, "before")
+    embedder.meanwhile = partial(turn_off_and_talk, memory)
+    assert (await memory.learn(HERE)).messages == 2
+    assert "a secret" not in " ".join(embedder.texts)
+    await memory.switch.turn_on(HERE)
+    await talk(memory, "after")
+    assert (await memory.learn(HERE)).messages == 2
+
+
+@pytest.fixture
+async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
+    client = await InterruptedClient.open(valkey)
+    yield client
+    await client.close()
+
+
+async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it_is_off(
+    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
+) -> None:
+    beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
+    await beside.learn(HERE)
+    assert interrupted.behind == {}
+    assert (model.asked, await known(memory, ANNS)) == ([], [])
+    assert await memory.client.call("EXISTS", memory.keys.conversation(HERE).vectors) == 0
+
+
+async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_then(
+    memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
+) -> None:
+    beside = Memory(interrupted, 42, tokens, None, OPTIONS)
+    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
+    interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
+    await beside.learn(HERE)
+    assert interrupted.behind == {}
+    assert (model.asked, await known(memory, ANNS)) == ([], [])
+
+
+async def test_what_a_tool_was_to_keep_while_it_was_off_is_not_kept_once_it_is_on(
+    memory: Memory,
+) -> None:
+    kept = to_json([Remember("before", sender_id=ANN), Remember("not wanted", sender_id=ANN)])
+    await talk(memory, "one", closing=Closing(writes=kept))
+    await memory.learn(HERE)
+    await memory.switch.turn_off(HERE)
+    planted = Remember('a ["forget",1] secret', sender_id=ANN)
+    asked = Remember("a secret", asks_first=True, sender_id=ANN, nonce="abc")
+    writes = to_json([planted, ForgetRecord(2), asked])
+    await talk(memory, "two", "three", closing=Closing(writes=writes))
+    assert await memory.switch.turn_on(HERE) == 4
+    await memory.learn(HERE)
+    assert await known(memory, ANNS) == ["before"]
+    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+
+
+async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
+    await memory.switch.turn_off(HERE)
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert await memory.switch.is_off(HERE)
+
+
+async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
+    """Have a turn in which a tool wants something written that nobody has said."""
+    writes = wanted or (Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc"),)
+    await talk(memory, "one", conversation=here, closing=Closing(writes=to_json(writes)))
+    await memory.learn(here)
+
+
+async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> Answered:
+    """Press a button."""
+    asker = Asker(sender, is_group=not here.is_private)
+    return await memory.consent.answer(here, "abc", asker, agrees=agrees)
+
+
+@PLACES
+async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was_asked(
+    memory: Memory, here: Scope, scope: Scope
+) -> None:
+    await ask(memory, here)
+    assert await known(memory, scope) == []
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await answer(memory, here, agrees=True, sender=BOB)
+    answers = [await answer(memory, here, agrees=agrees) for agrees in (True, False)]
+    assert answers == ["kept", "kept"]
+    facts = (await memory.scope_memories.read(scope)).facts
+    epoch = (await memory.scope_memories.read(here)).epoch
+    assert [(f.text, f.sources) for f in facts] == [
+        ("likes olives", (Source(here.tag, 1, epoch, ANN),))
+    ]
+
+
+async def test_what_is_declined_is_gone_at_once(memory: Memory) -> None:
+    await ask(memory, HERE)
+    assert await answer(memory, HERE, agrees=False) == "not_kept"
+    assert "olives" not in str((await memory.scope_memories.read(HERE)).fields)
+    assert await known(memory, ANNS) == []
+
+
+async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: Memory) -> None:
+    await ask(memory, HERE)
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    assert 3_590 < due - time.time() < 3_610
+    scope_memory = await memory.scope_memories.read(HERE)
+    stored = scope_memory.fields["p:abc"]
+    older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
+    await memory.scope_memories.write(scope_memory, Writing(fields={"p:abc": (stored, older)}))
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await answer(memory, HERE, agrees=True)
+    await memory.learn(HERE)
+    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+
+
+async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memory: Memory) -> None:
+    wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
+    await talk(memory, "one", closing=Closing(writes=to_json([wanted])))
+    task = asyncio.create_task(answer(memory, HERE, agrees=True))
+    await memory.learn(HERE)
+    assert await task == "kept"
+    assert await known(memory, ANNS) == ["likes olives"]
+
+
+@PLACES
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_fact_is_erased_only_once_the_person_has_agreed(
+    memory: Memory, here: Scope, scope: Scope, *, agrees: bool
+) -> None:
+    """Also while memory is off: erasing is always allowed."""
+    fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
+    await memory.scope_memories.write(await memory.scope_memories.read(scope), Writing([fact]))
+    await memory.switch.turn_off(here)
+    await ask(memory, here, ForgetRecord(1, asks_first=True, sender_id=ANN, nonce="abc"))
+    assert await known(memory, scope) == ["sails"]
+    answers = [await answer(memory, here, agrees=each) for each in (agrees, True)]
+    assert answers == ["forgotten" if agrees else "not_forgotten"] * 2
+    assert await known(memory, scope) == ([] if agrees else ["sails"])
+
+
+@pytest.mark.parametrize("wanted", [Remember("rows", 1, nonce="abc"), ForgetRecord(1, nonce="abc")])
+async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
+    memory: Memory, wanted: Remember | ForgetRecord
+) -> None:
+    fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
+    await memory.scope_memories.write(await memory.scope_memories.read(GROUP), Writing([fact]))
+    await ask(memory, GROUP, replace(wanted, asks_first=True, sender_id=ANN))
+    said_again = Again(1, Source(GROUP.tag, 1, 0, BOB))
+    await memory.scope_memories.write(
+        await memory.scope_memories.read(GROUP), Writing([said_again])
+    )
+    with pytest.raises(NotConfirmed, match="not_yours"):
+        await answer(memory, GROUP, agrees=True)
+    facts = (await memory.scope_memories.read(GROUP)).facts
+    assert [(fact.text, fact.is_current) for fact in facts] == [("sails", True)]
+
+
+async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
+    memory.teach(Teaching(with_domain=lambda state, fields: f"{state}{fields}"))
+    await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
+    assert (await memory.scope_memories.read(HERE)).state == ""
+    assert await answer(memory, HERE, agrees=True) == "kept"
+    assert (await memory.scope_memories.read(HERE)).state == "{}"
+
+
+async def test_a_question_that_was_asked_before_an_update_is_still_answered(
+    memory: Memory,
+) -> None:
+    old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
+    await talk(memory, "one")
+    await memory.scope_memories.write(
+        await memory.scope_memories.read(HERE), Writing(fields={"p:abc": ("", old)})
+    )
+    assert await answer(memory, HERE, agrees=True) == "kept"
+    assert await known(memory, ANNS) == ["likes olives"]
+
+
+async def test_an_export_holds_the_newest_messages_that_fit_and_nothing_of_another_scope(
+    memory: Memory,
+) -> None:
+    await talk(memory, *(f"message {number}" for number in range(50)))
+    await talk(memory, "elsewhere", conversation=GROUP)
+    whole = await memory.exporter.export(HERE)
+    assert whole.left_out == 0
+    assert len(orjson.loads(whole.content)["messages"]) == 100
+    assert b"elsewhere" not in whole.content
+    part = await memory.exporter.export(HERE, max_bytes=len(whole.content) // 2)
+    messages = orjson.loads(part.content)["messages"]
+    assert len(part.content) <= len(whole.content) // 2
+    assert (part.left_out, messages[-1]["number"]) == (100 - len(messages), 100)
+    assert len(messages) > 30

@@ -1,0 +1,192 @@
+"""What a day costs on which a model fails: calls are counted at a real server, time is moved on."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from time import time
+
+import pytest
+
+from bot.model.client import ModelClient, open_client
+from bot.model.condition import ModelCondition, Part
+from bot.model.embedder import OpenAIEmbedder
+from bot.model.guarded import (
+    FIRST_REST_S,
+    LONGEST_REST_S,
+    Guard,
+    GuardedEmbedder,
+    GuardedInternalModel,
+)
+from bot.model.internal import InternalCalls
+from bot.model.resting import Rest
+from bot.model.structured import StructuredModel
+from bot.playground.model_api import (
+    ApiError,
+    Dialect,
+    ModelApiServer,
+    Scripted,
+    content_filtered,
+    is_embeddings,
+)
+from memory.learning import learner
+from memory.learning import progress as ledger
+from memory.learning.internal_model import InternalModelUnavailable
+from memory.learning.learner import Teaching
+from memory.memory import Memory
+from memory.queue import recovery as sweep
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import ON_A_SERVER, OPTIONS
+from tests.memory.learning.scripted import Notes, talk
+
+DAY_S = 86_400
+CHATS = [Scope.of_chat(chat) for chat in (7, 8, 9)]
+WRONG_KEY = ApiError(401, "Incorrect API key", code="invalid_api_key")
+NO_SUCH_PAGE = ApiError(404, "Not found")
+NOT_NOW = ApiError(503, "Overloaded", headers={"retry-after": "0"})
+
+
+class Day:
+    """One process of a bot, the time, and the server that its models are on."""
+
+    def __init__(self, store: RedisClient, tokens: TokenCounter, server: ModelApiServer) -> None:
+        self.now = time()
+        self.server = server
+        self._store = store
+        self._tokens = tokens
+
+    def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
+        """Begin a process: it knows nothing of what failed before."""
+        internal = InternalCalls(StructuredModel(client, "m", timeout_s=10))
+        embedder = GuardedEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
+        self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
+        self.notes = Notes(every=1)
+        guarded = GuardedInternalModel(internal, self._guard("learning"))
+        self.memory.teach(Teaching([] if embeds else [self.notes], guarded, model_name=model))
+
+    def _guard(self, part: Part) -> Guard:
+        rest = Rest(lambda: self.now, first_s=FIRST_REST_S, longest_s=LONGEST_REST_S)
+        return Guard(ModelCondition(part, "OPENAI_MEMORY_MODEL"), rest)
+
+    async def pass_(self, seconds: float) -> int:
+        """Let time pass; return how many calls were made."""
+        before, end = len(self.server.log.calls), self.now + seconds
+        learning = self.memory.keys.learning
+        while True:
+            first = await self.memory.client.call("ZRANGE", learning, 0, 0, "WITHSCORES")
+            if not first or first[0][1] > end:
+                self.now = end
+                return len(self.server.log.calls) - before
+            self.now = max(self.now, first[0][1])
+            for conversation in await self.memory.sweep.late_learning(4):
+                with suppress(InternalModelUnavailable, EmbeddingsUnavailable):
+                    await self.memory.learn(conversation)
+
+
+@pytest.fixture
+def script() -> Scripted:
+    return Scripted("All right.")
+
+
+@pytest.fixture
+async def server(script: Scripted) -> AsyncIterator[ModelApiServer]:
+    async with ModelApiServer(script) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
+    async with open_client(server.base_url, "any", timeout_s=10, retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def day(
+    store: RedisClient,
+    tokens: TokenCounter,
+    server: ModelApiServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Day:
+    day = Day(store, tokens, server)
+    for module in (learner, ledger, sweep):
+        monkeypatch.setattr(module, "time", lambda: day.now)
+    return day
+
+
+async def have_talked(day: Day, chats: Sequence[Scope] = CHATS) -> None:
+    for chat in chats:
+        await talk(day.memory, "one", "two", conversation=chat)
+
+
+@ON_A_SERVER
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [(None, 22), (WRONG_KEY, 11), (NO_SUCH_PAGE, 22), (content_filtered(), 15), (NOT_NOW, 100)],
+    ids=["no JSON", "401", "404", "filter", "503"],
+)
+async def test_a_memory_model_that_fails_is_asked_less_and_less(
+    day: Day, client: ModelClient, fault: ApiError | None, calls: int
+) -> None:
+    """Before, three silent chats cost 8,640 calls without JSON, and 4,320 with a wrong key."""
+    if fault:
+        day.server.faults.add(fault, times=None)
+    day.start(client)
+    await have_talked(day)
+    assert await day.pass_(DAY_S) == calls
+
+
+@ON_A_SERVER
+async def test_a_restart_does_not_begin_again_and_a_mended_model_teaches_all(
+    day: Day, client: ModelClient, script: Scripted
+) -> None:
+    day.start(client)
+    await have_talked(day, CHATS[:1])
+    first = await day.pass_(DAY_S / 2)
+    day.start(client)
+    assert (first, await day.pass_(DAY_S / 2)) == (20, 2)
+    script.on(lambda _: True, '{"notes": {"text": "Ann counts"}}')
+    await day.pass_(DAY_S)
+    assert sorted(day.notes.batches) == [[1, 2], [3, 4]]
+
+
+@ON_A_SERVER
+async def test_another_memory_model_is_asked_at_once(day: Day, client: ModelClient) -> None:
+    day.start(client)
+    await have_talked(day)
+    await day.pass_(DAY_S)
+    day.start(client, model="another")
+    calls = len(day.server.log.calls)
+    with suppress(InternalModelUnavailable):
+        await day.memory.learn(CHATS[0])
+    assert len(day.server.log.calls) > calls
+
+
+@ON_A_SERVER
+async def test_an_embedding_page_that_is_missing_is_asked_for_less_and_less(
+    day: Day, client: ModelClient
+) -> None:
+    day.server.faults.add(NO_SUCH_PAGE, times=None, when=is_embeddings)
+    day.start(client, embeds=True)
+    await have_talked(day)
+    assert await day.pass_(DAY_S) == 11
+    day.server.faults.clear()
+    await day.pass_(DAY_S)
+    for chat in CHATS:
+        vectors = day.memory.keys.conversation(chat).vectors
+        assert await day.memory.client.call("XLEN", vectors) == 4
+
+
+@ON_A_SERVER
+async def test_words_that_the_memory_model_refuses_hold_up_no_others(
+    day: Day, client: ModelClient, script: Scripted
+) -> None:
+    script.on(lambda _: True, '{"notes": {"text": "Ann counts"}}')
+    day.server.dialect = Dialect(filtered=frozenset({"badword"}))
+    day.start(client)
+    said = [*map(str, range(12)), "badword", *map(str, range(12))]
+    await talk(day.memory, *said, conversation=CHATS[0])
+    calls = await day.pass_(3600)
+    learned = sorted(seq for batch in day.notes.batches for seq in batch)
+    assert learned == [seq for seq in range(1, 51) if seq not in (25, 26)]
+    assert calls <= 12

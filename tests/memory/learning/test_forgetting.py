@@ -1,0 +1,388 @@
+"""What is erased goes with all that rests on it, whoever is learning from it at that moment."""
+
+import time
+
+import pytest
+
+from memory.documents.chunking import Section
+from memory.documents.library import Library, Origin
+from memory.erasure.clearing import Receipt
+from memory.erasure.jobs import Job
+from memory.learning.learner import Teaching
+from memory.memory import Memory
+from memory.queue.turns import Closing
+from memory.scopes.history import ChatHistory
+from memory.scopes.records import (
+    THE_ONE_BEFORE,
+    Again,
+    Chunk,
+    Ended,
+    Entry,
+    Fact,
+    Source,
+    Synopsis,
+)
+from memory.scopes.scope_memories import Writing
+from memory.scopes.writes import Remember, to_json
+from memory.store.client import RedisClient
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk
+from tests.memory.turns import ANN, BOB, GROUP, HERE, texts
+from tests.stored import everything_stored
+
+ANNS = Scope.of_person(ANN)
+CANARY = "quokka"
+
+
+def source(seq: int, where: Scope = HERE, sender: int = ANN, epoch: int = 0) -> Source:
+    return Source(where.tag, seq, epoch, sender)
+
+
+def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
+    return Synopsis(
+        id=0,
+        likely_request=f"about a {CANARY}",
+        actions="",
+        result="",
+        behaviour="",
+        emotions="",
+        preferences="",
+        reasoning="",
+        began_at=1,
+        ended_at=2,
+        first_seq=first,
+        last_seq=last,
+        tag=where.tag,
+    )
+
+
+async def write(memory: Memory, scope: Scope, *entries: Entry, **fields: str) -> None:
+    scope_memory = await memory.scope_memories.read(scope)
+    named = {name: ("", value) for name, value in fields.items()}
+    await memory.scope_memories.write(scope_memory, Writing(entries, named))
+
+
+async def facts_of(memory: Memory, scope: Scope) -> list[tuple[str, bool, list[int]]]:
+    facts = (await memory.scope_memories.read(scope)).facts
+    return [(f.text, f.is_current, [s.seq for s in f.sources]) for f in facts]
+
+
+async def forget(memory: Memory, *seqs: int) -> Receipt:
+    return await memory.forgetting.erase_messages(HERE, seqs, "nonce")
+
+
+async def press(memory: Memory, nonce: str) -> Receipt:
+    """Confirm that messages are forgotten, as the button under the question does."""
+    about = await memory.erasure.check(HERE, nonce, "messages", ANN)
+    seqs = [int(seq) for seq in about.split(",") if seq]
+    return await memory.forgetting.erase_messages(HERE, seqs, nonce)
+
+
+async def clear(memory: Memory, update_id: int = 10, nonce: str = "") -> Receipt:
+    nonce = nonce or await memory.erasure.ask(HERE, "clear", ANN)
+    return await memory.forgetting.clear(HERE, nonce, ANN, update_id, as_admin=False)
+
+
+async def test_a_fact_goes_with_its_last_source_and_stays_on_the_others(memory: Memory) -> None:
+    await talk(memory, "one", "two")
+    await write(
+        memory,
+        ANNS,
+        Fact(0, "rests on one", (source(1),), 1),
+        Fact(0, "rests on both", (source(1),), 1),
+        Again(2, source(3)),
+    )
+    assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 2)
+    assert await facts_of(memory, ANNS) == [("rests on both", True, [3])]
+    assert await texts(memory) == ["two", "yes"]
+
+
+async def test_what_a_forgotten_fact_had_replaced_holds_again(memory: Memory) -> None:
+    await talk(memory, "one", "two")
+    await write(memory, ANNS, Fact(0, "lives in Bonn", (source(1),), 1))
+    await write(memory, ANNS, Fact(0, "lives in Ulm", (source(3),), 1), Ended(1, 2, THE_ONE_BEFORE))
+    await forget(memory, 3, 4)
+    assert await facts_of(memory, ANNS) == [("lives in Bonn", True, [1])]
+
+
+async def test_synopses_state_digests_and_what_tools_wanted_go_with_the_message(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one", "two", closing=Closing(digest="looked it up"))
+    await write(memory, HERE, synopsis(1, 2), synopsis(3, 4))
+    fields = {"state": "{}", "w:running_state": "4", "p:abc": "1|0||[]", "p:def": "3|0||[]"}
+    await write(memory, HERE, **fields)
+    assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
+    here = await memory.scope_memories.read(HERE)
+    assert [each.first_seq for each in here.synopses] == [3]
+    assert dict(here.fields) == {"d:4": "looked it up", "w:running_state": "0", "p:def": "3|0||[]"}
+
+
+async def test_a_reset_state_is_learned_again_from_the_newest_messages(memory: Memory) -> None:
+    await talk(memory, *map(str, range(40)))
+    await write(memory, HERE, **{"state": "{}", "w:running_state": "80"})
+    await forget(memory, 1, 2)
+    here = await memory.scope_memories.read(HERE)
+    assert here.fields["w:running_state"] == "30"  # the tail is fifty messages
+    assert await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag) <= time.time()
+
+
+async def test_forgetting_a_message_again_counts_the_same(memory: Memory) -> None:
+    await talk(memory, "one", "two")
+    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
+    assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
+
+
+async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_confirming_again(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one", "two")
+    await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
+    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    receipts = memory.keys.conversation(ANNS).confirm
+    await memory.client.call("SET", receipts, "no hash, so that writing one here fails")
+    with pytest.raises(StoreError):
+        await press(memory, nonce)
+    assert await texts(memory) == ["two", "yes"]
+    await memory.client.call("DEL", receipts)
+    assert not await memory.erasure.cancel(HERE, nonce, ANN)
+    assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> None:
+    await talk(memory, "one")
+    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    await press(memory, nonce)
+    assert not await memory.erasure.cancel(HERE, nonce, ANN)
+
+
+@pytest.mark.parametrize("is_personal", [True, False])
+async def test_nobody_learns_from_a_message_that_is_forgotten_meanwhile(
+    memory: Memory, model: ScriptedModel, *, is_personal: bool
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=is_personal)], model))
+    model.parts = {"notes": {"text": CANARY}}
+    await talk(memory, "one", "two")
+    model.meanwhile = lambda: forget(memory, 1, 2)
+    await memory.learn(HERE)
+    assert [await facts_of(memory, scope) for scope in (HERE, ANNS)] == [[], []]
+
+
+async def test_what_a_tool_was_to_keep_is_not_kept_once_its_message_is_forgotten(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember(CANARY, sender_id=ANN)])))
+    await forget(memory, 1, 2)
+    await memory.learn(HERE)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one")
+    other = Scope.of_chat(ANN, 5)
+    await write(
+        memory,
+        ANNS,
+        Fact(0, CANARY, (source(1),), 1),
+        Fact(0, "said in another topic, too", (source(1), source(1, other)), 1),
+    )
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    receipt = await clear(memory, 1, nonce)
+    assert receipt == Receipt(messages=2, records=1)
+    assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["said in another topic, too"]
+    await talk(memory, "again")
+    await write(memory, ANNS, Fact(0, "learned since", (source(3, epoch=1),), 1))
+    assert await clear(memory, 1, nonce) == receipt
+    assert [fact[0] for fact in await facts_of(memory, ANNS)][1:] == ["learned since"]
+
+
+async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_person(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": CANARY}}
+    await talk(memory, "one")
+    model.meanwhile = lambda: clear(memory)
+    await memory.learn(HERE)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def expire(memory: Memory) -> None:
+    """Let a conversation be silent for so long that all of it is gone, but not its person."""
+    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+
+
+async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "one", "two")
+    await memory.learn(HERE)
+    for _ in range(2):
+        await expire(memory)
+        await talk(memory, "three", "four")
+        await memory.learn(HERE)
+    assert notes.batches == [[1, 2, 3, 4]] * 3
+
+
+async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_learned_of_it_anew(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "a note"}}
+    await talk(memory, "one")
+    await clear(memory)
+    await expire(memory)
+    kept = to_json([Remember("a tool's", sender_id=ANN)])
+    await talk(memory, "two", closing=Closing(writes=kept))
+    await memory.learn(HERE)
+    assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["a tool's", "a note"]
+
+
+async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_too(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one")
+    await clear(memory, update_id=1)
+    for text in ("before", "since"):
+        kept = to_json([Remember(text, sender_id=ANN)])
+        await talk(memory, text, closing=Closing(writes=kept))
+        await memory.learn(HERE)
+        if text == "before":
+            await expire(memory)
+    assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["before", "since"]
+    assert (await clear(memory, update_id=20)).records == 2
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that_is_cleared_since(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": CANARY}}
+    await talk(memory, "one")
+
+    async def begin_anew() -> None:
+        await expire(memory)
+        await talk(memory, "two")
+        await (await ChatHistory.read(memory.histories, HERE)).clear()
+        await memory.scope_memories.cut(ANNS, HERE)
+
+    model.meanwhile = begin_anew
+    await memory.learn(HERE)
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_forgetting_a_person_leaves_nothing_of_theirs_and_all_of_the_others(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, CANARY)
+    await talk(memory, f"Ann's {CANARY}", conversation=GROUP)
+    history = await ChatHistory.read(memory.histories, GROUP)
+    await history.append_user_message("Ben's own words", 2_000, sender_id=BOB, sender_name="Ben")
+    await write(memory, ANNS, Fact(0, f"has a {CANARY}", (source(1),), 1), state=CANARY)
+    await write(memory, HERE, synopsis(1, 2))
+    await write(
+        memory,
+        GROUP,
+        Fact(0, f"Ann has a {CANARY}", (source(1, GROUP),), 1),
+        Fact(0, "Ben sails", (source(3, GROUP, BOB),), 1),
+        Fact(0, "It is Monday", (source(1, GROUP), source(3, GROUP, BOB)), 1),
+        synopsis(1, 2, GROUP),
+        state=f"mentions a {CANARY}",
+    )
+    await memory.learn(GROUP)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    finished = await memory.jobs.run("job")
+    assert finished is not None
+    assert finished.conversations == 2
+    assert (finished.receipt.messages, finished.receipt.records) == (4, 4)
+    assert await facts_of(memory, GROUP) == [("Ben sails", True, [3]), ("It is Monday", True, [3])]
+    assert CANARY.encode() not in await everything_stored(valkey)
+    assert await texts(memory, GROUP) == ["Ben's own words"]
+
+
+async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memory) -> None:
+    manual = Scope.of_namespace("manual")
+    await talk(memory, "one")
+    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
+    await write(memory, manual, Chunk(0, "doc", 0, "how to", "Manual"))
+    await memory.jobs.start(Job("job", "all", 0, 10, time.time(), b""))
+    finished = await memory.jobs.run("job")
+    assert finished is not None
+    assert (finished.conversations, finished.receipt.records) == (1, 1)
+    assert await facts_of(memory, ANNS) == []
+    assert [chunk.text for chunk in (await memory.scope_memories.read(manual)).chunks] == ["how to"]
+
+
+async def test_clearing_a_private_chat_for_its_person_takes_their_facts(memory: Memory) -> None:
+    await talk(memory, "one")
+    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
+    await memory.jobs.start(Job("job", "chat", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    assert await facts_of(memory, ANNS) == []
+
+
+async def test_a_behavior_hears_of_each_conversation_before_a_job_erases_it(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one")
+    heard: list[tuple[str, list[str]]] = []
+
+    async def deleting(conversation: Scope) -> None:
+        heard.append((conversation.tag, await texts(memory, conversation)))
+
+    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run("job", deleting)
+    assert heard == [(HERE.tag, ["one", "yes"])]
+
+
+async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
+    memory: Memory, store: RedisClient
+) -> None:
+    await talk(memory, "one")
+    await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
+    keys = memory.keys.conversation(ANNS)
+    await store.call("EXPIRE", keys.records, 5)
+    await talk(memory, "two")
+    await memory.learn(HERE)
+    assert await store.call("TTL", keys.records) > 5
+
+
+async def test_files_that_a_person_sent_into_a_group_go_with_them(
+    memory: Memory, valkey: str
+) -> None:
+    library = Library(memory.store, memory.scope_memories)
+    for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
+        scope_memory = await memory.scope_memories.read(GROUP)
+        passages = [Section(f"{CANARY if sender == ANN else 'boat'} says {name}")]
+        await library.put(scope_memory, Origin(name, sender_id=sender), passages)
+    await memory.forgetting.erase_share(GROUP, ANN, time.time() + 1, "nonce")
+    left = await library.listed(GROUP)
+    assert [document.title for document in left] == ["bobs.txt"]
+    assert CANARY.encode() not in await everything_stored(valkey)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "left"), [(0, [1, 3, 5]), (1, [3, 5]), (4, [5]), (6, [])], ids=str
+)
+async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_may_have_said_it(
+    memory: Memory, dropped: int, left: list[int]
+) -> None:
+    history = await ChatHistory.read(memory.histories, GROUP)
+    for number in range(6):
+        await history.append_user_message(str(number), 1_000, sender_id=BOB, sender_name="Ben")
+    await write(memory, GROUP, *(synopsis(first, first + 1, GROUP) for first in (1, 3, 5)))
+    await write(memory, GROUP, **{f"d:{seq}": "looked it up" for seq in (1, 3, 5)})
+    log = memory.keys.conversation(GROUP).log
+    await memory.client.call("XTRIM", log, "MINID", dropped + 1)
+    await memory.forgetting.erase_share(GROUP, ANN, time.time(), "nonce")
+    here = await memory.scope_memories.read(GROUP)
+    assert [each.first_seq for each in here.synopses] == left
+    assert sorted(here.fields) == [f"d:{seq}" for seq in left]
+    assert await texts(memory, GROUP) == [str(number) for number in range(dropped, 6)]

@@ -1,0 +1,409 @@
+"""Learning from watermarks: when, once, in which notebook, and what happens when it goes wrong."""
+
+import time
+from math import inf
+
+import pytest
+
+from bot.runtime.maintenance import Learner
+from memory.learning.batch import Unlearned
+from memory.learning.internal_model import InternalModelUnavailable
+from memory.learning.learner import LearnerBusy, Teaching
+from memory.memory import Memory
+from memory.queue.turns import Closing
+from memory.scopes.history import ChatHistory
+from memory.scopes.records import Fact
+from memory.scopes.writes import ForgetRecord, Remember, to_json
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.learning.scripted import Notes, RefusingEmbedder, ScriptedModel, talk
+from tests.memory.turns import GROUP, HERE, end_pauses
+from tests.memory.words_embedder import WordsEmbedder
+
+ANNS = HERE.of_person(7)
+
+
+async def noted(memory: Memory) -> float | None:
+    """Return in how many seconds somebody is to look again, nothing for never."""
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    return None if due is None else due - time.time()
+
+
+async def test_nothing_is_asked_before_it_is_due(memory: Memory, model: ScriptedModel) -> None:
+    notes = Notes(every=2)
+    memory.teach(Teaching([notes], model))
+    await talk(memory, "one")
+    progress = await memory.learn(HERE)
+    assert (progress.calls, model.asked) == (0, [])
+    await talk(memory, "two")
+    model.parts = {"notes": {"text": "Ann counts"}}
+    progress = await memory.learn(HERE)
+    assert (progress.calls, progress.entries, notes.batches) == (1, 1, [[1, 2, 3, 4]])
+
+
+async def test_what_was_learned_is_never_learned_again(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    memory.teach(Teaching([notes], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    await talk(memory, "two")
+    await memory.learn(HERE)
+    assert notes.batches == [[1, 2], [3, 4]]
+
+
+async def test_records_and_state_are_written_with_the_watermark(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    scope_memory = await memory.scope_memories.read(HERE)
+    assert [fact.text for fact in scope_memory.facts] == ["Ann counts"]
+    assert (scope_memory.state, scope_memory.watermark("notes")) == ('{"n":2}', 2)
+    found = await memory.scope_memories.search(Fact, scope_memory, "counts", 3)
+    assert [hit.record.text for hit in found] == ["Ann counts"]
+
+
+async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in_groups(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    for conversation, text in ((HERE, "private"), (GROUP, "group")):
+        model.parts = {"notes": {"text": text}}
+        await talk(memory, "one", conversation=conversation)
+        await memory.learn(conversation)
+    scopes = {scope: await memory.scope_memories.read(scope) for scope in (HERE, ANNS, GROUP)}
+    assert {scope: [fact.text for fact in book.facts] for scope, book in scopes.items()} == {
+        HERE: [],
+        ANNS: ["private"],
+        GROUP: ["group"],
+    }
+
+
+class Joining(Notes):
+    """Learns only where that costs no further call."""
+
+    def is_due(self, unlearned: Unlearned) -> bool:
+        return unlearned.is_shared
+
+
+async def test_a_behavior_may_join_a_call_that_is_made_anyway(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(
+        Teaching([joining := Joining("joining", is_personal=True), Notes("due", every=2)], model)
+    )
+    model.parts = {"joining": {"text": "a"}, "due": {"text": "b"}}
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 0
+    await talk(memory, "two")
+    assert (await memory.learn(HERE)).calls == 1
+    assert joining.batches == [[1, 2, 3, 4]]
+
+
+async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
+    first, second = Notes("first", every=1), Notes("second", every=1, is_personal=True)
+    memory.teach(Teaching([first, second], model))
+    model.parts = {"first": {"text": "a"}, "second": {"text": "b"}}
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 1
+    assert first.batches == second.batches == [[1, 2]]
+
+
+async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    good, bad = Notes("good", every=1), Notes("bad", every=1)
+    memory.teach(Teaching([good, bad], model))
+    model.parts = {"good": {"text": "a"}, "bad": {"words": 7}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    scope_memory = await memory.scope_memories.read(HERE)
+    assert (scope_memory.watermark("good"), scope_memory.watermark("bad")) == (2, 0)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert 30 < again_in < 90
+
+
+async def test_after_two_failures_a_part_is_asked_for_alone(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    good, bad = Notes("good", every=1), Notes("bad", every=1)
+    memory.teach(Teaching([good, bad], model))
+    model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
+    learned = memory.keys.conversation(HERE).learned
+    await memory.client.call("HSET", learned, "f:bad", "2|0")
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).calls == 2
+    instructions = [instruction for instruction, _ in model.asked]
+    assert ["## good" in text for text in instructions] == [False, True]
+    assert (good.batches, bad.batches) == ([[1, 2]], [[1, 2]])
+
+
+async def test_a_rejected_part_waits_before_it_is_asked_for_again(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    notes.rejects = True
+    memory.teach(Teaching([notes], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    await talk(memory, "two")
+    assert (await memory.learn(HERE)).calls == 0
+
+
+async def test_without_an_answer_everything_stays_to_be_learned(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    notes = Notes(every=1)
+    memory.teach(Teaching([notes], model))
+    model.fails = True
+    await talk(memory, "one")
+    with pytest.raises(InternalModelUnavailable):
+        await memory.learn(HERE)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert 50 < again_in <= 60
+    model.fails, model.parts = False, {"notes": {"text": "a"}}
+    await memory.learn(HERE)
+    assert notes.batches == []
+    await end_pauses(memory)
+    await memory.learn(HERE)
+    assert notes.batches == [[1, 2]]
+
+
+async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: ScriptedModel) -> None:
+    memory.teach(Teaching([Notes(every=9, after_s=10_000_000_000)], model))
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert again_in > 1_000_000
+
+
+async def test_nothing_is_noted_when_nothing_will_be_due(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=9, after_s=inf)], model))
+    await talk(memory, "one")
+    await memory.learn(HERE)
+    assert await noted(memory) is None
+
+
+async def test_what_was_cleared_while_the_model_thought_is_not_written(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1, is_personal=True), Notes("here", every=1)], model))
+    model.parts = {"notes": {"text": "a secret"}, "here": {"text": "a secret"}}
+    await talk(memory, "one")
+
+    async def clear() -> None:
+        await (await ChatHistory.read(memory.histories, HERE)).clear()
+        await memory.scope_memories.cut(ANNS, HERE)
+
+    model.meanwhile = clear
+    await memory.learn(HERE)
+    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    assert [book.facts for book in books] == [[], []]
+
+
+async def test_only_one_process_learns_from_a_conversation_at_once(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+
+    async def learn_beside() -> None:
+        with pytest.raises(LearnerBusy):
+            await memory.learn(HERE)
+
+    model.meanwhile = learn_beside
+    await memory.learn(HERE)
+    assert len(model.asked) == 1
+    again_in = await noted(memory)
+    assert again_in is None or again_in < 15
+
+
+async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Memory) -> None:
+    wanted = to_json([Remember("Ann sails", sender_id=7)])
+    await talk(memory, "one", closing=Closing(writes=wanted))
+    learned = memory.keys.conversation(HERE).learned
+    waiting = await memory.client.call("HGETALL", learned)
+    await memory.learn(HERE)
+    # The process died after the person's notebook was written and before the note was taken away.
+    await memory.client.call("HSET", learned, *(part for pair in waiting.items() for part in pair))
+    await memory.learn(HERE)
+    facts = (await memory.scope_memories.read(ANNS)).facts
+    assert [(fact.text, fact.sources[0].seq) for fact in facts] == [("Ann sails", 1)]
+    assert await memory.client.call("HLEN", learned) == 0
+
+
+async def test_a_replaced_fact_ends_and_a_forgotten_one_takes_it_along(memory: Memory) -> None:
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    await memory.learn(HERE)
+    await talk(memory, "two", closing=Closing(writes=to_json([Remember("Ann rows", replaces=1)])))
+    await memory.learn(HERE)
+    facts = (await memory.scope_memories.read(ANNS)).facts
+    assert [(fact.text, fact.is_current) for fact in facts] == [
+        ("Ann sails", False),
+        ("Ann rows", True),
+    ]
+    await talk(memory, "three", closing=Closing(writes=to_json([ForgetRecord(2)])))
+    await memory.learn(HERE)
+    assert (await memory.scope_memories.read(ANNS)).facts == []
+
+
+async def test_another_embedding_model_embeds_records_anew(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    await memory.learn(HERE)
+    embedder.fingerprint, embedder.dimensions = "larger", 256
+    await memory.learn(HERE)
+    scope_memory = await memory.scope_memories.read(ANNS)
+    assert scope_memory.vector_fingerprint == memory.scope_memories.vector_fingerprint
+    assert [
+        hit.record.text
+        for hit in await memory.scope_memories.search(Fact, scope_memory, "sails", 3)
+    ] == ["Ann sails"]
+
+
+async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    for _ in range(2):
+        with pytest.raises(EmbeddingsUnavailable):
+            await memory.learn(HERE)
+        await end_pauses(memory)
+    assert (len(model.asked), notes.batches) == (1, [[1, 2]])
+    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    assert [fact.text for book in books for fact in book.facts] == ["Ann counts", "Ann sails"]
+    assert await noted(memory) is not None
+    embedder.refused = None
+    await end_pauses(memory)
+    progress = await memory.learn(HERE)
+    assert (progress.messages, progress.records, progress.calls) == (2, 2, 0)
+    assert await noted(memory) is None
+
+
+async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "too long"}}
+    embedder.refused = "too long"
+    await talk(memory, "too long", closing=Closing(writes=to_json([Remember("Ann sails")])))
+    with pytest.raises(EmbeddingsUnavailable):
+        await memory.learn(HERE)
+    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    assert [book.vectors_length for book in books] == [0, 1]
+
+
+async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
+    store: RedisClient, tokens: TokenCounter, model: ScriptedModel
+) -> None:
+    memory = Memory(store, 42, tokens, RefusingEmbedder(), OPTIONS)
+    memory.teach(Teaching([Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    await talk(memory, "one")
+    model.meanwhile = lambda: memory.scope_memories.erase(HERE)
+    await memory.learn(HERE)
+    again_in = await noted(memory)
+    assert again_in is not None
+    assert again_in < 10
+
+
+async def test_who_speaks_while_learning_fails_is_learned_from_when_the_pause_is_over(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts, model.fails = {"notes": {"text": "a"}}, True
+    learner = Learner(memory)
+
+    async def speak() -> None:
+        await talk(memory, "two")
+        learner.learn(HERE)
+
+    model.meanwhile = speak
+    await talk(memory, "one")
+    learner.learn(HERE)
+    await learner.stop(grace_s=5)
+    assert len(model.asked) == 1
+    model.fails = False
+    await end_pauses(memory)
+    await memory.learn(HERE)
+    assert [seq for batch in notes.batches for seq in batch] == [1, 2, 3, 4]
+
+
+SLOW = pytest.mark.parametrize(
+    ("every", "rejects"), [(10_000, False), (1, True)], ids=["never due", "a bad part each time"]
+)
+
+
+@SLOW
+async def test_a_behavior_that_stays_far_behind_stops_no_other(
+    memory: Memory, model: ScriptedModel, *, every: int, rejects: bool
+) -> None:
+    slow, quick = Notes("slow", every=every), Notes("quick", every=1)
+    slow.rejects = rejects
+    memory.teach(Teaching([slow, quick], model))
+    model.parts = {"slow": {"text": "a"}, "quick": {"text": "b"}}
+    await talk(memory, *map(str, range(101)))
+    await memory.learn(HERE)
+    await talk(memory, "one more")
+    await memory.learn(HERE)
+    assert [seq for batch in quick.batches for seq in batch] == list(range(1, 205))
+    assert slow.batches == []
+
+
+@pytest.mark.parametrize("unanswered", [199, 200, 450])
+async def test_what_follows_many_unanswered_messages_is_learned_whole(
+    memory: Memory, model: ScriptedModel, unanswered: int
+) -> None:
+    """A question may end a page of the log and its answer begin the next."""
+    memory.teach(Teaching([notes := Notes(every=1)], model))
+    model.parts = {"notes": {"text": "a"}}
+    history = await ChatHistory.read(memory.histories, HERE)
+    for number in range(unanswered):
+        await history.append_user_message(str(number), 1_000.0, sender_id=7)
+    await talk(memory, "answered")
+    await memory.learn(HERE)
+    assert notes.batches == [[unanswered + 1, unanswered + 2]]
+
+
+async def test_a_warm_notebook_goes_on_when_its_model_changed_behind_its_name(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    """Another process has learned, so that nothing was read here in between."""
+    beside = Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
+
+    async def keep(text: str) -> None:
+        await talk(beside, "one", closing=Closing(writes=to_json([Remember(text)])))
+        for _ in range(3):  # the vectors of messages go, then those of records, then all come
+            await beside.learn(HERE)
+
+    async def found() -> list[str]:
+        scope_memory = await memory.scope_memories.read(ANNS)
+        hits = await memory.scope_memories.search(Fact, scope_memory, "sails", 3)
+        return [hit.record.text for hit in hits]
+
+    await keep("Ann sails")
+    assert await found() == ["Ann sails"]
+    embedder.dimensions = 64
+    await keep("Ann has a cat")
+    assert await found() == await found() == ["Ann sails"]
+    assert (await memory.scope_memories.read(ANNS)).vectors_length == 2

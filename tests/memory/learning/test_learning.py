@@ -1,0 +1,281 @@
+"""Vectors follow the log in order, of one model, without gaps; trouble only delays them."""
+
+from collections.abc import Sequence
+from functools import partial
+from time import time
+
+import pytest
+
+from memory.behaviors.context import AgentContext
+from memory.erasure.jobs import Job
+from memory.learning.vectors import VectorLearner
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.turns import OpenTurn
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import seq_of
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.search.indexed import indexed_text
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.interrupted_client import InterruptedClient
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, end_pauses, put, take, texts
+from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
+
+LONG = 300  # messages: more than two batches
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+def beside(memory: Memory, embedder: WordsEmbedder) -> Memory:
+    """Return another process with another embedding model."""
+    return Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
+
+
+async def history_of(memory: Memory) -> ChatHistory:
+    keys = {"chat_id": HERE.chat_id}
+    return (await AgentContext.get_or_create(keys, memory.histories, now=0)).chat_history
+
+
+async def say(memory: Memory, *texts: str) -> None:
+    history = await history_of(memory)
+    for text in texts:
+        await history.append_user_message(text, 1000.0, sender_id=ANN, sender_name="Ann")
+
+
+async def say_much(memory: Memory) -> None:
+    await say(memory, *(f"text {number}" for number in range(LONG)))
+
+
+async def embed(memory: Memory, embedder: WordsEmbedder) -> int:
+    """Embed what was said, without the lease that keeps others away."""
+    return await VectorLearner(memory.store, embedder).learn_messages(HERE)
+
+
+async def vectors(memory: Memory) -> list[tuple[int, int]]:
+    """Return (sequence, dimensions) of what is stored."""
+    stored = await memory.client.call("XRANGE", memory.keys.conversation(HERE).vectors, "-", "+")
+    return [(seq_of(entry), len(fields[b"v"]) - 4) for entry, fields in stored]
+
+
+def all_of(last: int, dimensions: int = DIMENSIONS) -> Sequence[tuple[int, int]]:
+    return [(seq, dimensions) for seq in range(1, last + 1)]
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (Message(1, 1, "user", "Hello", 0.0, 7, "Ann"), "1 January 1970 Ann: Hello"),
+        (Message(1, 1, "user", "Hello", 0.0), "1 January 1970 user: Hello"),
+        (Message(2, 1, "assistant", "Hi", 0.0), "1 January 1970 assistant: Hi"),
+    ],
+)
+def test_a_message_is_indexed_with_its_date_and_speaker(message: Message, text: str) -> None:
+    assert indexed_text(message) == text
+
+
+async def test_nothing_said_is_nothing_to_learn(memory: Memory, embedder: WordsEmbedder) -> None:
+    assert (await memory.learn(HERE)).messages == 0
+    assert embedder.calls == []
+
+
+async def test_every_message_gets_its_vector_once(memory: Memory, embedder: WordsEmbedder) -> None:
+    await say(memory, "one", "two")
+    assert [(await memory.learn(HERE)).messages, (await memory.learn(HERE)).messages] == [2, 0]
+    await say(memory, "three")
+    assert (await memory.learn(HERE)).messages == 1
+    assert [text.split(": ")[1] for text in embedder.texts] == ["one", "two", "three"]
+    assert await vectors(memory) == all_of(3)
+
+
+async def test_without_an_embedding_model_nothing_is_learned(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(store, 42, tokens, None, OPTIONS)
+    await say(memory, "one")
+    assert (await memory.learn(HERE)).messages == 0
+    assert await vectors(memory) == []
+
+
+async def test_what_was_stored_before_a_failure_is_not_embedded_again(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say_much(memory)
+    embedder.fails_at = 2
+    with pytest.raises(EmbeddingsUnavailable):
+        await memory.learn(HERE)
+    stored = len(await vectors(memory))
+    assert 0 < stored < LONG
+    await end_pauses(memory)
+    assert (await memory.learn(HERE)).messages == LONG - stored
+    assert [text.split(": ")[1] for text in embedder.texts] == [
+        f"text {number}" for number in range(LONG)
+    ]
+    assert await vectors(memory) == all_of(LONG)
+
+
+async def test_learners_that_race_store_each_vector_once(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say_much(memory)
+    other = WordsEmbedder()
+
+    async def learn_beside() -> None:
+        await embed(memory, other)
+        await say(memory, "and one more")
+        await embed(memory, other)
+
+    embedder.meanwhile = learn_beside
+    await memory.learn(HERE)
+    assert await vectors(memory) == all_of(LONG + 1)
+
+
+async def test_the_first_learners_of_a_conversation_may_race(memory: Memory, valkey: str) -> None:
+    await say(memory, "one", "two")
+    client = await InterruptedClient.open(valkey)
+    client.behind["HMGET"] = partial(embed, memory, WordsEmbedder())
+    other = Memory(client, 42, memory.histories.tokens, WordsEmbedder(), OPTIONS)
+    assert await embed(other, WordsEmbedder()) == 0
+    assert await vectors(memory) == all_of(2)
+    await client.close()
+
+
+async def test_another_model_begins_at_the_beginning(memory: Memory) -> None:
+    await say_much(memory)
+    await memory.learn(HERE)
+    larger = WordsEmbedder("larger", dimensions=256)
+    assert await embed(memory, larger) == LONG
+    assert len(larger.texts) == LONG
+    assert await vectors(memory) == all_of(LONG, 256)
+
+
+async def test_a_late_batch_of_the_old_model_neither_mixes_in_nor_destroys(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say_much(memory)
+    larger = WordsEmbedder("larger", dimensions=256)
+
+    async def replace_model() -> None:
+        await embed(memory, larger)
+
+    embedder.meanwhile = replace_model
+    assert (await memory.learn(HERE)).messages == 0
+    assert await vectors(memory) == all_of(LONG, 256)
+
+
+async def test_a_model_that_changed_behind_its_name_is_not_mixed_with_what_it_was(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say(memory, "My boat is called Aurora")
+    await memory.learn(HERE)
+    embedder.dimensions = 64
+    await say(memory, "Hello")
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    assert await vectors(memory) == all_of(2, 64)
+    await put(memory, 1)
+    turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+    assert isinstance(turn, OpenTurn)
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    found = await history.search("boat", 8)
+    assert found[0].seq == 1
+
+
+async def test_a_warm_chat_goes_on_when_its_model_changed_behind_its_name(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    async def first_found(update_id: int) -> int:
+        await put(memory, update_id)
+        turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+        assert isinstance(turn, OpenTurn)
+        history = await ChatHistory.of_turn(memory.histories, turn)
+        found = await history.search("boat", 8)
+        await close(memory, turn)
+        await memory.learn(HERE)
+        return found[0].seq
+
+    await say(memory, "My boat is called Aurora")
+    await memory.learn(HERE)
+    assert await first_found(1) == 1
+    embedder.dimensions = 64
+    assert await first_found(2) == 1
+    await memory.learn(HERE)
+    assert (await first_found(3), await first_found(4)) == (1, 1)
+    assert await vectors(memory) == all_of(9, 64)
+
+
+async def test_a_batch_that_would_leave_a_gap_is_refused(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    """All vectors may have been dropped and begun anew while a later batch was embedded."""
+    await say_much(memory)
+    embedder.fails_at = 2
+    with pytest.raises(EmbeddingsUnavailable):
+        await memory.learn(HERE)
+    larger, same = WordsEmbedder("larger"), WordsEmbedder()
+    same.fails_at = 1
+
+    async def there_and_back() -> None:
+        await embed(memory, larger)
+        with pytest.raises(EmbeddingsUnavailable):
+            await embed(memory, same)
+
+    embedder.meanwhile = there_and_back
+    await end_pauses(memory)
+    assert (await memory.learn(HERE)).messages == 0
+    assert await vectors(memory) == []
+    assert (await memory.learn(HERE)).messages == LONG
+    assert await vectors(memory) == all_of(LONG)
+
+
+async def test_nothing_is_stored_for_what_was_cleared_meanwhile(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    await say(memory, "My boat is called Aurora")
+
+    async def clear() -> None:
+        await (await history_of(memory)).clear()
+
+    embedder.meanwhile = clear
+    assert (await memory.learn(HERE)).messages == 0
+    assert await vectors(memory) == []
+    await say(memory, "Hello")
+    await memory.learn(HERE)
+    assert await vectors(memory) == [(2, DIMENSIONS)]
+
+
+async def test_what_an_erasure_of_something_else_got_in_the_way_of_is_learned_soon(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    for update_id, sender in ((1, BOB), (2, ANN)):
+        await put(memory, update_id, GROUP, sender=sender)
+        await close(memory, await take(memory, GROUP))
+
+    async def forget_bob() -> None:
+        await memory.jobs.start(Job("job", "forget", BOB, 10, 2_000.0, b""))
+        await memory.jobs.run("job")
+
+    embedder.meanwhile = forget_bob
+    assert (await memory.learn(GROUP)).messages == 0
+    due = await memory.client.call("ZSCORE", memory.keys.learning, GROUP.tag)
+    assert due is not None
+    assert 0 < due - time() < 10
+    assert (await memory.learn(GROUP)).messages == len(await texts(memory, GROUP)) > 0
+    assert not await memory.client.call("EXISTS", memory.keys.learning)
+
+
+async def test_vectors_expire_with_their_conversation(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    await memory.learn(HERE)
+    keys = memory.keys.conversation(HERE)
+    assert await memory.client.call("TTL", keys.vectors) == OPTIONS.ttl_s

@@ -1,0 +1,121 @@
+"""The example of a behavior that remembers does what the page says, and is erased like the rest."""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+import memory.behaviors
+from bot.behaviors import UnusableBehavior, behaviors_of
+from config.settings import Settings
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.kept import CannotKeep, Kept
+from memory.behaviors.manager import AIContextBehaviorManager
+from memory.memory import Memory
+from memory.queue.turns import Closing
+from memory.scopes.history import ChatHistory
+from memory.scopes.writes import ToolWrite, to_json
+from tests.memory.behaviors.batches import call_context
+from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.turns import HERE
+
+PAGE = Path(memory.behaviors.__file__).with_name("README.md")
+
+
+class Nameless(AIContextBehavior):
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Give the class of the page, in a file of its own."""
+    _, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "shopping_example.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "shopping_example:ShoppingList"
+    sys.modules.pop("shopping_example", None)
+
+
+def made(memory: Memory, *paths: str) -> AIContextBehaviorManager:
+    settings = Settings(_env_file=None, learn="off", documents="off", behaviors=",".join(paths))
+    return behaviors_of(settings, memory, ScriptedModel())
+
+
+class Chat:
+    """Turns in which the example is used."""
+
+    def __init__(self, memory: Memory, behaviors: AIContextBehaviorManager) -> None:
+        self.memory = memory
+        self.behaviors = behaviors
+
+    @staticmethod
+    def now(writes: list[ToolWrite] | None = None) -> CallContext:
+        return replace(call_context(HERE), writes=writes)
+
+    async def put(self, name: str) -> str:
+        """Have a turn in which something is put on the list; return what the model hears of it."""
+        (tool,) = self.behaviors.functions
+        writes: list[ToolWrite] = []
+        here = self.now(writes)
+
+        class Context:
+            call_context = here
+
+        await tool.run(tool.arguments(name=name), Context())  # type: ignore[arg-type]
+        told = await self.behaviors.on_model_invoke(here, [])
+        closing = Closing(writes=to_json(writes))
+        await talk(self.memory, f"Buy {name}", closing=closing)
+        await self.memory.learn(HERE)
+        return told
+
+    async def told(self) -> str:
+        await self.memory.scope_memories.read(HERE)
+        return await self.behaviors.on_model_invoke(self.now(), [])
+
+
+async def test_what_it_keeps_is_told_in_later_turns_and_exported(
+    memory: Memory, paths: str
+) -> None:
+    chat = Chat(memory, made(memory, paths))
+    assert await chat.told() == "Shopping list: empty"
+    assert await chat.put("oat milk") == "Shopping list: oat milk"
+    await chat.put("bread")
+    assert await chat.told() == "Shopping list: oat milk, bread"
+    exported = orjson.loads((await memory.exporter.export(HERE)).content)
+    kept = {"oat milk": "oat milk", "bread": "bread"}
+    assert exported["kept_by_behaviors"] == {"shopping_list": kept}
+
+
+async def test_it_goes_with_its_message_and_with_a_clear(memory: Memory, paths: str) -> None:
+    chat = Chat(memory, made(memory, paths))
+    await chat.put("oat milk")
+    await chat.put("bread")
+    await memory.forgetting.erase_messages(HERE, {1}, "receipt")
+    assert await chat.told() == "Shopping list: bread"
+    history = await ChatHistory.read(memory.histories, HERE)
+    await history.clear()
+    assert await chat.told() == "Shopping list: empty"
+
+
+async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) -> None:
+    chat = Chat(memory, made(memory, paths))
+    await chat.put("oat milk")
+    assert await Kept(memory.scope_memories, "shopping").read(chat.now()) == {}
+    with pytest.raises(UnusableBehavior, match="more than one is called shopping_list"):
+        made(memory, paths, paths)
+    with pytest.raises(UnusableBehavior, match="no `name` of its own"):
+        made(memory, "tests.memory.learning.test_readme_store:Nameless")
+
+
+async def test_after_the_answer_and_beyond_its_bounds_nothing_is_kept(memory: Memory) -> None:
+    kept = Kept(memory.scope_memories, "list")
+    with pytest.raises(CannotKeep):
+        await kept.keep(Chat.now(), "a", "b")
+    with pytest.raises(CannotKeep):
+        await kept.keep(Chat.now([]), "a", "b" * 1_001)

@@ -1,0 +1,25 @@
+"""Uses up memory that nothing may drop."""
+
+from memory.limits.fill_level import Gauge
+from memory.memory import Memory
+
+_CHUNK = bytes(2**14)
+_TOO_MUCH_BYTES = 2**15
+
+
+async def fill(memory: Memory, share: float) -> None:
+    """Fill the plan up to a share of it."""
+    while (await Gauge(memory.client, 0).read()).share < share:
+        await memory.client.call("RPUSH", "ballast", _CHUNK)
+
+
+async def fill_up(memory: Memory) -> None:
+    """Use a little more than there is, so that nothing can be written."""
+    await fill(memory, 0.95)
+    used = (await Gauge(memory.client, 0).read()).used
+    await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
+
+
+async def empty(memory: Memory) -> None:
+    """Give it all back."""
+    await memory.client.call("DEL", "ballast")

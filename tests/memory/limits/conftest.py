@@ -1,0 +1,56 @@
+"""A memory on a plan of 8 MB, of a server and of a Cluster."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from memory.memory import Memory
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.limits.old_days import OldDays
+from tests.memory.words_embedder import WordsEmbedder
+from tests.valkey import OneNodeCluster, ValkeyServer
+
+PLAN_BYTES = 8 * 2**20
+
+
+@pytest.fixture(scope="package", params=[ValkeyServer, OneNodeCluster], ids=["server", "cluster"])
+def _small_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ValkeyServer]:
+    full = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
+    at_once = ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
+    server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *full, *at_once)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def small_server(_small_server: ValkeyServer) -> ValkeyServer:
+    _small_server.ask("FLUSHALL")
+    _small_server.ask(f"CONFIG SET maxmemory {PLAN_BYTES}")
+    return _small_server
+
+
+@pytest.fixture
+async def small_store(small_server: ValkeyServer) -> AsyncIterator[RedisClient]:
+    client = await RedisClient.open(small_server.url)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder("words:512", 512)
+
+
+@pytest.fixture
+def memory(small_store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(small_store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+def old_days(memory: Memory) -> OldDays:
+    return OldDays(memory)

@@ -1,0 +1,98 @@
+"""Old days of a bot, put into the store by its own scripts: messages, their vectors, watermarks."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from memory.memory import Memory
+from memory.message import Message
+from memory.scopes.log import arguments_of, packed
+from memory.search.embeddings import Vectors
+from memory.search.indexed import RECIPE
+from memory.store.keys import Scope
+
+DAY_S = 86_400
+_BATCH = 128
+_MAX_CHARS_OF_WORDS = 200
+_LETTERS = list("abcdefghijklmnopqrstuvwxyz")
+_WORDS = (  # noqa: SIM905 - a list of quoted words is harder to read
+    "boat garden letter window market bread river winter sister doctor guitar school holiday "
+    "dinner mountain neighbour project invoice birthday ticket kitchen flower coffee station"
+).split()
+
+
+class OldDays:
+    """Writes exchanges with vectors of `dimensions` and `chars` characters a message.
+
+    Most of a very long message is a link, which is quickly indexed.
+    """
+
+    def __init__(self, memory: Memory, dimensions: int = 512, chars: int = 200) -> None:
+        self._memory = memory
+        self._chars = chars
+        self._random = np.random.default_rng(7)
+        self._rows = [packed(row) for row in self._unit_rows(_BATCH, dimensions)]
+
+    async def talk(
+        self,
+        conversation: Scope,
+        exchanges: int,
+        *,
+        since: float,
+        until: float,
+        sender: int = 7,
+        fingerprint: str = "",
+    ) -> None:
+        """Append exchanges, spread over time; with a `stamp` also their vectors."""
+        memory, keys = self._memory, self._memory.keys.conversation(conversation).all
+        index, person = memory.keys.index_of(conversation), memory.keys.person(sender)
+        await memory.client.call("ZADD", index, int(until), conversation.tag)
+        await memory.client.call("HSET", person, conversation.tag, 1)
+        first = int(await memory.client.call("HGET", keys[0], "next_seq") or 0) + 1
+        append = memory.scripts["append"]
+        commands = [
+            append.command(keys, ("0", "0", memory.store.ttl_s, "", 2, *exchange))
+            for exchange in self._exchanges(exchanges, since, until, sender)
+        ]
+        for start in range(0, exchanges, _BATCH):
+            await memory.client.pipeline(commands[start : start + _BATCH])
+        if fingerprint:
+            await self._embed(
+                keys, range(first, first + 2 * exchanges), f"{fingerprint} | {RECIPE}"
+            )
+
+    async def learned(self, conversation: Scope, up_to: int, *names: str) -> None:
+        """Write watermarks of behaviors that learn into the conversation's own notebook."""
+        scope_memory = await self._memory.scope_memories.read(conversation)
+        fields = [argument for name in names for argument in (f"w:{name}", "", up_to)]
+        arguments = (*scope_memory.version, self._memory.store.ttl_s, "", "", len(names), *fields)
+        keys = self._memory.keys.conversation(conversation).all
+        assert await self._memory.scripts["learn"](keys, arguments) == 0
+
+    async def _embed(self, keys: Sequence[str], seqs: range, fingerprint: str) -> None:
+        learn, named = self._memory.scripts["learn_vectors"], ("said", "0", "0", fingerprint)
+        named_too = (*named, self._memory.store.ttl_s)
+        assert await learn(keys, named_too) == b"ok"
+        for start in range(0, len(seqs), _BATCH):
+            part = seqs[start : start + _BATCH]
+            rows = zip(part, self._rows, strict=False)
+            pairs = [word for seq_and_row in rows for word in seq_and_row]
+            assert await learn(keys, (*named_too, part.start - 1, *pairs)) == b"ok"
+
+    def _exchanges(
+        self, count: int, since: float, until: float, sender: int
+    ) -> Iterator[list[str | int]]:
+        for at, said_at in enumerate(np.linspace(since, until, count).tolist()):
+            asked = Message(0, 0, "user", self._text(at), said_at, sender, "Ann", (at + 1,), 40)
+            answered = Message(0, 0, "assistant", self._text(at), said_at + 5, tokens=40)
+            yield [*arguments_of(asked), *arguments_of(answered)]
+
+    def _text(self, at: int) -> str:
+        words = self._random.choice(_WORDS, min(self._chars, _MAX_CHARS_OF_WORDS) // 6)
+        link = "https://example.org/" + "".join(self._random.choice(_LETTERS, self._chars))
+        return f"{at} {' '.join(words)} {link}"[: self._chars]
+
+    def _unit_rows(self, count: int, dimensions: int) -> Vectors:
+        rows = self._random.standard_normal((count, dimensions)).astype(np.float32)
+        unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit

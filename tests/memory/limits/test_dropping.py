@@ -1,0 +1,211 @@
+"""What goes when the plan is full, and what never does."""
+
+from collections.abc import Sequence
+from time import time
+
+from memory.learning.learner import Teaching
+from memory.learning.progress import watermark_place
+from memory.limits.dropping import Dropped, Dropping
+from memory.memory import Memory
+from memory.scopes.history import ChatHistory
+from memory.scopes.stats import count_conversation
+from memory.store.keys import Scope
+from tests.memory.conftest import OPTIONS
+from tests.memory.learning.scripted import Notes, ScriptedModel
+from tests.memory.limits.admins import Admins
+from tests.memory.limits.ballast import fill
+from tests.memory.limits.conftest import PLAN_BYTES
+from tests.memory.limits.old_days import DAY_S, OldDays
+from tests.memory.words_embedder import WordsEmbedder
+from tests.valkey import ValkeyServer
+
+ANN, BOB, GROUP = (Scope.of_chat(chat) for chat in (7, 8, -9))
+STAMP = "words:512"
+
+
+async def stored(memory: Memory, *conversations: Scope) -> list[tuple[int, int]]:
+    counts = [await count_conversation(memory.client, memory.keys, each) for each in conversations]
+    return [(stats.messages, stats.vectors) for stats in counts]
+
+
+async def seqs(memory: Memory, conversation: Scope) -> list[int]:
+    log = await memory.client.call("XRANGE", memory.keys.conversation(conversation).log, "-", "+")
+    return [int(entry.partition(b"-")[0]) for entry, _ in log]
+
+
+async def all_steps(dropping: Dropping) -> list[Dropped]:
+    return [dropped async for dropped in dropping.steps()]
+
+
+async def old_talk(
+    old_days: OldDays, conversation: Scope, exchanges: int, days_ago: float, fingerprint: str = ""
+) -> None:
+    since = time() - days_ago * DAY_S
+    sender = abs(conversation.chat_id)
+    until = since + DAY_S / 2
+    await old_days.talk(
+        conversation, exchanges, since=since, until=until, sender=sender, fingerprint=fingerprint
+    )
+
+
+async def test_vectors_go_first_all_of_a_conversation_and_the_longest_silent_one_before_others(
+    memory: Memory, old_days: OldDays
+) -> None:
+    for conversation, days_ago in ((GROUP, 3), (ANN, 9), (BOB, 1)):
+        await old_talk(old_days, conversation, 800, days_ago, STAMP)
+    await fill(memory, 0.91)
+    await memory.plan.tend(Admins().tell)
+    assert await stored(memory, ANN, GROUP, BOB) == [(1600, 0), (1600, 1600), (1600, 1600)]
+    stats = await memory.plan.stats()
+    assert (stats.dropped, stats.filling.share < 0.88) == (Dropped(vectors=1600), True)
+    counted = await count_conversation(memory.client, memory.keys, ANN)
+    assert counted.dropped == Dropped(vectors=1600)
+
+
+async def test_words_still_find_what_has_lost_its_vectors(
+    memory: Memory, old_days: OldDays
+) -> None:
+    await old_talk(old_days, ANN, 100, 9, STAMP)
+    history = await ChatHistory.read(memory.histories, ANN)
+    await history.append_user_message("The zebra ate my rhubarb", time())
+    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    found = await history.search("Who ate the rhubarb?", 3)
+    assert found[0].messages[0].text == "The zebra ate my rhubarb"
+
+
+async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_much_room(
+    memory: Memory, old_days: OldDays, embedder: WordsEmbedder, small_server: ValkeyServer
+) -> None:
+    small_server.ask(f"CONFIG SET maxmemory {2 * PLAN_BYTES}")
+    await old_talk(old_days, ANN, 10, 9, STAMP)
+    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    await memory.client.call("HSET", memory.keys.plan, "words_only", 1)
+    await old_talk(old_days, ANN, 10, 1)
+    assert (await memory.learn(ANN)).messages == 0
+    assert await stored(memory, ANN) == [(40, 0)]
+
+    await memory.plan.tend(Admins().tell)
+    assert await memory.sweep.late_learning(9) == [ANN]
+    assert (await memory.learn(ANN)).messages == 40
+    assert await stored(memory, ANN) == [(40, 40)]
+    assert len(embedder.texts) == 40
+
+
+async def test_vectors_that_were_under_way_when_theirs_were_given_up_are_not_stored(
+    memory: Memory, old_days: OldDays, embedder: WordsEmbedder
+) -> None:
+    async def meanwhile() -> None:
+        await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+
+    await old_talk(old_days, ANN, 10, 9)
+    embedder.meanwhile = meanwhile
+    await memory.learn(ANN)
+    assert await stored(memory, ANN) == [(20, 0)]
+
+
+async def test_a_clear_lets_a_conversation_be_embedded_again(
+    memory: Memory, old_days: OldDays
+) -> None:
+    await old_talk(old_days, ANN, 10, 9, STAMP)
+    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    history = await ChatHistory.read(memory.histories, ANN)
+    await history.clear()
+    await history.append_user_message("Hello again", time())
+    assert (await memory.learn(ANN)).messages == 1
+    counted = await count_conversation(memory.client, memory.keys, ANN)
+    assert counted.dropped == Dropped()
+
+
+async def test_messages_go_by_age_over_all_conversations(memory: Memory, old_days: OldDays) -> None:
+    for conversation, days_ago in ((ANN, 9), (BOB, 1), (GROUP, 5)):
+        await old_talk(old_days, conversation, 300, days_ago)
+    went: list[Scope] = []
+    before = await stored(memory, ANN, BOB, GROUP)
+    async for _ in Dropping(memory.store, OPTIONS.tail).steps():
+        after = await stored(memory, ANN, BOB, GROUP)
+        changed = [
+            each
+            for each, was, now in zip((ANN, BOB, GROUP), before, after, strict=True)
+            if was != now
+        ]
+        went += changed
+        before = after
+    assert list(dict.fromkeys(went)) == [ANN, GROUP, BOB]
+    assert went == sorted(went, key=[ANN, GROUP, BOB].index)
+
+
+async def test_the_window_stays_and_what_stays_has_no_gap(
+    memory: Memory, old_days: OldDays
+) -> None:
+    await old_talk(old_days, ANN, 300, 9)
+    await old_talk(old_days, BOB, OPTIONS.tail // 2, 9)
+    dropped = sum(await all_steps(Dropping(memory.store, OPTIONS.tail)), Dropped())
+    kept = await seqs(memory, ANN)
+    assert kept == list(range(dropped.messages + 1, 601))
+    assert OPTIONS.tail <= len(kept) < OPTIONS.tail + 100  # a node of a stream goes whole
+    assert await stored(memory, BOB) == [(OPTIONS.tail, 0)]
+    assert await all_steps(Dropping(memory.store, OPTIONS.tail)) == []
+
+
+async def test_a_message_stays_until_every_behavior_has_learned_from_it(
+    memory: Memory, old_days: OldDays
+) -> None:
+    behaviors = [Notes("diary"), Notes("facts", is_personal=True)]
+    dropping = Dropping(memory.store, OPTIONS.tail, behaviors)
+    await old_talk(old_days, ANN, 300, 9)
+    assert await all_steps(dropping) == []
+    await old_days.learned(ANN, 500, "diary")
+    assert await all_steps(dropping) == []
+    scope, field = watermark_place(
+        behaviors[1], ANN, (await memory.scope_memories.read(ANN)).generation
+    )
+    await old_days.learned(scope, 200, field.removeprefix("w:"))
+    assert await all_steps(dropping) != []
+    first = (await seqs(memory, ANN))[0]
+    assert 100 < first <= 201
+
+
+async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learned_before_it_expired(
+    memory: Memory, old_days: OldDays
+) -> None:
+    dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
+    await old_talk(old_days, ANN, 300, 9)
+    scope, field = watermark_place(facts, ANN, (await memory.scope_memories.read(ANN)).generation)
+    await old_days.learned(scope, 600, field.removeprefix("w:"))
+    await memory.client.call("DEL", *memory.keys.conversation(ANN).all)
+    await old_talk(old_days, ANN, 300, 3)
+    assert await all_steps(dropping) == []
+
+
+async def test_a_behavior_has_learned_up_to_where_the_ledger_says(memory: Memory) -> None:
+    """Dropping reads the watermarks that learning writes."""
+    behaviors = [Notes("diary", 1), Notes("facts", 1, is_personal=True)]
+    model = ScriptedModel()
+    model.parts = {each.name: {"text": "Ann rows."} for each in behaviors}
+    memory.teach(Teaching(behaviors, model))
+    history = await ChatHistory.read(memory.histories, ANN)
+    for at in range(60):
+        await history.append_user_message(f"I rowed {at} miles", time() - 100)
+        await history.append_assistant_message("Well done", time() - 100)
+    dropping = Dropping(memory.store, 10, behaviors)
+    assert await all_steps(dropping) == []
+    await memory.learn(ANN)
+    dropped = await all_steps(dropping)
+    assert sum(step.messages for step in dropped) > 0
+
+
+async def test_a_step_that_was_decided_before_an_erasure_drops_nothing(
+    memory: Memory, old_days: OldDays
+) -> None:
+    await old_talk(old_days, ANN, 100, 9)
+    await memory.scope_memories.erase(ANN, messages=[200])
+    assert await _step(memory, "0", "0") == [0, 0]
+    assert (await _step(memory, "0", "1"))[0] > 0
+
+
+async def _step(memory: Memory, epoch: str, erasure: str) -> Sequence[int]:
+    keys = memory.keys.conversation(ANN).all
+    counts: Sequence[int] = await memory.scripts["drop_messages"](
+        keys, (epoch, erasure, 150, OPTIONS.tail)
+    )
+    return counts

@@ -1,0 +1,87 @@
+"""Rations are counted for each person, once for each turn, and forgotten by themselves."""
+
+from memory.limits.quotas import Quota, Verdict
+from memory.limits.usage import BilledCall, Source, Tokens
+from memory.memory import Memory
+from tests.memory.turns import ANN, BOB
+
+TWO_A_MINUTE = Quota(turns_per_minute=2, tokens_per_day=0)
+HUNDRED_A_DAY = Quota(turns_per_minute=0, tokens_per_day=100)
+
+
+async def verdicts(memory: Memory, person: int, quota: Quota, *turns: str) -> list[Verdict]:
+    return [await memory.quotas.admit(person, turn, quota) for turn in turns]
+
+
+async def spend(memory: Memory, person: int, tokens: int, kind: str = "answer") -> None:
+    """Count a call that took so many tokens."""
+    call = BilledCall.now(Source(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
+    await memory.usage.count([call])
+
+
+async def test_turns_beyond_the_bound_are_refused_and_one_of_them_is_told(memory: Memory) -> None:
+    assert await verdicts(memory, ANN, TWO_A_MINUTE, *"abcde") == [
+        *(Verdict.ADMITTED, Verdict.ADMITTED),
+        *(Verdict.TURNS, Verdict.TOLD, Verdict.TOLD),
+    ]
+    assert await verdicts(memory, BOB, TWO_A_MINUTE, "f") == [Verdict.ADMITTED]
+
+
+async def test_a_turn_that_is_begun_again_counts_once_and_hears_the_same(memory: Memory) -> None:
+    assert set(await verdicts(memory, ANN, TWO_A_MINUTE, *"aaaaa")) == {Verdict.ADMITTED}
+    assert await verdicts(memory, ANN, TWO_A_MINUTE, *"bccdac") == [
+        *(Verdict.ADMITTED, Verdict.TURNS, Verdict.TURNS),
+        *(Verdict.TOLD, Verdict.ADMITTED, Verdict.TURNS),
+    ]
+
+
+async def test_the_minute_passes(memory: Memory) -> None:
+    await verdicts(memory, ANN, TWO_A_MINUTE, *"abc")
+    turns, told = memory.keys.turns_of(ANN), memory.keys.told_of(ANN)
+    assert 60_000 < await memory.client.call("PTTL", turns) <= 3_600_000
+    assert 0 < await memory.client.call("PTTL", told) <= 60_000
+    await memory.client.call("ZINCRBY", turns, -60_001, "a")
+    assert await verdicts(memory, ANN, TWO_A_MINUTE, *"de") == [Verdict.ADMITTED, Verdict.TOLD]
+    await memory.client.call("DEL", told)
+    assert await verdicts(memory, ANN, TWO_A_MINUTE, "f") == [Verdict.TURNS]
+
+
+async def test_only_tokens_of_answers_count_for_the_bound(memory: Memory) -> None:
+    for person, tokens, kind in (
+        *((ANN, 40, "answer"), (ANN, 50, "answer"), (BOB, 10, "answer")),
+        *((ANN, 1000, "internal"), (ANN, 1000, "embedding")),
+    ):
+        await spend(memory, person, tokens, kind)
+    assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 10]
+
+
+async def test_who_spent_the_days_tokens_is_told_once_and_finishes_what_was_begun(
+    memory: Memory,
+) -> None:
+    assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
+    await spend(memory, ANN, 120)
+    assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == [
+        *(Verdict.ADMITTED, Verdict.TOKENS, Verdict.TOKENS, Verdict.TOLD)
+    ]
+    [key] = await memory.client.call("KEYS", "*:spent:*")
+    assert 0 < await memory.client.call("TTL", key) <= 2 * 86_400
+
+
+async def test_zero_is_no_bound(memory: Memory) -> None:
+    await spend(memory, ANN, 10**9)
+    found = await verdicts(memory, ANN, Quota(0, 0), *"abcdefgh")
+    assert set(found) == {Verdict.ADMITTED}
+
+
+async def test_all_counts_are_in_the_slot_of_usage(memory: Memory) -> None:
+    await verdicts(memory, ANN, TWO_A_MINUTE, *"abc")
+    await spend(memory, ANN, 1)
+    keys = await memory.client.call("KEYS", "*")
+    assert len(keys) == 9
+    assert all(b"{usage}" in key for key in keys)
+
+
+async def test_one_turn_a_day_is_told_of_something(memory: Memory) -> None:
+    told = [await memory.quotas.is_first_today(ANN, turn, "budget") for turn in "abab"]
+    assert told == [True, False, True, False]
+    assert await memory.quotas.is_first_today(BOB, "b", "budget")

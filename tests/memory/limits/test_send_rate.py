@@ -1,0 +1,81 @@
+"""How fast a chat is spoken to: what is kept of it, on a real server and when its clock jumps."""
+
+import pytest
+
+from memory.limits.send_rate import LONGEST_WAIT_S, Pace, SendRates
+from memory.store.client import RedisClient
+from tests.bot.telegram.pacing import KEYS, paces_of
+from tests.lab.simulator.direct import DirectClient
+
+ANNA, BEN = 7, 8
+PACE = Pace(at_once=3, every_s=2)
+KEY = KEYS.pace(ANNA)
+
+
+async def waits(send_rates: SendRates, calls: int, chat_id: int = ANNA) -> list[int]:
+    """Take so many places and return what each wants to be waited for, in whole seconds."""
+    return [round((await send_rates.take(chat_id, PACE)).wait_s) for _ in range(calls)]
+
+
+async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) -> None:
+    simulated = DirectClient(lambda: 1_000.0)
+    for send_rates in (paces_of(store), paces_of(simulated)):
+        assert await waits(send_rates, 5) == [0, 0, 0, 2, 4]
+        assert await send_rates.take_spare(ANNA, PACE) is False
+        assert round((await send_rates.count(ANNA, PACE)).wait_s) == 6
+        await send_rates.shut(ANNA, PACE, 9)
+        assert round(await send_rates.ban_s(ANNA, PACE)) == 9
+        await send_rates.shut(ANNA, PACE, 5)
+        assert round(await send_rates.ban_s(ANNA, PACE)) == 9
+        assert (await send_rates.count(ANNA, PACE)).is_taken is False
+        assert await waits(send_rates, 3) == [9, 11, 13]
+        assert await waits(send_rates, 1, BEN) == [0]
+
+
+async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> None:
+    send_rates = paces_of(store)
+    await send_rates.shut(ANNA, PACE, LONGEST_WAIT_S + 1)
+    for _ in range(2):
+        place = await send_rates.take(ANNA, PACE)
+        assert (place.is_taken, round(place.wait_s)) == (False, LONGEST_WAIT_S + 1)
+
+
+async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
+    store: RedisClient,
+) -> None:
+    send_rates = paces_of(store)
+    await waits(send_rates, 2)
+    assert 3_000 < await store.call("PTTL", KEY) <= 4_000
+    assert await store.call("GET", KEY) == b""
+    await send_rates.shut(ANNA, PACE, 60)
+    assert 63_000 < await store.call("PTTL", KEY) <= 64_000
+    assert await store.call("DBSIZE") == 1
+
+
+@pytest.mark.parametrize("back_s", [60, 3_600])
+async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught_up(
+    back_s: float,
+) -> None:
+    now = 10_000.0
+    send_rates = paces_of(DirectClient(lambda: now))
+    await waits(send_rates, 8)
+    await send_rates.shut(BEN, PACE, 15)
+    now -= back_s
+    for chat_id in (ANNA, BEN):
+        place = await send_rates.take(chat_id, PACE)
+        assert place.is_taken, chat_id
+        assert place.ban_s == 0
+
+
+async def test_a_full_server_counts_as_any_other(store: RedisClient) -> None:
+    send_rates = paces_of(store)
+    await waits(send_rates, 2)
+    await store.call("CONFIG SET", "maxmemory", 1)
+    try:
+        assert await waits(send_rates, 2) == [0, 2]
+        assert await waits(send_rates, 4, BEN) == [0, 0, 0, 2]
+        for chat_id in (ANNA, 9):
+            await send_rates.shut(chat_id, PACE, 9)
+            assert round(await send_rates.ban_s(chat_id, PACE)) == 9
+    finally:
+        await store.call("CONFIG SET", "maxmemory", 0)

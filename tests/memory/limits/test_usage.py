@@ -1,0 +1,166 @@
+"""Tokens are counted once for each call, in all sums at once, and go when their time is over."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import pytest
+
+from memory.limits.usage import (
+    NOBODY,
+    BilledCall,
+    Source,
+    Tokens,
+    expires_at,
+    month_of,
+    together,
+)
+from memory.memory import Memory
+from memory.queue.turns import Lease
+from memory.store.errors import StoreUnavailable
+from memory.store.keys import Scope
+from tests.memory.turns import ANN, BOB, HERE, put, take
+
+ANSWER, SPARE = Source("answer", "main"), Source("answer", "spare", is_second=True)
+LEARNING = Source("internal", "memory")
+GROUP = Scope("c:-5:0")
+NOW = datetime.now(UTC)
+AT = NOW.timestamp()
+
+
+def call(source: Source, tokens: Tokens, person: int, tag: str = GROUP.tag) -> BilledCall:
+    return replace(BilledCall.now(source, tokens, person, tag), at=AT)
+
+
+async def counted(memory: Memory, *calls: BilledCall) -> None:
+    await memory.usage.count(calls)
+
+
+async def test_a_call_is_in_every_sum(memory: Memory) -> None:
+    await counted(
+        memory,
+        call(ANSWER, Tokens(100, 60, 7, 3), ANN),
+        call(SPARE, Tokens(10, 0, 1), ANN),
+        call(LEARNING, Tokens(50, 0, 5), NOBODY),
+        call(ANSWER, Tokens(1, 0, 1), BOB, "c:2:0"),
+    )
+    month = await memory.usage.of_bot(AT, people=10)
+    assert month.sums == {
+        ANSWER: Tokens(101, 60, 8, 3),
+        SPARE: Tokens(10, 0, 1),
+        LEARNING: Tokens(50, 0, 5),
+    }
+    assert month.days == {NOW.day: month.sums}
+    assert month.people == ((ANN, 178), (NOBODY, 55), (BOB, 2))
+    assert await memory.usage.of_person(ANN, AT) == {
+        NOW.day: {ANSWER: Tokens(100, 60, 7, 3), SPARE: Tokens(10, 0, 1)}
+    }
+    assert together(await memory.usage.of_conversation(GROUP, AT)).total == 178 + 55
+
+
+async def test_a_call_that_is_counted_again_counts_once(memory: Memory) -> None:
+    twice = call(ANSWER, Tokens(5, 0, 5), ANN)
+    await counted(memory, twice, twice)
+    await counted(memory, twice)
+    assert together(await memory.usage.sums(AT)).total == 10
+
+
+async def test_days_are_kept_apart_and_months_too(memory: Memory) -> None:
+    one = datetime(2026, 11, 3, 23, 59, tzinfo=UTC).timestamp()
+    for at in (one, one + 120, one + 30 * 86_400):
+        await counted(memory, replace(call(ANSWER, Tokens(1), ANN), at=at))
+    assert list((await memory.usage.of_bot(one, 10)).days) == [3, 4]
+    assert list(await memory.usage.of_person(ANN, one + 30 * 86_400)) == [3]
+
+
+@pytest.mark.parametrize(
+    ("month", "day"),
+    [("2026-10", (2027, 1, 1)), ("2026-11", (2027, 2, 1)), ("2026-12", (2027, 3, 1))],
+)
+def test_a_month_expires_when_the_month_after_the_next_ends(
+    month: str, day: tuple[int, int, int]
+) -> None:
+    assert expires_at(month) == datetime(*day, tzinfo=UTC).timestamp()
+
+
+async def test_every_key_expires(memory: Memory) -> None:
+    await counted(memory, call(ANSWER, Tokens(5, 0, 5), ANN))
+    keys = await memory.client.call("KEYS", "*")
+    ends = {key: await memory.client.call("EXPIRETIME", key) for key in keys}
+    assert len(keys) == 7
+    of_month = {key: end for key, end in ends.items() if month_of(AT).encode() in key}
+    assert len(of_month) == 5
+    assert set(of_month.values()) == {expires_at(month_of(AT))}
+    assert all(AT < end < AT + 3 * 86_400 for key, end in ends.items() if key not in of_month)
+
+
+async def test_a_forgotten_persons_tokens_stay_in_the_totals_as_nobodys(memory: Memory) -> None:
+    own = Scope.of_chat(ANN)
+    await counted(
+        memory,
+        call(ANSWER, Tokens(5, 0, 5), ANN, own.tag),
+        call(ANSWER, Tokens(1), BOB),
+        call(LEARNING, Tokens(2), NOBODY),
+    )
+    before = await memory.usage.of_bot(AT, 10)
+    for _ in range(2):
+        await memory.usage.forget(ANN, [own])
+    after = await memory.usage.of_bot(AT, 10)
+    assert (after.sums, after.days) == (before.sums, before.days)
+    assert after.people == ((NOBODY, 12), (BOB, 1))
+    assert await memory.usage.of_person(ANN, AT) == {}
+    assert await memory.usage.of_conversation(own, AT) == {}
+    assert await memory.usage.of_person(NOBODY, AT) == {
+        NOW.day: {ANSWER: Tokens(5, 0, 5), LEARNING: Tokens(2)}
+    }
+    assert await memory.quotas.spent_today(ANN) == 10
+
+
+async def test_a_notice_is_claimed_by_one_and_told_for_the_month(memory: Memory) -> None:
+    claims = [await memory.usage.claim_notice(AT, 80) for _ in range(2)]
+    assert claims == [True, False]
+    [claim] = await memory.client.call("KEYS", "*told*")
+    assert 0 < await memory.client.call("TTL", claim) <= 60
+    await memory.usage.mark_told(AT, 80)
+    assert await memory.client.call("EXPIRETIME", claim) == expires_at(month_of(AT))
+    assert await memory.usage.claim_notice(AT, 100)
+
+
+async def test_a_held_call_is_counted_with_the_reply_and_once(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
+    memory.usage.hold(call(ANSWER, Tokens(7), ANN, GROUP.tag))
+    trips = memory.client.round_trips
+    await memory.turns.write_outbox(turn.lease, b"reply")
+    if memory.client.is_cluster:
+        await memory.usage.count(memory.usage.release(HERE.tag))
+    else:
+        assert memory.client.round_trips == trips + 1
+    assert together(await memory.usage.sums(AT)).total == 5
+    assert memory.usage.release(HERE.tag) == []
+    assert [each.tokens.total for each in memory.usage.release(GROUP.tag)] == [7]
+
+
+async def test_a_call_is_held_again_when_the_reply_could_not_be_written(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: object) -> NoReturn:
+        raise StoreUnavailable
+
+    memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
+    monkeypatch.setattr(memory.client, "pipeline", fail)
+    with pytest.raises(StoreUnavailable):
+        await memory.turns.write_outbox(Lease(HERE, "", "", ""), b"reply")
+    assert len(memory.usage.release(HERE.tag)) == 1
+
+
+async def test_a_full_redis_still_counts(memory: Memory) -> None:
+    if memory.client.is_cluster:
+        pytest.skip("one node is enough")
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        await counted(memory, call(ANSWER, Tokens(5), ANN))
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    assert together(await memory.usage.sums(AT)).total == 5

@@ -1,0 +1,192 @@
+"""What is set aside is found, put back or dropped, and no erasure misses it."""
+
+import asyncio
+
+import pytest
+
+from memory.erasure.jobs import Job
+from memory.memory import Memory
+from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
+from memory.queue.turns import Cursor, LeaseLost, Nothing, OpenTurn, TurnTimes
+from memory.scopes.stats import count_conversation
+from memory.store.keys import Scope
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take, texts
+
+SORRY = b"[]"
+
+
+async def set_aside(
+    memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
+) -> OpenTurn:
+    """Put a message in, set its turn aside and close that."""
+    await put(memory, update_id, conversation, sender=sender)
+    turn = await take(memory, conversation)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    await memory.turns.commit(turn, [], Cursor())
+    return turn
+
+
+async def listed(memory: Memory) -> list[tuple[str, str, str]]:
+    found = await memory.dead_letters.listed()
+    return [(letter.conversation.tag, letter.id, letter.error) for letter in found]
+
+
+async def everything_stored(memory: Memory) -> bytes:
+    keys = await memory.client.call("KEYS", "*")
+    found = [await memory.client.call("DUMP", key) or b"" for key in keys]
+    return b"".join(found)
+
+
+async def test_what_is_set_aside_leaves_the_mailbox_and_its_chat_goes_on(memory: Memory) -> None:
+    turn = await set_aside(memory, 1)
+    assert turn.id == "1"
+    assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
+    await put(memory, 2)
+    await close(memory, await take(memory))
+    assert await texts(memory) == ["text 2", "yes"]
+
+
+async def test_setting_aside_is_the_turns_outbox_and_may_be_repeated(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    for _ in range(2):
+        await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    await memory.turns.hand_over(HERE, turn.lease.token)
+    again = await take(memory)
+    assert (again.id, again.outbox, again.sending) == ("1", SORRY, 0)
+    assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
+
+
+async def test_who_lost_the_lease_sets_nothing_aside(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.hand_over(HERE, turn.lease.token)
+    with pytest.raises(LeaseLost):
+        await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    assert await listed(memory) == []
+
+
+async def test_a_letter_put_back_is_answered_once(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    await put(memory, 2)
+    await close(memory, await take(memory))
+    assert await memory.dead_letters.retry(HERE, "1") is True
+    assert await memory.dead_letters.retry(HERE, "1") is False
+    turn = await take(memory)
+    assert (turn.id, turn.attempts, turn.failures, turn.outbox) == ("1", 1, 0, b"")
+    committed = await close(memory, turn)
+    assert committed.then == Nothing("empty")
+    assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
+    assert await listed(memory) == []
+
+
+async def test_a_letter_is_put_back_when_its_arrival_is_long_forgotten(memory: Memory) -> None:
+    memory.turns._times = TurnTimes(2_000, 400, 1_000)
+    await put(memory, 1)
+    await asyncio.sleep(0.5)
+    turn = await take(memory)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    await memory.turns.commit(turn, [], Cursor())
+    await memory.client.call("DEL", memory.keys.conversation(HERE).seen)
+    await memory.dead_letters.retry(HERE, "1")
+    assert (await take(memory)).id == "1"
+
+
+async def test_a_letter_is_not_put_back_under_the_lease_that_closed_it(memory: Memory) -> None:
+    """Its new turn would be taken for the one that was closed."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2, sender=BOB)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    following = (await memory.turns.commit(turn, [], Cursor())).then
+    assert isinstance(following, OpenTurn)
+    assert await memory.dead_letters.retry(HERE, "1") is False
+    await close(memory, following)
+    assert await memory.dead_letters.retry(HERE, "1") is True
+    await close(memory, await take(memory))
+    assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
+
+
+async def test_all_messages_of_a_turn_are_one_letter(memory: Memory) -> None:
+    await put(memory, 1)
+    await put(memory, 2)
+    await set_aside(memory, 3)
+    assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
+    await memory.dead_letters.retry(HERE, "1")
+    assert [entry.update_id for entry in (await take(memory)).entries] == [1, 2, 3]
+
+
+async def test_a_letter_whose_turn_is_not_closed_yet_stays(memory: Memory) -> None:
+    """The commit would take along what was put back."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
+    assert await memory.dead_letters.retry(HERE, "1") is False
+    await memory.turns.commit(turn, [], Cursor())
+    assert await memory.dead_letters.retry(HERE, "1") is True
+
+
+async def test_a_dropped_letter_leaves_nothing(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    assert b"text 1" in await everything_stored(memory)
+    assert await memory.dead_letters.drop(HERE, "1") is True
+    assert await memory.dead_letters.drop(HERE, "1") is False
+    assert await listed(memory) == []
+    assert b"text 1" not in await everything_stored(memory)
+    assert memory.erased.is_set()
+
+
+async def test_a_clear_erases_letters_too_and_counts_their_messages(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    await set_aside(memory, 2, GROUP)
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    receipt = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert receipt.waiting == 1
+    assert await listed(memory) == [(GROUP.tag, "2", "ValueError")]
+    assert b"text 1" not in await everything_stored(memory)
+
+
+async def test_a_clear_keeps_what_was_sent_after_it(memory: Memory) -> None:
+    await set_aside(memory, 11)
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert await listed(memory) == [(HERE.tag, "11", "ValueError")]
+
+
+async def test_forgetting_a_person_erases_their_letters_and_nobody_elses(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    await set_aside(memory, 2, GROUP)
+    await set_aside(memory, 3, GROUP, sender=BOB)
+    await memory.jobs.start(Job("job", "forget", ANN, 10, 2_000.0, b""))
+    await memory.jobs.run("job")
+    assert await listed(memory) == [(GROUP.tag, "3", "ValueError")]
+    stored = await everything_stored(memory)
+    assert (b"text 1" in stored, b"text 2" in stored, b"text 3" in stored) == (False, False, True)
+
+
+async def test_the_index_holds_no_words_and_letters_expire_with_the_rest(memory: Memory) -> None:
+    await set_aside(memory, 1)
+    index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
+    assert index == [b"c:7:0|1"]
+    dead = memory.keys.conversation(HERE).dead
+    assert 0 < await memory.client.call("TTL", dead) <= 86_400
+
+
+async def test_a_conversation_keeps_its_newest_letters_only(memory: Memory) -> None:
+    for update_id in range(1, MAX_LETTERS + 3):
+        await set_aside(memory, update_id)
+    found = {letter.id for letter in await memory.dead_letters.listed()}
+    assert len(found) == MAX_LETTERS
+    assert str(MAX_LETTERS + 2) in found
+
+
+async def test_a_letter_tells_when_and_a_conversations_counts_stay_as_they_were(
+    memory: Memory,
+) -> None:
+    await set_aside(memory, 1)
+    [letter] = await memory.dead_letters.listed()
+    seconds, _ = await memory.client.call("TIME")
+    assert isinstance(letter, DeadLetter)
+    assert abs(int(seconds) - letter.at) < 60
+    stats = await count_conversation(memory.client, memory.keys, HERE)
+    assert (stats.messages, stats.waiting) == (0, 0)

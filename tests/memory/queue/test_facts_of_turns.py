@@ -1,0 +1,87 @@
+"""What was learned of a person comes with each turn of their private chat, as it stands then."""
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.turns import Cursor, OpenTurn
+from memory.scopes.history import ChatHistory
+from memory.scopes.records import Fact, Source
+from memory.scopes.scope_memories import Writing
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import ANN, GROUP, HERE, close, put, take
+
+PERSON = Scope.of_person(HERE.chat_id)
+
+
+@pytest.fixture
+def elsewhere(store: RedisClient, tokens: TokenCounter) -> Memory:
+    """Another process on the same Redis."""
+    return Memory(store, 42, tokens, None, OPTIONS)
+
+
+async def learn(memory: Memory, text: str) -> None:
+    scope_memory = await memory.scope_memories.read(PERSON)
+    await memory.scope_memories.write(
+        scope_memory, Writing([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
+    )
+
+
+async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
+    """Return what a behavior finds in a turn."""
+    await ChatHistory.of_turn(memory.histories, turn)
+    return [fact.text for fact in (await memory.scope_memories.current(PERSON)).facts]
+
+
+async def begun(memory: Memory) -> OpenTurn:
+    turn = await memory.turns.acquire(HERE, memory.known(HERE))
+    assert isinstance(turn, OpenTurn)
+    return turn
+
+
+async def test_facts_come_with_the_lease_and_later_only_what_is_new(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    for number, text in enumerate(("has a cat", "has a boat"), 1):
+        await learn(elsewhere, text)
+        await put(memory, number)
+        turn = await begun(memory)
+        assert turn.facts
+        assert len(turn.facts.notes.entries) == 1
+        known = await facts(memory, turn)
+        await close(memory, turn)
+    assert known == ["has a cat", "has a boat"]
+
+
+async def test_a_turn_that_a_commit_begins_finds_what_was_learned_meanwhile(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await put(memory, 1)
+    turn = await begun(memory)
+    assert await facts(memory, turn) == []
+    await put(memory, 2)
+    await learn(elsewhere, "has a cat")
+    following = (await close(memory, turn)).then
+    assert isinstance(following, OpenTurn)
+    assert await facts(memory, following) == ["has a cat"]
+
+
+async def test_after_an_erasure_elsewhere_nothing_old_is_known(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await learn(elsewhere, "has a cat")
+    await put(memory, 1)
+    turn = await begun(memory)
+    assert await facts(memory, turn) == ["has a cat"]
+    await close(memory, turn)
+    await elsewhere.scope_memories.erase(PERSON, records=[1])
+    await put(memory, 2)
+    assert await facts(memory, await begun(memory)) == []
+
+
+async def test_a_group_has_its_facts_in_its_own_notebook(memory: Memory) -> None:
+    await put(memory, 1, GROUP)
+    assert (await take(memory, GROUP)).facts is None
+    assert memory.known(GROUP) == Cursor()

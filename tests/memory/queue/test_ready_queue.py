@@ -1,0 +1,170 @@
+"""A bell is heard by one worker, survives that worker, and is removed only by its holder."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.store.keys import Scope
+from tests.memory.turns import ANN, HERE, close, put, take
+
+
+async def test_bells_from_before_the_first_worker_are_heard(memory: Memory) -> None:
+    await put(memory, 1)
+    ready_queue = memory.ready_queue()
+    await ready_queue.read(1, 1)  # creates the group
+    assert [wake_up.tag for wake_up in await ready_queue.read(5, 1)] == [HERE.tag]
+
+
+async def test_a_dead_workers_bell_is_reclaimed_and_cannot_be_acknowledged_by_the_dead(
+    memory: Memory,
+) -> None:
+    dead, alive = memory.ready_queue(), memory.ready_queue()
+    await dead.read(1, 1)
+    await put(memory, 1)
+    [heard] = await dead.read(1, 100)
+    [reclaimed] = await alive.reclaim(5, 0)
+    assert (reclaimed.entry, reclaimed.deliveries) == (heard.entry, 2)
+    assert not await dead.renew(heard)
+    await dead.acknowledge(heard)
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
+    await alive.acknowledge(reclaimed)
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
+
+
+async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_in(
+    memory: Memory,
+) -> None:
+    ready_queue, other = memory.ready_queue(), memory.ready_queue()
+    await ready_queue.read(1, 1)
+    for update_id in (1, 2):
+        await put(memory, update_id)
+    [held] = await other.read(1, 100)
+    [wake_up] = await ready_queue.read(1, 100)
+    for delivery in ("", wake_up.delivery, "1-1|1", replace(held, deliveries=2).delivery):
+        await ready_queue.leave_to(wake_up, delivery)
+        assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
+    await ready_queue.leave_to(wake_up, held.delivery)
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
+
+
+@pytest.mark.parametrize(("wait_ms", "is_reclaimed"), [(0, True), (30_000, False), (90_000, False)])
+async def test_a_postponed_bell_is_reclaimed_when_its_wait_is_over(
+    memory: Memory, wait_ms: int, *, is_reclaimed: bool
+) -> None:
+    busy, other = memory.ready_queue(), memory.ready_queue()
+    await busy.read(1, 1)
+    await put(memory, 1)
+    [wake_up] = await busy.read(1, 100)
+    await busy.postpone(wake_up, wait_ms, 60_000)
+    assert bool(await other.reclaim(5, 60_000)) == is_reclaimed
+
+
+async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
+    busy, other = memory.ready_queue(), memory.ready_queue()
+    await busy.read(1, 1)
+    await put(memory, 1)
+    [wake_up] = await busy.read(1, 100)
+    assert await busy.renew(wake_up)
+    assert await other.reclaim(5, 60_000) == []
+
+
+async def test_a_sweep_rings_for_mail_whose_bell_was_lost(memory: Memory) -> None:
+    await put(memory, 1)
+    await memory.client.call("DEL", memory.keys.ready_queue)
+    assert await memory.sweep.wake_waiting(everything=True) == 1
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
+
+
+async def test_a_sweep_does_not_ring_where_a_bell_waits_or_is_in_hand(memory: Memory) -> None:
+    await memory.ready_queue().read(1, 1)
+    for chat in range(1, 4):
+        await put(memory, chat, Scope.of_chat(chat))
+    await memory.ready_queue().read(1, 1)
+    assert await memory.sweep.wake_waiting(everything=True) == 0
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 3
+
+
+@pytest.mark.parametrize("ms", [-3 * 3_600_000, 3 * 3_600_000])
+async def test_a_sweep_does_not_rely_on_bells_of_other_times(memory: Memory, ms: int) -> None:
+    """An old one may be unheard for ever; nobody reclaims one from before the clock went back."""
+    await put(memory, 1)
+    ready_queue = memory.keys.ready_queue
+    await memory.client.call("DEL", ready_queue)
+    await memory.client.call("XADD", ready_queue, int(time.time() * 1000) + ms, "c", HERE.tag)
+    assert await memory.sweep.wake_waiting(everything=True) == 1
+
+
+async def test_a_parked_turn_is_rung_for_when_it_is_due(memory: Memory) -> None:
+    await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
+    await memory.client.call("ZADD", memory.keys.due, 2**52, "c:9:0")
+    assert await memory.sweep.wake_due() == 1
+    assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
+
+
+async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    assert await memory.sweep.late_learning(5) == []
+    await memory.client.call("ZADD", memory.keys.learning, 1, HERE.tag)
+    assert [await memory.sweep.late_learning(5) for _ in range(2)] == [[HERE], []]
+    await memory.learn(HERE)
+    assert not await memory.client.call("EXISTS", memory.keys.learning)
+
+
+async def test_two_turns_within_a_second_leave_notes_that_are_told_apart(memory: Memory) -> None:
+    learning, notes = [memory.keys.learning], []
+    for update_id in range(1, 6):
+        await put(memory, update_id)
+        await close(memory, await take(memory))
+        notes.append(await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag))
+    assert len(set(notes)) == 5
+    for note in notes[:-1]:
+        assert await memory.scripts["take_due"](learning, (HERE.tag, repr(note))) == 0
+    assert await memory.scripts["take_due"](learning, (HERE.tag, repr(notes[-1]))) == 1
+
+
+async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.queue.ready_queue._RETIRED_AFTER_MS", -1)
+    gone, holding = memory.ready_queue(), memory.ready_queue()
+    assert await gone.retire_consumers() == 0  # before there is a stream
+    await gone.read(1, 1)
+    await put(memory, 1)
+    [wake_up] = await gone.read(1, 100)  # older servers know nobody who never heard one
+    await gone.acknowledge(wake_up)
+    await put(memory, 2)
+    [wake_up] = await holding.read(1, 100)
+    assert await memory.ready_queue().retire_consumers() == 1
+    await holding.acknowledge(wake_up)
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
+
+
+async def test_workers_that_listen_are_counted_and_those_long_silent_are_not(
+    memory: Memory,
+) -> None:
+    doorbells = [memory.ready_queue() for _ in range(3)]
+    assert await doorbells[0].listeners(60_000) == 0  # before there is a stream
+    await doorbells[0].read(1, 1)
+    for number, ready_queue in enumerate(doorbells):
+        await put(memory, number)
+        await ready_queue.read(1, 100)
+    assert await doorbells[0].listeners(60_000) == 3
+    assert await doorbells[0].listeners(-1) == 0
+
+
+async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memory) -> None:
+    ready_queue = memory.ready_queue()
+    await ready_queue.read(1, 1)
+    earliest = int(time.time() * 1000) / 1000
+    await put(memory, 1)
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/help"))
+    await memory.mailbox.wake(HERE)
+    wake_ups = await ready_queue.read(5, 100)
+    assert [wake_up.gathers for wake_up in wake_ups] == [True, False, False]
+    assert all(earliest <= wake_up.woken_at <= time.time() for wake_up in wake_ups)

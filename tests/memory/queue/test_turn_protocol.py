@@ -1,0 +1,315 @@
+"""Each step of a turn holds its promise, and a repeat of any step changes nothing."""
+
+from asyncio import gather
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry, Outcome
+from memory.queue.turns import (
+    Closing,
+    Cursor,
+    LeaseLost,
+    Nothing,
+    OpenTurn,
+    Superseded,
+    TurnTimes,
+    Wait,
+)
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
+
+
+async def test_an_update_is_taken_once_and_rings_again_when_repeated(memory: Memory) -> None:
+    assert [await put(memory, 1), await put(memory, 1)] == [Outcome.TAKEN, Outcome.DUPLICATE]
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
+
+
+async def test_no_bell_rings_for_new_mail_while_the_lease_is_held(memory: Memory) -> None:
+    await put(memory, 1)
+    await take(memory)
+    await put(memory, 2)
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
+
+
+async def test_mail_is_answered_in_the_order_of_update_ids_whatever_the_order_of_arrival(
+    memory: Memory,
+) -> None:
+    for update_id in (3, 1, 2):
+        await put(memory, update_id)
+    turn = await take(memory)
+    assert [entry.update_id for entry in turn.entries] == [1, 2, 3]
+
+
+async def test_a_command_is_a_turn_of_its_own_in_its_place(memory: Memory) -> None:
+    await put(memory, 1)
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/new"))
+    await put(memory, 3)
+    turn: object = await take(memory)
+    taken = []
+    while isinstance(turn, OpenTurn):
+        taken.append([entry.update_id for entry in turn.entries])
+        turn = (await close(memory, turn)).then
+    assert taken == [[1], [2], [3]]
+
+
+async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memory) -> None:
+    for update_id, sender in ((1, ANN), (2, ANN), (3, BOB), (4, ANN)):
+        await put(memory, update_id, GROUP, sender=sender)
+    turn = await take(memory, GROUP)
+    assert [entry.update_id for entry in turn.entries] == [1, 2]
+
+
+async def test_a_fresh_message_is_waited_for_and_a_command_is_not(memory: Memory) -> None:
+    memory.turns._times = TurnTimes(2_000, 400, 1_000)
+    await put(memory, 1)
+    waiting = await memory.turns.acquire(HERE, Cursor())
+    assert isinstance(waiting, Wait)
+    assert 0 < waiting.wait_ms <= 400
+    await memory.mailbox.put(GROUP, Entry(2, ANN, is_command=True, body=b"/help"))
+    assert isinstance(await memory.turns.acquire(GROUP, Cursor()), OpenTurn)
+
+
+async def test_a_second_holder_is_told_that_the_lease_is_held(memory: Memory) -> None:
+    await put(memory, 1)
+    await take(memory)
+    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
+
+
+async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
+    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
+
+
+async def test_commit_appends_both_messages_and_removes_exactly_what_was_taken(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    committed = await close(memory, turn)
+    assert await texts(memory) == ["text 1", "yes"]
+    assert isinstance(committed.then, OpenTurn)
+    assert [entry.update_id for entry in committed.then.entries] == [2]
+
+
+async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) -> None:
+    await put(memory, 1)
+    committed = await close(memory, await take(memory))
+    assert committed.then == Nothing("empty")
+    assert not await memory.client.call("EXISTS", memory.keys.conversation(HERE).lease)
+
+
+async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    first = await close(memory, turn)
+    again = await memory.turns.commit(turn, exchange_of(turn), Cursor())
+    assert (again.exchange, again.first_seq) == (first.exchange, first.first_seq)
+    assert isinstance(again.then, OpenTurn)
+    assert (again.then.id, again.then.attempts) == ("2", 1)
+    assert await texts(memory) == ["text 1", "yes"]
+
+
+async def test_a_commit_repeated_after_the_lease_does_not_say_that_nothing_waits(
+    memory: Memory,
+) -> None:
+    """Its holder's bell would go, and with it the only one of the turn that it had begun."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    await close(memory, turn)
+    await _expire(memory)
+    again = await memory.turns.commit(turn, exchange_of(turn), Cursor())
+    assert again.then == Nothing("lost")
+
+
+async def test_a_repeated_commit_is_known_again_although_others_followed(memory: Memory) -> None:
+    """Even when something was erased since: the last part stood before."""
+    turns = []
+    for update_id in range(1, 10):
+        await put(memory, update_id)
+        turns.append(await take(memory))
+        await close(memory, turns[-1])
+    meta = memory.keys.conversation(HERE).meta
+    await memory.client.call("HINCRBY", meta, "erasure", 1)
+    with pytest.raises(Superseded):
+        await memory.turns.commit(turns[1], exchange_of(turns[1]), Cursor())
+    with pytest.raises(LeaseLost) as refusal:
+        await memory.turns.commit(turns[0], exchange_of(turns[0]), Cursor())
+    assert refusal.type is LeaseLost
+
+
+async def test_a_dead_holders_turn_is_taken_over_with_its_outbox(memory: Memory) -> None:
+    await put(memory, 1)
+    dead = await take(memory)
+    await memory.turns.write_outbox(dead.lease, b"reply")
+    await memory.turns.mark_sending(dead, 2, (100, 101))
+    await _expire(memory)
+    await put(memory, 2)
+    turn = await take(memory)
+    assert (turn.id, turn.outbox, turn.sending, turn.sent) == ("1", b"reply", 2, (100, 101))
+    assert [entry.update_id for entry in turn.entries] == [1]
+
+
+async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
+    await put(memory, 1)
+    attempts = []
+    for _ in range(3):
+        attempts.append((await take(memory)).attempts)
+        await _expire(memory)
+    assert attempts == [1, 2, 3]
+
+
+async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memory) -> None:
+    await put(memory, 1, GROUP, sender=BOB)
+    keys = memory.keys.conversation(GROUP).all
+    for erasing in (
+        memory.scope_memories.erase(GROUP),
+        memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
+        memory.scripts["erase_person"](keys, ("another receipt", ANN, 1)),
+        memory.scope_memories.erase(GROUP),
+    ):
+        turn = await take(memory, GROUP)
+        assert turn.attempts == 1
+        await erasing
+        with pytest.raises(LeaseLost):
+            await memory.turns.write_outbox(turn.lease, b"[]")
+
+
+async def test_a_holder_that_hands_over_has_not_tried(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.hand_over(HERE, turn.lease.token)
+    assert (await take(memory)).attempts == 1
+
+
+async def test_every_step_of_a_stale_holder_is_refused(memory: Memory) -> None:
+    await put(memory, 1)
+    stale = await take(memory)
+    await _expire(memory)
+    await take(memory)
+    for step in (
+        memory.turns.renew(stale.lease),
+        memory.turns.write_outbox(stale.lease, b"late"),
+        memory.turns.mark_sending(stale, 1, ()),
+        memory.turns.park(stale.lease, 1),
+        memory.turns.commit(stale, exchange_of(stale), Cursor()),
+    ):
+        with pytest.raises(LeaseLost):
+            await step
+    assert await texts(memory) == []
+
+
+async def test_a_refused_holder_learns_whether_the_part_just_sent_may_stand(
+    memory: Memory,
+) -> None:
+    """A mark or a commit may have been carried out, with its answer lost, and is repeated."""
+    await put(memory, 1)
+    stale = await take(memory)
+    await memory.turns.write_outbox(stale.lease, b"reply")
+    await memory.turns.mark_sending(stale, 1, (100,))
+    await _expire(memory)
+    successor = await take(memory)
+
+    async def refusals() -> list[object]:
+        marks = [memory.turns.mark_sending(stale, 1, (sent,)) for sent in (100, 101)]
+        commit = memory.turns.commit(stale, exchange_of(stale), Cursor())
+        return [type(each) for each in await gather(*marks, commit, return_exceptions=True)]
+
+    assert await refusals() == [Superseded, LeaseLost, LeaseLost]
+    await memory.turns.commit(successor, exchange_of(successor), Cursor())
+    assert await refusals() == [Superseded, Superseded, LeaseLost]
+    for update_id in range(2, 10):
+        await put(memory, update_id)
+        await close(memory, await take(memory))
+    assert await refusals() == [Superseded, Superseded, Superseded]
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    assert await refusals() == [LeaseLost, LeaseLost, LeaseLost]
+
+
+async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn.lease, b"reply")
+    await memory.turns.park(turn.lease, 60_000)
+    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("parked")
+    keys = memory.keys.conversation(HERE)
+    await memory.client.call("HSET", keys.turn, "due", 1)
+    assert (await take(memory)).outbox == b"reply"
+
+
+async def test_a_reply_that_has_begun_is_sent_to_its_end_where_redis_is_full(
+    memory: Memory,
+) -> None:
+    """Interrupted between two parts, the one just sent would be sent again."""
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn.lease, b"three parts")
+    await memory.client.call("CONFIG SET", "maxmemory", 1)
+    try:
+        for part, sent in ((1, (5,)), (2, (5, 6))):
+            await memory.turns.mark_sending(turn, part, sent)
+    finally:
+        await memory.client.call("CONFIG SET", "maxmemory", 0)
+    await _expire(memory)
+    again = await take(memory)
+    assert (again.sending, again.sent) == (2, (5, 6))
+
+
+async def test_loading_brings_only_what_is_newer_than_known(memory: Memory) -> None:
+    for update_id in (1, 2, 3):
+        await put(memory, update_id)
+        await close(memory, await take(memory))
+    await put(memory, 4)
+    turn = await memory.turns.acquire(HERE, Cursor(seq=4))
+    assert isinstance(turn, OpenTurn)
+    assert [message.seq for message in turn.loaded.messages] == [5, 6]
+    assert turn.loaded.log_length == 6
+
+
+async def test_a_new_sitting_begins_after_what_was_said(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    await put(memory, 2)
+    turn = await take(memory)
+    await memory.turns.commit(turn, [], Cursor(), closing=Closing(ends_session=True))
+    await put(memory, 3)
+    assert (await take(memory)).loaded.session == 2
+
+
+async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    keys = memory.keys.conversation(HERE)
+    for key in (keys.meta, keys.seen, keys.log):
+        assert await memory.client.call("TTL", key) == 86_400
+
+
+async def _expire(memory: Memory) -> None:
+    await memory.client.call("DEL", memory.keys.conversation(HERE).lease)
+
+
+async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    deferred = await take(memory)
+    await memory.turns.defer(deferred.lease, 60_000)
+    keys = memory.keys.conversation(HERE)
+    assert await memory.client.call("EXISTS", keys.lease) == 0
+    assert await memory.client.call("EXISTS", keys.turn) == 0
+    assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) is not None
+    await put(memory, 2)
+    turn = await take(memory)
+    assert ([entry.update_id for entry in turn.entries], turn.attempts) == ([1, 2], 1)
+
+
+async def test_a_turn_that_failed_before_is_still_known_to_have_when_it_is_deferred(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    await memory.turns.note_failure(await take(memory), "ValueError")
+    await memory.turns.defer((await take(memory)).lease, 60_000)
+    turn = await take(memory)
+    assert (turn.failures, turn.attempts) == (1, 2)

@@ -1,0 +1,220 @@
+"""Two processes on one store: whatever they do side by side, both find the same afterwards."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from memory.behaviors.context import AgentContext
+from memory.erasure.jobs import Job, Kind
+from memory.learning.learner import LearnerBusy
+from memory.memory import Memory
+from memory.queue.turns import LeaseLost, OpenTurn, ScopeCursor
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import seq_of
+from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
+from memory.search.recollection import Recollection
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put
+from tests.memory.words_embedder import DIMENSIONS, WordsEmbedder
+
+WORDS = ("boat", "Aurora", "oven", "broken", "lighthouse", "Genoa", "tea", "lemon", "red", "blue")
+LONG = 300
+"""Messages that are embedded in more than two batches."""
+
+
+@pytest.fixture
+def two(store: RedisClient, tokens: TokenCounter) -> tuple[Memory, Memory]:
+    one, other = (Memory(store, 42, tokens, WordsEmbedder(), OPTIONS) for _ in range(2))
+    return one, other
+
+
+async def history_of(memory: Memory) -> ChatHistory:
+    keys = {"chat_id": GROUP.chat_id}
+    return (await AgentContext.get_or_create(keys, memory.histories, now=0)).chat_history
+
+
+async def stored(memory: Memory) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the sequences of messages, and sequence and dimensions of vectors."""
+    keys = memory.keys.conversation(GROUP)
+    log, vectors = await memory.client.pipeline(
+        [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
+    )
+    rows = [(seq_of(entry), len(fields[b"v"]) - 4) for entry, fields in vectors]
+    return [seq_of(entry) for entry, _ in log], rows
+
+
+def seen(found: Sequence[Recollection]) -> list[tuple[int, float, list[str]]]:
+    return [(r.seq, round(r.score, 3), [m.text for m in r.messages]) for r in found]
+
+
+async def turned(memory: Memory) -> ChatHistory:
+    """Return the history as a turn sees it: what is warm, and what is new."""
+    await put(memory, 2**50, GROUP, sender=ANN)
+    turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
+    assert isinstance(turn, OpenTurn)
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    await memory.turns.hand_over(GROUP, turn.lease.token)
+    return history
+
+
+class Process:
+    """What a process may do at any time; what it is refused it leaves."""
+
+    def __init__(self, memory: Memory, random: Random) -> None:
+        self._memory = memory
+        self._random = random
+        self._does = (self.turns, self.turns, self.append, self.learn, self.search, self.forget)
+
+    async def do_something(self) -> None:
+        with suppress(LeaseLost):
+            await self._random.choice(self._does)()
+
+    def _words(self) -> str:
+        return " ".join(self._random.choices(WORDS, k=4))
+
+    async def turns(self) -> None:
+        """Take turns as a worker does, on what is warm, until there is no mail."""
+        memory, sender = self._memory, self._random.choice((ANN, BOB))
+        await put(memory, self._random.randrange(2**40), GROUP, sender=sender)
+        turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
+        while isinstance(turn, OpenTurn):
+            history = await ChatHistory.of_turn(memory.histories, turn)
+            await history.search(self._words(), 3)
+            await memory.turns.write_outbox(turn.lease, b"[]")
+            said = exchange_of(turn, self._words())
+            committed = await memory.turns.commit(turn, said, memory.cache.known(GROUP))
+            history.committed(said, committed.exchange, committed.first_seq)
+            turn = committed.then
+
+    async def append(self) -> None:
+        """Append without a lease."""
+        history = await history_of(self._memory)
+        await history.append_user_message(self._words(), 1000.0, sender_id=ANN)
+
+    async def learn(self) -> None:
+        with suppress(LearnerBusy):  # it is learned all the same, by the other one
+            await self._memory.learn(GROUP)
+
+    async def search(self) -> None:
+        await (await history_of(self._memory)).search(self._words(), 3)
+
+    async def forget(self) -> None:
+        """Erase single messages: one person's, with the answers to them."""
+        job = f"job {self._random.random()}"
+        await self._memory.jobs.start(Job(job, "forget", BOB, 0, 2000.0, b""))
+        await self._memory.jobs.run(job)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_side_by_side_nothing_is_numbered_twice_or_left_without_a_vector(
+    two: tuple[Memory, Memory], seed: int
+) -> None:
+    random = Random(seed)
+    processes = [Process(memory, random) for memory in two]
+    for _ in range(25):
+        await asyncio.gather(*(process.do_something() for process in processes))
+    for memory in two:
+        await memory.learn(GROUP)
+
+    messages, vectors = await stored(two[0])
+    assert messages
+    assert messages == sorted(set(messages))
+    assert vectors == [(seq, DIMENSIONS) for seq in messages]
+    one, other = [await turned(memory) for memory in two]
+    cold = await history_of(two[0])
+    assert [m.seq for m in one.messages] == [m.seq for m in other.messages] == messages
+    for word in WORDS:
+        found = seen(await cold.search(word, 5))
+        assert seen(await one.search(word, 5)) == found
+        assert seen(await other.search(word, 5)) == found
+
+
+async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_anew(
+    two: tuple[Memory, Memory],
+) -> None:
+    old, _ = two
+    history = await history_of(old)
+    others = (" ".join(Random(number).choices(WORDS[1:], k=3)) for number in range(LONG - 1))
+    for text in (*others, "My boat is blue"):
+        await history.append_user_message(text, 1000.0, sender_id=ANN)
+    await old.learn(GROUP)
+    warm = await turned(old)
+    assert (await warm.search("boat", 1))[0].dense > 0
+
+    embedder = WordsEmbedder("larger", dimensions=256)
+    embedder.fails_at = 2
+    new = Memory(old.client, 42, old.histories.tokens, embedder, OPTIONS)
+    with pytest.raises(EmbeddingsUnavailable):
+        await new.learn(GROUP)
+    _, vectors = await stored(old)
+    assert 0 < len(vectors) < LONG
+    assert {dimensions for _, dimensions in vectors} == {256}
+    for memory in (old, new):
+        first, *_ = await (await turned(memory)).search("boat", 1)
+        assert (first.seq, first.dense) == (LONG, 0.0)
+
+    again = Memory(old.client, 42, old.histories.tokens, embedder, OPTIONS)
+    await end_pauses(again, GROUP)
+    await again.learn(GROUP)
+    assert len(embedder.texts) == LONG
+    _, vectors = await stored(old)
+    assert vectors == [(seq, 256) for seq in range(1, LONG + 1)]
+    assert (await (await turned(new)).search("boat", 1))[0].dense > 0
+    assert (await (await turned(old)).search("boat", 1))[0].dense == 0.0
+
+
+def held(memory: Memory) -> tuple[int, ScopeCursor]:
+    """Return up to where a process holds a group's messages, and what of its notebook."""
+    return memory.cache.known(GROUP).seq, memory.scope_memories.known(GROUP)
+
+
+@pytest.mark.parametrize("kind", ["chat", "forget", None])
+async def test_what_one_process_erases_every_process_drops(
+    two: tuple[Memory, Memory], kind: Kind | None
+) -> None:
+    """At once, not only when the conversation is touched again; `None` erases one message."""
+    one = two[0]
+    await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
+    for memory in two:
+        await turned(memory)
+        await memory.scope_memories.read(GROUP)
+    assert [held(memory)[0] for memory in two] == [1, 1]
+    if kind is None:
+        await one.forgetting.erase_messages(GROUP, {1}, "receipt")
+    else:
+        target = GROUP.chat_id if kind == "chat" else ANN
+        await one.jobs.start(Job("job", kind, target, 2**60, 2000.0, b""))
+        await one.jobs.run("job")
+    for memory in two:
+        await memory.drop_erased()
+    assert [held(memory) for memory in two] == [(0, ScopeCursor())] * 2
+
+
+async def test_what_was_erased_is_dropped_once_and_what_is_read_since_is_held(
+    two: tuple[Memory, Memory],
+) -> None:
+    one, other = two
+    await one.store.tell_erased(GROUP)
+    await other.drop_erased()
+    await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
+    await turned(other)
+    await other.drop_erased()
+    assert other.cache.known(GROUP).seq == 1
+
+
+async def test_questions_are_dropped_with_any_erasure() -> None:
+    """Nobody knows whose a question was."""
+    embedder = WordsEmbedder()
+    questions = QuestionVectors(embedder)
+    for _ in range(2):
+        await questions.of("Where is my boat?")
+    assert len(embedder.calls) == 1
+    questions.forget()
+    await asyncio.sleep(0)
+    await questions.of("Where is my boat?")
+    assert len(embedder.calls) == 2

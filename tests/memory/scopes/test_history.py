@@ -1,0 +1,494 @@
+"""`ChatHistory` and the context around it: what is appended is selected, found and erased."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import get_args
+
+import pytest
+
+from memory.behaviors.context import AgentContext
+from memory.erasure.jobs import Job, Kind
+from memory.memory import Memory
+from memory.message import Message, Role
+from memory.queue.mailbox import Outcome
+from memory.queue.turns import Closing, LeaseLost, OpenTurn
+from memory.scopes.history import ChatHistory
+from memory.scopes.log import arguments_of, message_of
+from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import ON_A_SERVER, OPTIONS
+from tests.memory.interrupted_client import InterruptedClient
+from tests.memory.turns import ANN, GROUP, HERE, close, put, take
+from tests.memory.words_embedder import WordsEmbedder
+
+KEYS = {"chat_id": HERE.chat_id}
+BOAT = "My boat is called Aurora"
+
+
+@pytest.fixture
+def embedder() -> WordsEmbedder:
+    return WordsEmbedder()
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+def elsewhere(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) -> Memory:
+    """Another process on the same Redis."""
+    return Memory(store, 42, tokens, embedder, OPTIONS)
+
+
+@pytest.fixture
+async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
+    client = await InterruptedClient.open(valkey)
+    yield client
+    await client.close()
+
+
+async def history_of(memory: Memory, **keys: object) -> ChatHistory:
+    context = await AgentContext.get_or_create(keys or KEYS, memory.histories, now=0)
+    return context.chat_history
+
+
+async def talk(history: ChatHistory, *exchanges: tuple[str, str]) -> None:
+    for number, (question, answer) in enumerate(exchanges):
+        await history.append_user_message(question, 1000.0 + number, sender_id=ANN)
+        await history.append_assistant_message(answer, 1000.5 + number)
+
+
+async def remembering(memory: Memory, *exchanges: tuple[str, str]) -> ChatHistory:
+    """Return a history in which all that was said has its vectors."""
+    await talk(await history_of(memory), *exchanges)
+    await memory.learn(HERE)
+    return await history_of(memory)
+
+
+def varied(exchanges: int) -> list[tuple[str, str]]:
+    """Return talk that shares no words, so that nothing in it is near anything else."""
+    return [(f"{n}a {n}b {n}c", f"{n}d {n}e {n}f") for n in range(exchanges)]
+
+
+async def turn_of(memory: Memory) -> OpenTurn:
+    """Begin a turn as a worker does: what this process knows is not read again."""
+    turn = await memory.turns.acquire(HERE, memory.known(HERE))
+    assert isinstance(turn, OpenTurn)
+    return turn
+
+
+def texts(messages: Sequence[Message]) -> list[str]:
+    return [message.text for message in messages]
+
+
+# --- one history for equal keys
+
+
+async def test_the_same_keys_in_any_order_give_the_same_history(memory: Memory) -> None:
+    mine = await history_of(memory, user="ann", room="a:b&c=d")
+    await talk(mine, ("Hello", "Hi"))
+    again = await history_of(memory, room="a:b&c=d", user="ann")
+    assert texts(again.messages) == ["Hello", "Hi"]
+
+
+@pytest.mark.parametrize(
+    "others", [{"user": "ann"}, {"user": "ann", "room": "2"}, {"user": "ann&room=1"}, {"room": "1"}]
+)
+async def test_other_keys_give_another_history(memory: Memory, others: dict[str, str]) -> None:
+    await talk(await history_of(memory, user="ann", room="1"), ("Hello", "Hi"))
+    assert texts((await history_of(memory, **others)).messages) == []
+
+
+async def test_no_keys_are_refused(memory: Memory) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        await AgentContext.get_or_create({}, memory.histories, now=0)
+
+
+async def test_a_chats_keys_name_the_conversation_that_turns_write(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    assert texts((await history_of(memory, chat_id=HERE.chat_id)).messages) == ["text 1", "yes"]
+    assert texts((await history_of(memory, topic_id=0, chat_id=HERE.chat_id)).messages)
+    assert not (await history_of(memory, chat_id=HERE.chat_id, topic_id=3)).messages
+
+
+async def test_a_moved_groups_context_is_that_of_the_old_group(memory: Memory) -> None:
+    await talk(await history_of(memory, chat_id=GROUP.chat_id), ("Hello", "Hi"))
+    await memory.mailbox.move(GROUP, Scope.of_chat(-100))
+    context = await AgentContext.get_or_create({"chat_id": -100}, memory.histories, now=0)
+    assert context.conversation == GROUP
+    assert texts(context.chat_history.messages) == ["Hello", "Hi"]
+
+
+# --- append, select
+
+
+async def test_a_question_and_its_answer_are_one_exchange(memory: Memory) -> None:
+    history = await history_of(memory)
+    await talk(history, ("One?", "1"), ("Two?", "2"))
+    for held in (history, await history_of(memory)):
+        assert [(m.seq, m.exchange, m.role) for m in held.messages] == [
+            (1, 1, "user"),
+            (2, 1, "assistant"),
+            (3, 2, "user"),
+            (4, 2, "assistant"),
+        ]
+
+
+async def test_an_appended_message_is_read_back_as_it_was(memory: Memory) -> None:
+    history = await history_of(memory)
+    text = "Zoë said:\n<|endoftext|> 🧭 שלום"
+    said = await history.append_user_message(text, 1234.5, sender_id=ANN, sender_name="Ann|1")
+    assert said.tokens == memory.histories.tokens.count(text)
+    assert list((await history_of(memory)).messages) == [said]
+
+
+async def test_the_last_user_message_is_a_persons_newest(memory: Memory) -> None:
+    history = await history_of(memory)
+    assert history.last_user_message is None
+    await talk(history, ("One?", "1"), ("Two?", "2"))
+    assert history.last_user_message == history.messages[2]
+
+
+async def test_a_selector_sees_the_current_sitting_only(memory: Memory) -> None:
+    await put(memory, 1)
+    await close(memory, await take(memory))
+    await put(memory, 2)
+    ending = await take(memory)
+    await memory.turns.commit(ending, [], memory.known(HERE), closing=Closing(ends_session=True))
+    history = await history_of(memory)
+    assert history.select_messages(MessageWindowMessageSelector(9)) == ()
+    await talk(history, ("Two?", "2"))
+    for held in (history, await history_of(memory)):
+        assert texts(held.select_messages(TokenWindowMessageSelector(1000))) == ["Two?", "2"]
+
+
+async def test_a_selector_sees_no_more_than_the_tail(memory: Memory) -> None:
+    history = await history_of(memory)
+    await talk(history, *[(f"question {number}", "yes") for number in range(OPTIONS.tail)])
+    shown = history.select_messages(MessageWindowMessageSelector(10**6))
+    assert list(shown) == list(history.messages[-OPTIONS.tail :])
+
+
+async def test_what_another_process_said_between_two_appends_is_not_passed_over(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    mine = await remembering(memory, *varied(OPTIONS.tail))
+    await talk(await history_of(elsewhere), (BOAT, "Nice"))
+    await mine.append_user_message("Mine", 2000.0)
+    assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    assert texts(history.select_messages(MessageWindowMessageSelector(3))) == [BOAT, "Nice", "Mine"]
+
+
+# --- search
+
+
+async def test_a_hit_brings_its_whole_exchange(memory: Memory) -> None:
+    history = await remembering(memory, ("Hello", "Hi"), (BOAT, "Nice"), ("Bye", "See you"))
+    found, *_ = await history.search("What is my boat called?", 8)
+    assert texts(found.messages) == [BOAT, "Nice"]
+    assert found.seq == 3
+    assert found.lexical > 0
+    assert not found.is_boosted
+
+
+async def test_the_nearest_comes_first_and_what_is_unrelated_finds_nothing(
+    memory: Memory,
+) -> None:
+    history = await remembering(
+        memory,
+        ("A boat needs paint, brushes, tar and patience", "Yes"),
+        ("The oven is broken", "Oh"),
+        ("boat Aurora", "Nice"),
+    )
+    found = await history.search("boat Aurora", 8)
+    assert [recollection.seq for recollection in found][:2] == [5, 1]
+    assert found[0].score > found[1].score
+    assert await history.search("Which giraffe lives in the zoo?", 8) == []
+
+
+async def test_k_exchanges_are_found_though_question_and_answer_match(memory: Memory) -> None:
+    said = [(f"lighthouse {name}", f"The lighthouse {name}!") for name in "abcde"]
+    history = await remembering(memory, *said)
+    assert len(await history.search("lighthouse", 3)) == 3
+    assert len(await history.search("lighthouse", 8)) == 5
+
+
+async def test_what_the_window_shows_needs_not_be_found(memory: Memory) -> None:
+    history = await remembering(memory, ("boat one", "Nice"), ("boat two", "Nice"))
+    assert [r.seq for r in await history.search("boat", 8, exclude={3, 4})] == [1]
+
+
+@pytest.mark.parametrize(("text", "k"), [("", 8), (" \n", 8), ("boat", 0)])
+async def test_nothing_asked_is_nothing_found_and_costs_no_embedding(
+    memory: Memory, embedder: WordsEmbedder, text: str, k: int
+) -> None:
+    history = await remembering(memory, (BOAT, "Nice"))
+    embedded = len(embedder.calls)
+    assert await history.search(text, k) == []
+    assert len(embedder.calls) == embedded
+
+
+async def test_without_an_embedding_model_words_are_searched(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(store, 42, tokens, None, OPTIONS)
+    history = await remembering(memory, (BOAT, "Nice"))
+    assert history.is_searchable
+    [found] = await history.search("boat", 8)
+    assert (texts(found.messages), found.dense) == ([BOAT, "Nice"], 0.0)
+
+
+async def test_an_embedding_model_out_of_order_leaves_the_words(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
+    history = await remembering(memory, (BOAT, "Nice"))
+    embedder.fails_at = len(embedder.calls) + 1
+    out_of_order, again = [await history.search("boat", 8) for _ in range(2)]
+    assert [len(found) for found in (out_of_order, again)] == [1, 1]
+    assert out_of_order[0].dense == 0.0 != again[0].dense
+
+
+async def test_vectors_of_another_model_are_not_compared(
+    memory: Memory, store: RedisClient
+) -> None:
+    await remembering(memory, (BOAT, "Nice"))
+    tokens = memory.histories.tokens
+    renamed = Memory(store, 42, tokens, WordsEmbedder("other words"), OPTIONS)
+    resized = Memory(store, 42, tokens, WordsEmbedder(dimensions=64), OPTIONS)
+    for other in (renamed, resized):
+        [found] = await (await history_of(other)).search("boat", 8)
+        assert found.dense == 0.0
+
+
+# --- cold and warm
+
+
+async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    fillers = [(f"question {number}", "yes") for number in range(OPTIONS.tail)]
+    await remembering(memory, (BOAT, "Nice"), *fillers)
+    await put(elsewhere, 1)
+    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    assert len(history.messages) == OPTIONS.tail
+    found, *_ = await history.search("What is my boat called?", 8)
+    assert texts(found.messages) == [BOAT, "Nice"]
+    assert len(history.messages) == 2 + 2 * OPTIONS.tail
+
+
+@ON_A_SERVER
+async def test_a_cold_history_is_filled_in_one_round_trip(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
+    await put(elsewhere, 1)
+    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    trips = elsewhere.client.round_trips
+    assert await history.search("boat", 8)
+    assert elsewhere.client.round_trips == trips + 1
+
+
+async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere: Memory) -> None:
+    await remembering(memory, *varied(OPTIONS.tail))
+    await remembering(elsewhere, ("The oven is broken", "Oh"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    assert texts(turn.loaded.messages) == ["The oven is broken", "Oh"]
+    assert [seq for seq, _ in turn.loaded.vectors] == [m.seq for m in turn.loaded.messages]
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    trips = memory.client.round_trips
+    assert await history.search("oven", 8)
+    assert memory.client.round_trips == trips
+
+
+async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
+    await remembering(memory, (BOAT, "Nice"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    assert (turn.loaded.messages, turn.loaded.vectors) == ((), ())
+    trips = memory.client.round_trips
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert len(await history.search("boat", 8)) == 1
+    assert memory.client.round_trips == trips
+
+
+async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
+    memory: Memory,
+) -> None:
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    closed = await memory.turns.commit(turn, said, memory.known(HERE))
+    history.committed(said, closed.exchange, closed.first_seq)
+    await put(memory, 2)
+    turn = await turn_of(memory)
+    trips = memory.client.round_trips
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert texts(history.messages) == [BOAT]
+    assert memory.client.round_trips == trips
+
+
+async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere: Memory) -> None:
+    await remembering(memory, (BOAT, "Nice"))
+    await talk(await history_of(elsewhere), ("The oven is broken", "Oh"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    assert texts(turn.loaded.messages) == ["The oven is broken", "Oh"]
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
+
+
+async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
+    memory: Memory,
+) -> None:
+    await remembering(memory, (BOAT, "Nice"), ("Hello", "Hi"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    memory.cache.drop(HERE)
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
+    found, *_ = await history.search("boat", 8)
+    assert texts(found.messages) == [BOAT, "Nice"]
+
+
+async def test_a_history_read_while_its_turn_began_holds_nothing_twice(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await remembering(memory, (BOAT, "Nice"))
+    await talk(await history_of(elsewhere), ("Hello", "Hi"))
+    await put(memory, 1)
+    turn = await turn_of(memory)
+    await history_of(memory)
+    history = await ChatHistory.of_turn(memory.histories, turn)
+    assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
+
+
+# --- erasure
+
+
+async def test_after_an_erasure_by_another_process_nothing_warm_counts(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    held = await remembering(memory, (BOAT, "Nice"))
+    await (await history_of(elsewhere)).clear()
+    with pytest.raises(LeaseLost):
+        await held.append_user_message("late", 0.0)
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    assert (list(history.messages), await history.search("boat", 8)) == ([], [])
+    assert texts((await history_of(elsewhere)).messages) == []
+
+
+@pytest.mark.parametrize("exchanges", [1, 3])
+@pytest.mark.parametrize("by", ["nobody", "another process"])
+async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins_anew(
+    memory: Memory, elsewhere: Memory, exchanges: int, by: str
+) -> None:
+    await talk(await history_of(memory), *varied(exchanges))
+    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+    said = []
+    if by == "another process":
+        said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    assert texts(history.messages) == texts(said)
+    assert await history.search("0a", 8) == []
+
+
+async def test_a_turn_that_must_read_more_after_an_erasure_is_refused(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
+    await put(elsewhere, 1)
+    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    await (await history_of(memory)).clear()
+    with pytest.raises(LeaseLost):
+        await history.search("question", 8)
+
+
+async def test_a_cleared_history_is_empty_and_goes_on(memory: Memory) -> None:
+    history = await remembering(memory, (BOAT, "Nice"))
+    await history.clear()
+    assert (list(history.messages), await history.search("boat", 8)) == ([], [])
+    await talk(history, ("Hello", "Hi"))
+    assert texts((await history_of(memory)).messages) == ["Hello", "Hi"]
+    assert history.messages[0].seq == 3
+    assert memory.erased.is_set()
+
+
+async def test_clearing_takes_what_waits_and_refuses_nothing_that_comes(memory: Memory) -> None:
+    await put(memory, 5)
+    history = await history_of(memory)
+    await history.clear()
+    assert await put(memory, 6) == Outcome.TAKEN
+    assert [entry.update_id for entry in (await take(memory)).entries] == [6]
+
+
+async def test_clearing_keeps_an_earlier_confirmations_cut(memory: Memory) -> None:
+    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    await (await history_of(memory)).clear()
+    assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+async def test_what_was_appended_without_a_turn_can_be_forgotten(
+    memory: Memory, kind: Kind
+) -> None:
+    await talk(await history_of(memory), ("I am Ann", "Hello"))
+    await memory.jobs.start(Job("job", kind, ANN, 10, time.time(), b""))
+    await memory.jobs.run("job")
+    assert texts((await history_of(memory)).messages) == []
+
+
+async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+) -> None:
+    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    learner = Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
+    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
+    await put(memory, 1)
+    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    interrupted.behind["HMGET"] = partial(learner.learn, HERE)
+    assert len(await history.search("boat", 3)) == 3
+
+
+async def test_a_long_read_holds_no_vectors_of_two_lengths(
+    interrupted: InterruptedClient, store: RedisClient, tokens: TokenCounter
+) -> None:
+    """The model changes behind its name between two pages."""
+    memory = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
+    learner = Memory(store, 42, tokens, embedder := WordsEmbedder(), OPTIONS)
+    await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(150)])
+    await learner.learn(HERE)
+
+    async def change_model() -> None:
+        embedder.dimensions = 64
+        await talk(await history_of(learner), ("one more", "yes"))
+        for _ in range(2):  # the old vectors go, then all come
+            await learner.learn(HERE)
+
+    async def behind_the_first_page() -> None:
+        interrupted.behind["XRANGE"] = change_model
+
+    interrupted.behind["XRANGE"] = behind_the_first_page
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert interrupted.behind == {}
+    assert len(await history.search("boat", 3)) == 3
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("is_first_party", [True, False])
+def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool) -> None:
+    message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_first_party=is_first_party)
+    names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k")
+    fields = dict(zip(names, (str(value).encode() for value in arguments_of(message)), strict=True))
+    assert message_of(b"3-0", {b"x": b"2", **fields}) == message

@@ -1,0 +1,84 @@
+"""Made-up conversations: short texts of made-up words, unit vectors around a common direction."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
+from memory.search.hybrid import Flags, Floats, Hit, HybridIndex, Record
+
+WIDTH = 12
+
+_VOCABULARY = [
+    "lisbon",
+    "harbour",
+    "bakery",
+    "violin",
+    "volcano",
+    "orchard",
+    "ferry",
+    "kettle",
+    "lantern",
+    "compass",
+    "saddle",
+    "marble",
+    "pepper",
+    "anchor",
+    "blanket",
+    "thunder",
+    "meadow",
+    "cabinet",
+    "guitar",
+    "puzzle",
+]
+
+
+def unit(vector: Floats) -> Floats:
+    return np.asarray(vector / np.linalg.norm(vector), np.float32)
+
+
+def vector_of(seed: int) -> Floats:
+    """Return a unit vector with a share of a direction that all of them have."""
+    return unit(np.random.default_rng(seed).standard_normal(WIDTH).astype(np.float32) + 0.5)
+
+
+vectors = st.integers(0, 10_000).map(vector_of)
+texts = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=8).map(" ".join)
+questions = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=4).map(" ".join)
+
+
+@st.composite
+def conversations(draw: st.DrawFn, most: int = 12) -> list[Record]:
+    """Draw records of a few sittings; some ask, some are the assistant's, some lack a vector."""
+    records: list[Record] = []
+    session = 0
+    for _ in range(draw(st.integers(1, most))):
+        session += draw(st.booleans())
+        records.append(
+            Record(
+                text=draw(texts) + draw(st.sampled_from(["", ".", "?"])),
+                session=session,
+                by_assistant=draw(st.booleans()),
+                vector=draw(st.none() | vectors),
+            )
+        )
+    return records
+
+
+def index_of(records: Sequence[Record]) -> HybridIndex:
+    index = HybridIndex()
+    for record in records:
+        index.append(record)
+    return index
+
+
+def rows(hits: Sequence[Hit]) -> list[int]:
+    return [hit.row for hit in hits]
+
+
+def scores(hits: Sequence[Hit]) -> dict[int, float]:
+    return {hit.row: hit.score for hit in hits}
+
+
+def mask(size: int, allowed: set[int]) -> Flags:
+    return np.isin(np.arange(size), sorted(allowed))

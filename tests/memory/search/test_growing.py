@@ -1,0 +1,107 @@
+"""What grows record by record is what it would be, had it been made at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.search import dense
+from memory.search.dense import DenseIndex
+from memory.search.growing import Growing
+from memory.search.hybrid import Floats, HybridIndex, Record
+from memory.search.sessions import Sessions
+from tests.memory.search.conversations import (
+    WIDTH,
+    conversations,
+    index_of,
+    questions,
+    scores,
+    unit,
+    vector_of,
+    vectors,
+)
+
+KEEP, DELETE, EMBED = "keep", "delete", "embed"
+
+
+@given(st.data(), st.lists(st.integers(-(2**40), 2**40), max_size=40))
+def test_a_growing_array_is_a_list(data: st.DataObject, values: list[int]) -> None:
+    array, listed = Growing(np.int64), list[int]()
+    for value in values:
+        array.append(value)
+        listed.append(value)
+        if data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(listed) - 1))
+            array.remove(at)
+            del listed[at]
+        assert array.view.tolist() == listed
+        assert len(array) == len(listed)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.data())
+def test_each_record_is_given_the_best_of_its_sitting(
+    begins: list[bool], data: st.DataObject
+) -> None:
+    sessions, numbers = Sessions(), np.cumsum(begins).tolist()
+    for number in numbers:
+        sessions.append(number)
+    for at in sorted(
+        data.draw(st.sets(st.integers(0, len(numbers) - 1), max_size=len(numbers) - 1)),
+        reverse=True,
+    ):
+        sessions.remove(at)
+        del numbers[at]
+    said = np.arange(len(numbers), dtype=np.float32) % 7
+    best = {number: said[np.equal(numbers, number)].max() for number in numbers}
+    assert sessions.best(said).tolist() == [best[number] for number in numbers]
+
+
+@given(conversations(most=20), st.data(), questions, vectors)
+def test_however_it_grew_only_what_it_holds_counts(
+    records: list[Record], data: st.DataObject, question: str, vector: Floats
+) -> None:
+    """Vectors that come late and deletions between appends leave the index of what stayed."""
+    index, held = HybridIndex(), dict[int, Record]()
+    for record in records:
+        held[index.append(record)] = record
+        index.search(question, vector, 1)
+        step = data.draw(st.sampled_from([KEEP, DELETE, EMBED]))
+        row = data.draw(st.sampled_from(sorted(held))) if held else 0
+        if step == DELETE and held:
+            index.delete(row)
+            del held[row]
+        elif step == EMBED and held:
+            new = data.draw(vectors)
+            index.put_vector(row, new)
+            old = held[row]
+            held[row] = Record(old.text, old.session, by_assistant=old.by_assistant, vector=new)
+    at_once = index_of(list(held.values()))
+    rows = list(held)
+    expected = {rows[at]: s for at, s in scores(at_once.search(question, vector, 99)).items()}
+    assert scores(index.search(question, vector, 99)) == pytest.approx(expected, abs=1e-3)
+
+
+@given(conversations(), questions, st.integers(1, 3 * WIDTH).filter(lambda width: width != WIDTH))
+def test_another_models_vectors_are_refused_and_words_go_on_serving(
+    records: list[Record], question: str, width: int
+) -> None:
+    records = [*records, Record("lantern", 99, vector=vector_of(1))]
+    index, untrusted = index_of(records), np.full(width, width**-0.5, np.float32)
+    before = index.search(question, None, 99)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.put_vector(0, untrusted)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.search(question, untrusted, 99)
+    assert index.search(question, None, 99) == before
+
+
+def test_two_threads_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    index = DenseIndex()
+    for row in random.standard_normal((301, WIDTH)).astype(np.float32):
+        index.append(unit(row))
+    alone = index.scores(vector_of(1))
+    monkeypatch.setattr(dense, "_WORTH_A_THREAD", 10)
+    shared = index.scores(vector_of(1))
+    assert shared.standard.tolist() == pytest.approx(alone.standard.tolist(), abs=1e-5)
+    assert shared.closeness == pytest.approx(alone.closeness)

@@ -1,0 +1,183 @@
+"""What an index finds depends on what it holds, not on how it came to hold it."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.scopes.log import packed, unpacked
+from memory.search.hybrid import Floats, HybridIndex, Record
+from memory.search.weights import Weights
+from tests.memory.search.conversations import (
+    WIDTH,
+    conversations,
+    index_of,
+    mask,
+    questions,
+    rows,
+    scores,
+    unit,
+    vector_of,
+    vectors,
+)
+
+
+@given(conversations())
+def test_rows_are_numbered_in_the_order_of_appending(records: list[Record]) -> None:
+    index = HybridIndex()
+    assert [index.append(record) for record in records] == list(range(len(records)))
+    assert len(index) == len(records)
+    assert index.vectors == sum(record.vector is not None for record in records)
+
+
+@given(conversations(), questions, vectors)
+def test_hits_come_best_first_each_once_and_no_more_than_asked(
+    records: list[Record], question: str, vector: Floats
+) -> None:
+    index = index_of(records)
+    everything = index.search(question, vector, len(records))
+    found = [hit.score for hit in everything]
+    assert found == sorted(found, reverse=True)
+    assert len(set(rows(everything))) == len(everything)
+    assert index.search(question, vector, 3) == everything[:3]
+    assert index.search(question, vector, 0) == []
+
+
+@given(conversations(), st.data(), questions, vectors)
+def test_a_deleted_record_leaves_no_trace(
+    records: list[Record], data: st.DataObject, question: str, vector: Floats
+) -> None:
+    gone = data.draw(st.sets(st.integers(0, len(records) - 1)))
+    index = index_of(records)
+    index.search(question, vector, 1)
+    for row in gone:
+        index.delete(row)
+        index.delete(row)
+    stay = [row for row in range(len(records)) if row not in gone]
+    without = index_of([records[row] for row in stay])
+
+    left = scores(index.search(question, vector, len(records)))
+    assert left == pytest.approx(
+        {stay[at]: score for at, score in scores(without.search(question, vector, 99)).items()},
+        abs=1e-3,
+    )
+    assert index.vectors == without.vectors
+    assert index.append(Record("lantern", session=99)) == len(records)
+
+
+@given(conversations(), questions, vectors, st.randoms(use_true_random=False))
+def test_scores_do_not_depend_on_when_vectors_came_or_searches_happened(
+    records: list[Record], question: str, vector: Floats, random: Random
+) -> None:
+    late = HybridIndex()
+    for record in records:
+        late.append(replace(record, vector=None))
+        late.search(question, vector, 1)
+    order = list(range(len(records)))
+    random.shuffle(order)
+    for row in order:
+        given_vector = records[row].vector
+        if given_vector is not None:
+            late.put_vector(row, given_vector)
+            late.search(question, vector, 1)
+    at_once = index_of(records).search(question, vector, 99)
+    assert scores(late.search(question, vector, 99)) == pytest.approx(scores(at_once), abs=1e-3)
+
+
+@given(conversations(), st.data(), questions, vectors)
+def test_rows_outside_the_mask_are_left_out_and_still_lend_context(
+    records: list[Record], data: st.DataObject, question: str, vector: Floats
+) -> None:
+    allowed = data.draw(st.sets(st.integers(0, len(records) - 1)))
+    index = index_of(records)
+    everything = index.search(question, vector, 99)
+    within = index.search(question, vector, 99, mask(len(index), allowed))
+    assert within == [hit for hit in everything if hit.row in allowed]
+
+
+def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
+    index = index_of([Record("lantern", 0, vector=vector_of(1))])
+    wide = np.ones(WIDTH + 1, np.float32)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.append(Record("kettle", 0, vector=wide))
+    with pytest.raises(ValueError, match="dimensions"):
+        index.put_vector(0, wide)
+    with pytest.raises(ValueError, match="dimensions"):
+        index.search("lantern", wide, 1)
+    assert (len(index), index.vectors) == (1, 1)
+
+
+def test_a_width_given_beforehand_holds_for_the_first_vector() -> None:
+    with pytest.raises(ValueError, match="dimensions"):
+        HybridIndex(WIDTH + 1).append(Record("lantern", 0, vector=vector_of(1)))
+
+
+def test_a_vector_for_a_deleted_record_is_dropped() -> None:
+    index = index_of([Record("lantern", 0), Record("kettle", 0)])
+    index.delete(0)
+    index.put_vector(0, vector_of(1))
+    assert index.vectors == 0
+    assert rows(index.search("kettle", None, 5)) == [1]
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    assert HybridIndex().search("lantern", vector_of(1), 5) == []
+    assert HybridIndex().related([], 5) == []
+
+
+def test_a_neighbour_of_the_sitting_is_found_by_the_words_it_follows() -> None:
+    index = index_of(
+        [
+            Record("The lantern fell into the harbour", 0),
+            Record("And then?", 0),
+            Record("Nothing, it sank", 0),
+            Record("We had pepper soup", 1),
+        ]
+    )
+    hits = {hit.row: hit for hit in index.search("lantern harbour", None, 9)}
+    assert not hits[0].boosted
+    assert hits[1].boosted
+    assert hits[2].lexical > 0.0
+    assert 3 not in hits
+
+
+def test_a_person_comes_before_the_assistant_who_echoes() -> None:
+    index = index_of(
+        [
+            Record("So your violin is from Cremona, how nice", 0, by_assistant=True),
+            Record("My violin is from Cremona", 1),
+        ]
+    )
+    assert rows(index.search("violin cremona", None, 2)) == [1, 0]
+
+
+def test_a_statement_comes_before_the_same_question_asked_earlier() -> None:
+    index = index_of([Record("Where is my violin?", 0), Record("There is my violin", 1)])
+    assert rows(index.search("Where is my violin?", None, 2)) == [1, 0]
+
+
+def test_int8_vectors_hardly_change_a_score() -> None:
+    random = np.random.default_rng(5)
+    rows_of = [unit(row) for row in random.standard_normal((200, 64)).astype(np.float32) + 0.5]
+    stored = unpacked([packed(row) for row in rows_of])
+    weights = Weights(floor=-np.inf)
+    exact, quantised = HybridIndex(64, weights), HybridIndex(64, weights)
+    for number, (row, small) in enumerate(zip(rows_of, stored, strict=True)):
+        exact.append(Record("lantern", number, vector=row))
+        quantised.append(Record("lantern", number, vector=small))
+    for number in range(0, 200, 20):
+        question = unit(rows_of[number] + 0.1 * random.standard_normal(64).astype(np.float32))
+        whole = exact.search("lantern", question, 200)
+        small_hits = quantised.search("lantern", question, 200)
+        assert whole[0].row == small_hits[0].row == number
+        assert scores(small_hits) == pytest.approx(scores(whole), abs=0.05)
+
+
+def test_nbytes_grows_with_what_is_held() -> None:
+    index = HybridIndex()
+    before = index.nbytes
+    index.append(Record("lantern", 0, vector=vector_of(1)))
+    assert index.nbytes > before

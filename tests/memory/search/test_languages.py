@@ -1,0 +1,108 @@
+"""The right message is found by words alone, in whatever script, and a greeting finds nothing."""
+
+import pytest
+
+from memory.search.hybrid import HybridIndex, Record
+
+SAID = {
+    "English": (
+        "My sister Maria lives in Lisbon with two cats",
+        "I started a new job at the bakery on Monday",
+        "We watched a film about volcanoes yesterday",
+        "My brother's car broke down near Porto",
+    ),
+    "Russian": (
+        "Моя сестра Марина живёт в Лиссабоне с двумя кошками",
+        "В понедельник я начал работать в пекарне",
+        "Вчера мы смотрели фильм про вулканы",
+        "У брата сломалась машина возле Порту",
+    ),
+    "Persian": (
+        "خواهرم مریم با دو گربه در لیسبون زندگی می‌کند",
+        "دوشنبه کار جدیدم را در نانوایی شروع کردم",
+        "دیروز فیلمی درباره آتشفشان‌ها دیدیم",
+        "ماشین برادرم نزدیک پورتو خراب شد",
+    ),
+    "Chinese": (
+        "我姐姐玛丽亚住在里斯本，养了两只猫",
+        "星期一我开始在面包店上班",
+        "昨天我们看了一部关于火山的电影",
+        "我哥哥的车在波尔图附近坏了",
+    ),
+    "Japanese": (
+        "姉のマリアは猫二匹とリスボンに住んでいます",
+        "月曜日にパン屋で新しい仕事を始めました",
+        "昨日火山についての映画を見ました",
+        "兄の車がポルトの近くで故障しました",
+    ),
+    "Thai": (
+        "พี่สาวของฉันอาศัยอยู่ที่ลิสบอนกับแมวสองตัว",
+        "วันจันทร์ฉันเริ่มงานใหม่ที่ร้านเบเกอรี่",
+        "เมื่อวานเราดูหนังเกี่ยวกับภูเขาไฟ",
+        "รถของพี่ชายเสียใกล้ปอร์โต",
+    ),
+}
+ASKED = (
+    ("English", "Where does my sister live?", 0),
+    ("English", "What about the film on the volcano?", 2),
+    ("English", "Whose cars broke?", 3),
+    ("Russian", "Где живет сестра?", 0),
+    ("Russian", "О каких вулканах был фильм?", 2),
+    ("Russian", "Чья машина сломалась?", 3),
+    ("Persian", "خواهرم کجا زندگی می‌کند؟", 0),
+    ("Persian", "فیلم درباره آتشفشان چه بود؟", 2),
+    ("Persian", "ماشین چه کسی خراب شد؟", 3),
+    ("Chinese", "我姐姐住在哪里？", 0),
+    ("Chinese", "那部火山电影怎么样？", 2),
+    ("Chinese", "谁的车坏了？", 3),
+    ("Japanese", "姉はどこに住んでいますか", 0),
+    ("Japanese", "火山の映画は何でしたか", 2),
+    ("Japanese", "誰の車が故障しましたか", 3),
+    ("Thai", "พี่สาวอาศัยอยู่ที่ไหน", 0),
+    ("Thai", "หนังภูเขาไฟเป็นอย่างไร", 2),
+    ("Thai", "รถของใครเสีย", 3),
+)
+NOTHING = (
+    ("English", "hello"),
+    ("English", "thanks!"),
+    ("English", "What is it?"),
+    ("English", "What is the boiling point of mercury?"),
+    ("Russian", "привет"),
+    ("Russian", "Какова температура кипения ртути?"),
+    ("Persian", "سلام"),
+    ("Persian", "نقطه جوش جیوه چند درجه است؟"),
+    ("Chinese", "你好"),
+    ("Chinese", "水银的沸点是多少？"),
+    ("Japanese", "こんにちは"),
+    ("Thai", "สวัสดี"),
+)
+
+
+def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
+    """Return an index of these languages' messages, and each language's first row."""
+    index, first = HybridIndex(), {}
+    for language in languages:
+        first[language] = len(index)
+        for text in SAID[language]:
+            index.append(Record(text, session=len(index)))
+    return index, first
+
+
+@pytest.mark.parametrize(("language", "question", "answer"), ASKED)
+def test_the_right_message_is_first(language: str, question: str, answer: int) -> None:
+    alone, _ = spoken(language)
+    assert alone.search(question, None, 3)[0].row == answer
+
+
+@pytest.mark.parametrize(("language", "question", "answer"), ASKED)
+def test_it_is_first_too_where_all_languages_are_spoken(
+    language: str, question: str, answer: int
+) -> None:
+    together, first = spoken(*SAID)
+    assert together.search(question, None, 3)[0].row == first[language] + answer
+
+
+@pytest.mark.parametrize(("language", "question"), NOTHING)
+def test_greetings_and_foreign_matters_find_nothing(language: str, question: str) -> None:
+    index, _ = spoken(language)
+    assert index.search(question, None, 3) == []

@@ -1,0 +1,62 @@
+"""The re-query finds what belongs to the best hit, behind the direct hits."""
+
+import numpy as np
+from hypothesis import given
+
+from memory.search.hybrid import Floats, HybridIndex, Record
+from tests.memory.search.conversations import (
+    conversations,
+    index_of,
+    mask,
+    questions,
+    rows,
+    unit,
+    vector_of,
+    vectors,
+)
+
+WIDTH = 64
+FIRST, TANGENT = 7, 20
+
+
+def planted() -> tuple[HybridIndex, Floats]:
+    """Return an index of 40 records, where the tangent resembles only the question's answer."""
+    random = np.random.default_rng(1)
+    rows_of = random.standard_normal((40, WIDTH)).astype(np.float32)
+    question = random.standard_normal(WIDTH).astype(np.float32)
+    rows_of[FIRST] = question + 0.5 * rows_of[FIRST]
+    rows_of[TANGENT] = rows_of[FIRST] - 0.9 * question + 0.3 * rows_of[TANGENT]
+    index = HybridIndex()
+    for number, row in enumerate(rows_of):
+        index.append(Record(f"filler{number}", number, vector=unit(row)))
+    return index, unit(question)
+
+
+def test_a_planted_tangent_follows_the_direct_hits() -> None:
+    index, question = planted()
+    direct = index.search("filler7", question, 3)
+    assert rows(direct)[0] == FIRST
+    assert TANGENT not in rows(direct)
+    assert rows(index.related(direct, 3))[0] == TANGENT
+
+
+def test_a_tangent_outside_the_mask_is_not_found() -> None:
+    index, question = planted()
+    direct = index.search("filler7", question, 3)
+    allowed = mask(len(index), set(range(40)) - {TANGENT})
+    assert TANGENT not in rows(index.related(direct, 3, allowed))
+
+
+@given(conversations(), questions, vectors)
+def test_direct_hits_never_come_again(records: list[Record], question: str, vector: Floats) -> None:
+    index = index_of(records)
+    direct = index.search(question, vector, 4)
+    assert not set(rows(direct)) & set(rows(index.related(direct, 9)))
+
+
+def test_a_hit_without_vector_or_deleted_since_leads_nowhere() -> None:
+    index = index_of([Record("lantern", 0), Record("kettle", 1, vector=vector_of(1))])
+    assert index.related(index.search("lantern", None, 1), 3) == []
+    hits = index.search("kettle", vector_of(1), 1)
+    index.delete(1)
+    assert index.related(hits, 3) == []

@@ -1,0 +1,92 @@
+"""From text to terms: what is one word, and what two spellings share."""
+
+import pytest
+
+from memory.search.words import (
+    UNKNOWN,
+    asked_terms,
+    languages_of,
+    script_of,
+    stem,
+    terms_of,
+    words_of,
+)
+
+
+def terms(text: str) -> list[str]:
+    words = words_of(text)
+    return terms_of(words, languages_of(words, {}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("STRASSE", "straße"),
+        ("Ёлка", "елка"),
+        ("ＬＩＳＢＯＮ", "lisbon"),
+        ("كتاب", "کتاب"),
+        ("e\u0301clair", "éclair"),
+    ],
+)
+def test_spellings_that_people_mix_are_one_word(one: str, other: str) -> None:
+    assert words_of(one) == words_of(other)
+
+
+def test_punctuation_and_signs_separate_words() -> None:
+    assert words_of("Tea, milk—sugar; 3,50 € #now_or @never") == [
+        *("tea", "milk", "sugar", "3", "50", "now", "or", "never")
+    ]
+
+
+def test_marks_stay_in_words_of_indic_scripts() -> None:
+    assert words_of("हिन्दी में") == ["हिन्दी", "में"]
+
+
+@pytest.mark.parametrize(
+    ("language", "forms"),
+    [
+        ("en", ("volcano", "volcanoes")),
+        ("ru", ("кошка", "кошками")),
+        ("de", ("hund", "hunde")),
+        ("es", ("gatos", "gato")),
+    ],
+)
+def test_inflected_forms_share_a_stem(language: str, forms: tuple[str, str]) -> None:
+    assert stem(forms[0], language) == stem(forms[1], language)
+
+
+def test_a_word_of_an_unknown_language_is_cut_to_its_first_letters() -> None:
+    assert stem("mailaheinlahti", UNKNOWN) == "maila"
+    assert stem("20251231", UNKNOWN) == "20251231"
+
+
+def test_scripts_without_spaces_become_overlapping_grams() -> None:
+    assert terms("火山") == ["火", "火山", "山"]
+    assert terms("ภูเขาไฟ")[0] == "ภูเ"
+    assert "猫" in terms("I have a 猫 here")
+
+
+def test_function_words_tell_the_language_of_each_script() -> None:
+    words = words_of("the cat is на столе и под столом")
+    assert languages_of(words, {}) == {"latin": "en", "cyrillic": "ru"}
+
+
+def test_without_function_words_the_usual_language_is_assumed() -> None:
+    assert languages_of(["kettle"], {"latin": "en"}) == {"latin": "en"}
+    assert languages_of(["kettle"], {}) == {"latin": UNKNOWN}
+
+
+def test_function_words_are_not_asked_for() -> None:
+    heard = {"latin": frozenset({"en"})}
+    assert asked_terms(words_of("where is the kettle?"), heard) == [("kettl",)]
+    assert asked_terms(words_of("who are you?"), heard) == []
+    assert len(asked_terms(words_of("where is the kettle?"), heard, function_words=True)) == 4
+
+
+def test_a_word_is_looked_up_in_every_form_heard() -> None:
+    assert asked_terms(["hunde"], {"latin": frozenset({"de", UNKNOWN})}) == [("hunde", "hund")]
+
+
+def test_of_a_very_long_word_the_first_letters_are_looked_at() -> None:
+    assert stem("a" * 4096, "en") == stem("a" * 64, "en")
+    assert script_of("1" * 4096 + "a") == script_of("1" * 4096)

@@ -1,0 +1,293 @@
+"""The store's client on a real server: what comes back, in which order, over which connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import TypeAlias
+
+import pytest
+
+from memory.store import client as redis_client
+from memory.store.client import MAX_BLOCK_MS, RedisClient
+from memory.store.connections import SOCKET_TIMEOUT_S
+from memory.store.errors import StoreRefused, StoreUnavailable
+from tests.valkey import ValkeyServer
+
+APPEND = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LRANGE', KEYS[1], 0, -1)"
+
+
+Waiting: TypeAlias = asyncio.Task[list[object]]
+
+
+@pytest.fixture(params=["store", "cluster_store"])
+def either(request: pytest.FixtureRequest) -> RedisClient:
+    """Give a client of one server, then one of a Cluster."""
+    client: RedisClient = request.getfixturevalue(request.param)
+    return client
+
+
+async def test_values_are_bytes(either: RedisClient) -> None:
+    assert await either.call("SET", "k", "grüß") is True
+    assert await either.call("GET", "k") == "grüß".encode()
+    assert await either.call("GET", "none") is None
+
+
+async def test_maps_and_scores_keep_their_shapes(either: RedisClient) -> None:
+    await either.call("HSET", "h", "name", b"\x00\xff", "n", 1)
+    await either.call("ZADD", "z", 1.5, "a", 2, "b")
+    assert await either.call("HGETALL", "h") == {b"name": b"\x00\xff", b"n": b"1"}
+    scored = await either.call("ZRANGE", "z", 0, -1, "WITHSCORES")
+    assert scored == [[b"a", 1.5], [b"b", 2.0]]
+
+
+async def test_a_stream_is_a_list_of_entries(either: RedisClient) -> None:
+    await either.call("XGROUP CREATE", "bell", "workers", 0, "MKSTREAM")
+    entry = await either.call("XADD", "bell", "*", "c", "1:0")
+    read = ("XREADGROUP", "GROUP", "workers", "me", "COUNT", 5, "STREAMS", "bell", ">")
+    assert await either.call(*read) == [[b"bell", [(entry, {b"c": b"1:0"})]]]
+    assert not await either.call(*read)
+
+
+async def test_info_is_text(either: RedisClient) -> None:
+    memory = await either.info("memory")
+    assert memory["maxmemory_policy"] == "noeviction"
+    assert memory["used_memory"].isdecimal()
+
+
+async def test_a_pipeline_keeps_its_order(either: RedisClient) -> None:
+    append = either.script(APPEND)
+    replies = await either.pipeline(
+        [
+            ("SET", "{c}k", 1),
+            append.command(["{c}list"], ["a"]),
+            ("GET", "{c}k"),
+            append.command(["{c}list"], ["b"]),
+        ]
+    )
+    assert replies == [True, [b"a"], b"1", [b"a", b"b"]]
+
+
+async def test_a_pipeline_counts_as_one_round_trip(store: RedisClient) -> None:
+    append = store.script(APPEND)
+    before = store.round_trips
+    await store.call("GET", "k")
+    await store.pipeline([("GET", "k"), append.command(["list"], ["a"]), ("GET", "k")])
+    await append(["list"], ["b"])
+    await store.pipeline([])
+    assert store.round_trips - before == 3
+
+
+async def test_what_follows_an_error_in_a_pipeline_has_run(store: RedisClient) -> None:
+    with pytest.raises(StoreRefused, match="WRONGTYPE"):
+        await store.pipeline([("SET", "k", "v"), ("LPUSH", "k", "x"), ("SET", "other", "v")])
+    assert await store.call("GET", "other") == b"v"
+
+
+async def test_a_write_that_did_not_take_place_is_on_no_replica(either: RedisClient) -> None:
+    await either.call("ZADD", "z", 5, "there")
+    waited = [
+        await either.is_replicated(("ZADD", "z", "XX", "INCR", -1, member), replicas, 20)
+        for member, replicas in (("there", 0), ("absent", 0), ("there", 1))
+    ]
+    assert waited == [True, False, False]
+    assert await either.call("ZSCORE", "z", "there") == 3
+
+
+async def test_a_cluster_pipeline_may_touch_all_slots(cluster_store: RedisClient) -> None:
+    commands = [("SET", key, key) for key in ("a", "b", "c")]
+    assert await cluster_store.pipeline(commands) == [True, True, True]
+
+
+async def test_a_cluster_script_stays_in_one_slot(cluster_store: RedisClient) -> None:
+    with pytest.raises(StoreRefused):
+        await cluster_store.script("return 1")(["{a}k", "{b}k"])
+
+
+async def test_a_known_script_is_sent_by_its_digest(
+    store: RedisClient, valkey_server: ValkeyServer
+) -> None:
+    valkey_server.ask("CONFIG RESETSTAT")
+    append = store.script(APPEND)
+    for letter in "abc":
+        await append(["list"], [letter])
+    calls = await store.info("commandstats")
+    assert calls["cmdstat_eval"].startswith("calls=1,")
+    assert calls["cmdstat_evalsha"].startswith("calls=2,")
+
+
+async def test_a_forgotten_script_is_sent_again(either: RedisClient) -> None:
+    append = either.script(APPEND)
+    await append(["list"], ["a"])
+    await either.call("SCRIPT FLUSH")
+    assert await append(["list"], ["b"]) == [b"a", b"b"]
+
+
+async def test_order_holds_when_a_script_was_forgotten(either: RedisClient) -> None:
+    take = either.script("return redis.call('SET', KEYS[1], 'taken')")
+    await take(["{c}lease"])
+    await either.pipeline([("SCRIPT FLUSH",), ("DEL", "{c}lease")])
+    look = ("GET", "{c}lease")
+    assert await either.pipeline([look, take.command(["{c}lease"]), look]) == [
+        None,
+        b"OK",
+        b"taken",
+    ]
+
+
+async def test_many_callers_share_few_connections(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url, max_connections=2)
+    replies = await asyncio.gather(*(client.call("INCR", "n") for _ in range(50)))
+    connections = own_server.ask("CLIENT LIST").count(b" addr=")
+    await client.close()
+    assert sorted(replies) == list(range(1, 51))
+    assert connections == 2 + 1  # one asked for the list
+
+
+async def test_a_waiting_reader_holds_one_connection(valkey: str) -> None:
+    client = await RedisClient.open(valkey, max_connections=2)
+    reader = asyncio.create_task(client.call("BLPOP", "mail", MAX_BLOCK_MS / 1000))
+    assert await client.pipeline([("SET", "k", "v"), ("GET", "k")]) == [True, b"v"]
+    await client.call("RPUSH", "mail", "letter")
+    assert await reader == (b"mail", b"letter")
+    await client.close()
+
+
+@pytest.fixture
+async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisClient]:
+    """Give a client whose only connection waits for mail."""
+    client = await RedisClient.open(valkey, max_connections=1)
+    reader = asyncio.create_task(client.call("BLPOP", "mail", MAX_BLOCK_MS / 1000))
+    while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
+        await asyncio.sleep(0)
+    yield client
+    await reader
+    await client.close()
+
+
+async def _waiting(*calls: Coroutine[object, object, list[object]]) -> list[Waiting]:
+    """Let calls come as far as they can without an answer."""
+    tasks = [asyncio.create_task(call) for call in calls]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return tasks
+
+
+async def test_pipelines_that_wait_go_together(busy: RedisClient, store: RedisClient) -> None:
+    before = busy.round_trips
+    waiting = await _waiting(
+        busy.pipeline([("SET", "k", "v"), ("GET", "k")]),
+        busy.pipeline([("INCR", "n")]),
+        busy.pipeline([("INCR", "n"), ("GET", "k")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*waiting) == [[True, b"v"], [1], [2, b"v"]]
+    assert busy.round_trips == before + 1
+
+
+async def test_an_objection_is_only_for_whom_it_concerns(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    await store.call("SET", "text", "no number")
+    first, refused, last = await _waiting(
+        busy.pipeline([("GET", "text")]),
+        busy.pipeline([("INCR", "text")]),
+        busy.pipeline([("STRLEN", "text")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert await first == [b"no number"]
+    with pytest.raises(StoreRefused):
+        await refused
+    assert await last == [9]
+
+
+async def test_what_cannot_be_written_is_its_own_trouble(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    first, halved, last = await _waiting(
+        busy.pipeline([("INCR", "n")]),
+        busy.pipeline([("SET", "k", "half an emoji: \ud83d")]),
+        busy.pipeline([("INCR", "n")]),
+    )
+    await store.call("RPUSH", "mail", "letter")
+    assert [await first, await last] == [[1], [2]]
+    with pytest.raises(UnicodeEncodeError):
+        await halved
+
+
+async def test_when_the_first_is_cancelled_the_others_go_on(
+    busy: RedisClient, store: RedisClient
+) -> None:
+    first, *others = await _waiting(*(busy.pipeline([("GET", "k")]) for _ in range(3)))
+    first.cancel()
+    await store.call("SET", "k", "v")
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*others) == [[b"v"], [b"v"]]
+    assert first.cancelled()
+
+
+async def test_who_goes_on_after_a_cancelled_one_has_no_more_time_than_others(
+    busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.2)
+    first, second = await _waiting(*(busy.pipeline([("GET", "k")]) for _ in range(2)))
+    other = asyncio.create_task(busy.call("GET", "k"))
+    asyncio.get_running_loop().call_later(0.1, first.cancel)
+    await asyncio.wait([other])
+    await asyncio.sleep(0)
+    assert second.done()
+    assert [type(task.exception()) for task in (second, other)] == [StoreUnavailable] * 2
+    assert first.cancelled()
+    await store.call("RPUSH", "mail", "letter")
+
+
+async def test_whose_time_is_over_leaves_the_others_theirs(
+    busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.1)
+    [first] = await _waiting(busy.pipeline([("INCR", "n")]))
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 12.0)
+    others = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(2)))
+    with pytest.raises(StoreUnavailable, match=r"pipeline: no answer"):
+        await first
+    await store.call("RPUSH", "mail", "letter")
+    assert await asyncio.gather(*others) == [[1], [2]]
+
+
+async def test_one_who_is_cancelled_stops_nobody(busy: RedisClient, store: RedisClient) -> None:
+    first, second, third = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(3)))
+    second.cancel()
+    await store.call("RPUSH", "mail", "letter")
+    assert [await first, await third] == [[1], [3]]
+
+
+async def test_what_was_to_go_together_is_lost_together(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url, max_connections=1)
+    waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
+    own_server.kill()
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    await client.close()
+    assert [type(end) for end in ends[1:]] == [StoreUnavailable, StoreUnavailable]
+
+
+async def test_a_waiting_reader_may_find_nothing(store: RedisClient) -> None:
+    await store.call("XGROUP CREATE", "bell", "workers", 0, "MKSTREAM")
+    read = ("XREADGROUP", "GROUP", "workers", "me", "BLOCK", 50, "STREAMS", "bell", ">")
+    assert not await store.call(*read)
+
+
+def test_a_socket_outlives_the_longest_wait() -> None:
+    assert MAX_BLOCK_MS / 1000 < SOCKET_TIMEOUT_S / 2
+
+
+async def test_a_cancelled_call_does_not_answer_the_next(
+    valkey_server: ValkeyServer, valkey: str
+) -> None:
+    client = await RedisClient.open(valkey, max_connections=1)
+    reader = asyncio.create_task(client.call("BLPOP", "mail", 1))
+    while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
+        await asyncio.sleep(0)
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    await client.call("SET", "k", "v")
+    assert await client.call("GET", "k") == b"v"
+    await client.close()

@@ -1,0 +1,316 @@
+"""The store's client in trouble: what it says, what it keeps to itself, and how it carries on."""
+
+import asyncio
+import inspect
+import shutil
+import socket
+import ssl
+import subprocess
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from redis import exceptions as untrusted
+from redis.asyncio import RedisCluster
+
+from memory.store import client as redis_client
+from memory.store import errors as store_errors
+from memory.store.client import RedisClient
+from memory.store.errors import StoreError, StoreFull, StoreRefused, StoreUnavailable
+from tests.valkey import HOST, OneNodeCluster, ValkeyServer, free_port
+
+MEANINGS = {
+    StoreFull: {"OutOfMemoryError"},
+    StoreUnavailable: {
+        "AskError",
+        "BusyLoadingError",
+        "ClusterDownError",
+        "ClusterError",
+        "ConnectionError",
+        "ExternalAuthProviderError",
+        "InvalidResponse",
+        "MasterDownError",
+        "MaxConnectionsError",
+        "MovedError",
+        "ReadOnlyError",
+        "SlotNotCoveredError",
+        "TimeoutError",
+        "TryAgainError",
+    },
+    StoreRefused: {
+        "AuthenticationError",
+        "AuthenticationWrongNumberOfArgsError",
+        "AuthorizationError",
+        "ClusterCrossSlotError",
+        "CrossSlotTransactionError",
+        "DataError",
+        "ExecAbortError",
+        "InvalidPipelineStack",
+        "LockError",
+        "LockNotOwnedError",
+        "ModuleError",
+        "NoPermissionError",
+        "NoScriptError",
+        "NoSuchFieldsetError",
+        "PubSubError",
+        "RedisClusterException",
+        "RedisError",
+        "ResponseError",
+        "WatchError",
+    },
+}
+IN_REDIS_6_SCRIPT = "Error running script (call to f_ab): @user_script:1: @user_script: 1:"
+# Programming errors of the SDK's own: after a fork, and in a plugin that we do not use.
+NOT_OURS = {"ChildDeadlockedError", "IncorrectPolicyType"}
+
+
+def test_every_error_of_the_sdk_has_a_meaning() -> None:
+    classes = inspect.getmembers(
+        untrusted, lambda found: inspect.isclass(found) and issubclass(found, Exception)
+    )
+    said: dict[type[StoreError], set[str]] = {kind: set() for kind in MEANINGS}
+    for name, kind in classes:
+        if name not in NOT_OURS:
+            assert issubclass(kind, store_errors.SDK_ERRORS)
+            said[type(store_errors.meaning("GET", kind.__new__(kind, "text")))].add(name)
+    assert said == MEANINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MISCONF Errors writing to the AOF file: No space left on device", StoreFull),
+        ("NOREPLICAS Not enough good replicas to write.", StoreUnavailable),
+        ("UNBLOCKED force unblock from blocking operation", StoreUnavailable),
+        ("BUSY Redis is busy running a script.", StoreUnavailable),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreRefused),
+        (f"{IN_REDIS_6_SCRIPT} -OOM command not allowed when used memory > 'max'.", StoreFull),
+        (f"{IN_REDIS_6_SCRIPT} -READONLY You can't write against a replica.", StoreUnavailable),
+    ],
+)
+def test_objections_without_a_class_have_a_meaning(text: str, expected: type[StoreError]) -> None:
+    assert type(store_errors.meaning("EVALSHA", untrusted.ResponseError(text))) is expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        untrusted.InvalidResponse("Protocol Error: b'hush'"),
+        untrusted.RedisClusterException("Missing key. Command: ('GET', 'hush')"),
+        untrusted.ResponseError("unknown command 'X', with args beginning with: 'hush'"),
+    ],
+)
+def test_neither_an_error_nor_its_cause_shows_what_was_sent(error: Exception) -> None:
+    try:
+        with store_errors.own_errors("GET", 1):
+            raise error
+    except StoreError as exc:
+        shown = "".join(traceback.format_exception(exc))
+    assert "hush" not in shown
+
+
+async def test_a_refused_write_that_was_to_be_replicated_does_not_show_what_was_sent(
+    store: RedisClient, cluster_store: RedisClient
+) -> None:
+    key = "hush"
+    for client in (store, cluster_store):
+        await client.call("SET", key, "v")
+        with pytest.raises(StoreRefused, match="WRONGTYPE") as refusal:
+            await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 0, 1)
+        cause = refusal.value.__cause__
+        assert key not in f"{refusal.value!r} {cause!r}"
+
+
+async def test_a_slot_that_nobody_has_is_unavailable(cluster_store: RedisClient) -> None:
+    """As while a Cluster is put together."""
+    sdk = cluster_store._redis
+    assert isinstance(sdk, RedisCluster)
+    sdk.nodes_manager.slots_cache.clear()
+    with pytest.raises(StoreUnavailable):
+        await cluster_store.is_replicated(("ZADD", "z", "XX", "INCR", -1, "member"), 0, 1)
+
+
+async def test_a_full_server_says_so(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url)
+    await client.call("SET", "k", "v")
+    own_server.ask("CONFIG SET maxmemory 1")
+    with pytest.raises(StoreFull):
+        await client.call("SET", "k", "w")
+    with pytest.raises(StoreFull):
+        await client.script("return redis.call('SET', KEYS[1], 'w')")(["k"])
+    assert await client.call("GET", "k") == b"v"
+    await client.close()
+
+
+async def test_a_replica_takes_no_writes_for_now(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url)
+    own_server.ask(f"REPLICAOF {HOST} {free_port()}")
+    with pytest.raises(StoreUnavailable):
+        await client.call("SET", "k", "v")
+    with pytest.raises(StoreUnavailable):
+        await client.script("return redis.call('SET', KEYS[1], 'v')")(["k"])
+    await client.close()
+
+
+async def test_a_script_error_is_refused(store: RedisClient, cluster_store: RedisClient) -> None:
+    for client in (store, cluster_store):
+        with pytest.raises(StoreRefused):
+            await client.script("return redis.call('NOSUCH', KEYS[1])")(["k"])
+
+
+async def test_a_wrong_password_is_refused_and_not_shown(own_server: ValkeyServer) -> None:
+    own_server.ask("CONFIG SET requirepass right")
+    for login in ("", ":hush@"):
+        with pytest.raises(StoreRefused) as refusal:
+            await RedisClient.open(f"redis://{login}{HOST}:{own_server.port}")
+        assert "hush" not in "".join(traceback.format_exception(refusal.value))
+    client = await RedisClient.open(f"redis://:right@{HOST}:{own_server.port}/1")
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://hush", "redis://:hush@host:port", "redis+cluster://host/3", "unix+cluster:///x"]
+)
+async def test_an_address_that_cannot_be_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(StoreRefused) as refusal:
+        await RedisClient.open(url)
+    assert "hush" not in str(refusal.value)
+
+
+async def test_options_in_an_address_cannot_change_the_shape_of_replies(valkey: str) -> None:
+    client = await RedisClient.open(f"{valkey}?protocol=2&decode_responses=yes&family=6")
+    await client.call("SET", "k", "v")
+    assert await client.call("GET", "k") == b"v"
+    await client.close()
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "rediss+cluster"])
+async def test_nobody_there_is_unavailable(scheme: str) -> None:
+    with pytest.raises(StoreUnavailable):
+        await RedisClient.open(f"{scheme}://{HOST}:{free_port()}")
+
+
+async def test_silence_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.05)
+    with socket.create_server((HOST, 0)) as silent:
+        url = f"redis://{HOST}:{silent.getsockname()[1]}"
+        with pytest.raises(StoreUnavailable, match=r"PING: no answer within 0\.05 s"):
+            await RedisClient.open(url)
+
+
+async def test_a_connection_that_the_server_closed_is_made_again(
+    store: RedisClient, valkey_server: ValkeyServer
+) -> None:
+    await store.call("SET", "k", "v")
+    valkey_server.ask("CLIENT KILL TYPE normal SKIPME yes")
+    assert await store.call("GET", "k") == b"v"
+    valkey_server.ask("CLIENT KILL TYPE normal SKIPME yes")
+    assert await store.pipeline([("GET", "k")]) == [b"v"]
+
+
+async def test_a_cluster_connection_that_was_closed_is_made_again(
+    cluster_store: RedisClient, cluster_server: ValkeyServer
+) -> None:
+    await cluster_store.call("SET", "k", "v")
+    cluster_server.ask("CLIENT KILL TYPE normal SKIPME yes")
+    assert await cluster_store.call("GET", "k") == b"v"
+
+
+async def test_a_cluster_connection_closed_while_others_use_it_is_unavailable_at_most(
+    cluster_store: RedisClient,
+) -> None:
+    """As the SDK does when a node is gone and it looks for the others."""
+    sdk = cluster_store._redis
+    assert isinstance(sdk, RedisCluster)
+
+    async def close_again_and_again() -> None:
+        while True:
+            await asyncio.sleep(0)
+            await asyncio.gather(*(node.disconnect() for node in sdk.get_nodes()))
+
+    closing = asyncio.create_task(close_again_and_again())
+    calls = (cluster_store.call("SET", f"k{number}", "v") for number in range(60))
+    replies = await asyncio.gather(*calls, return_exceptions=True)
+    closing.cancel()
+    assert {type(reply) for reply in replies} <= {bool, StoreUnavailable}
+
+
+async def test_a_client_carries_on_after_a_restart(own_server: ValkeyServer) -> None:
+    client = await RedisClient.open(own_server.url)
+    push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
+    assert await push(["list"], ["a"]) == 1
+    own_server.kill()
+    with pytest.raises(StoreUnavailable):
+        await client.call("GET", "k")
+    own_server.start()
+    assert await client.pipeline([("GET", "k"), push.command(["list"], ["b"])]) == [None, 1]
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", [ValkeyServer, OneNodeCluster])
+async def test_a_client_of_a_dead_server_closes_quietly(
+    tmp_path: Path, kind: type[ValkeyServer]
+) -> None:
+    server = kind(tmp_path)
+    server.start()
+    client = await RedisClient.open(server.url)
+    server.kill()
+    with pytest.raises(StoreUnavailable):
+        await client.call("GET", "k")
+    await client.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """Make a self-signed certificate for loopback, with its key in the same file."""
+    openssl = shutil.which("openssl")
+    if not openssl:
+        pytest.skip("needs the openssl command to make a certificate")
+    path = tmp_path / "certificate.pem"
+    options = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={HOST} -keyout {path}.key"
+    options += f" -out {path} -addext subjectAltName=IP:{HOST}"
+    subprocess.run([openssl, *options.split()], check=True, capture_output=True)
+    return path
+
+
+@asynccontextmanager
+async def tls_in_front_of(port: int, certificate: Path) -> AsyncIterator[int]:
+    """Give a port that speaks TLS with the server at `port` behind it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, f"{certificate}.key")
+
+    async def pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while chunk := await source.read(65536):
+            target.write(chunk)
+        target.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(HOST, port)
+        await asyncio.gather(pour(reader, server_writer), pour(server_reader, writer))
+
+    async with await asyncio.start_server(serve, HOST, 0, ssl=context) as proxy:
+        yield proxy.sockets[0].getsockname()[1]
+
+
+async def test_a_self_signed_certificate_is_refused_unless_accepted(
+    own_server: ValkeyServer, certificate: Path
+) -> None:
+    own_server.ask("CONFIG SET requirepass hush")
+    async with tls_in_front_of(own_server.port, certificate) as port:
+        url = f"rediss://:hush@{HOST}:{port}"
+        with pytest.raises(StoreUnavailable, match="certificate is not trusted") as refusal:
+            await RedisClient.open(url)
+        assert "hush" not in str(refusal.value)
+        client = await RedisClient.open(url, tls_verify=False)
+        assert await client.call("SET", "k", "v") is True
+        await client.close()
+
+
+async def test_a_named_authority_makes_a_certificate_trusted(
+    own_server: ValkeyServer, certificate: Path
+) -> None:
+    async with tls_in_front_of(own_server.port, certificate) as port:
+        client = await RedisClient.open(f"rediss://{HOST}:{port}?ssl_ca_certs={certificate}")
+        await client.close()
