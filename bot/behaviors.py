@@ -23,7 +23,7 @@ from memory.learning.internal_model import InternalModel
 from memory.learning.learner import Teaching
 from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
-from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scopes import Scopes
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _BATCH_TOKENS = 3_000
@@ -42,19 +42,19 @@ def behaviors_of(
 
     Raise `UnusableBehavior` or `FunctionNameClash`.
     """
-    scope_memories, tokens, zone = memory.scope_memories, memory.tokens, settings.timezone
+    scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     cadence = _cadence(settings)
     narrative = NarrativeOptions(settings.recall_narrative)
     kinds: dict[str, AIContextBehavior] = {
-        "state": RunningState(scope_memories, domain_of(settings), cadence),
-        "facts": UserFacts(scope_memories, tokens, zone, cadence),
-        "synopses": Synopses(scope_memories, tokens, model, zone, narrative),
+        "state": RunningState(scopes, domain_of(settings), cadence),
+        "facts": UserFacts(scopes, tokens, zone, cadence),
+        "synopses": Synopses(scopes, tokens, model, zone, narrative),
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
         behaviors.append(text_rag(settings, memory))
     _check_names(settings.behaviors)
-    behaviors += (_made(path, memory.scope_memories) for path in settings.behaviors)
+    behaviors += (_made(path, memory.scopes) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
 
@@ -88,7 +88,7 @@ def teaching_of(
     return Teaching(learning, model, with_domain, settings.openai_memory_model)
 
 
-def _made(path: str, scope_memories: ScopeMemories) -> AIContextBehavior:
+def _made(path: str, scopes: Scopes) -> AIContextBehavior:
     """Make an operator's behavior; one whose constructor takes an argument gets its own store."""
     kind = _class_at("BEHAVIORS", path)
     name = getattr(kind, "name", "")
@@ -104,7 +104,7 @@ def _made(path: str, scope_memories: ScopeMemories) -> AIContextBehavior:
         raise UnusableBehavior(
             f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(Kept(scope_memories, name)) if wanted else kind()
+    behavior = kind(Kept(scopes, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
     return behavior

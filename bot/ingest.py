@@ -22,7 +22,7 @@ from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin, Put, key_of
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
-from memory.scopes.scope_memories import NotWritten
+from memory.scopes.scopes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy
@@ -100,7 +100,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
 async def ingest(memory: Memory, order: Order) -> int:
     """Put or remove the documents of an order, embed what is new; return the exit status."""
     scope = Scope.of_namespace(order.namespace)
-    library = Library(memory.store, memory.scope_memories)
+    library = Library(memory.store, memory.scopes)
     done = _Done()
     for name, file in order.files():
         if order.removes:
@@ -165,7 +165,7 @@ async def _put(memory: Memory, library: Library, scope: Scope, origin: Origin, f
     sections = await Formats(LIMITS).sections(content, format_of(file.name, ""))
     cut = await asyncio.to_thread(passages, sections, memory.tokens)
     origin = Origin(origin.name, origin.link, len(content))
-    return await library.put(await memory.scope_memories.read(scope), origin, cut)
+    return await library.put(await memory.scopes.read(scope), origin, cut)
 
 
 def _say(name: str, what: str) -> None:

@@ -27,7 +27,7 @@ from memory.queue.recovery import Sweep
 from memory.queue.turns import Cursor, TurnStore, TurnTimes
 from memory.scopes.cache import ConversationCache
 from memory.scopes.history import HistoryParts
-from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
@@ -88,17 +88,17 @@ class Memory:
         scopes_bytes = options.cache_bytes // _SCOPES_SHARE
         self.cache = ConversationCache(options.cache_bytes - scopes_bytes)
         self._questions = questions = QuestionVectors(embedder)
-        self.scope_memories = ScopeMemories(self.store, questions, max_bytes=scopes_bytes)
+        self.scopes = Scopes(self.store, questions, max_bytes=scopes_bytes)
         self._erased_until = b"-"
-        self.correcting = Correcting(self.store, self.scope_memories)
-        self.forgetting = Forgetting(self.store, self.scope_memories, self.erasure, options.tail)
+        self.correcting = Correcting(self.store, self.scopes)
+        self.forgetting = Forgetting(self.store, self.scopes, self.erasure, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
-        self.exporter = Exporter(self.store, self.scope_memories)
+        self.exporter = Exporter(self.store, self.scopes)
         self.histories = HistoryParts(
             store=self.store,
             cache=self.cache,
-            scope_memories=self.scope_memories,
+            scopes=self.scopes,
             tokens=tokens,
             questions=questions,
             tail=options.tail,
@@ -110,11 +110,9 @@ class Memory:
     def teach(self, teaching: Teaching) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._learner = ConversationLearner(
-            self.store, self.scope_memories, self.tokens, self._vectors, teaching
+            self.store, self.scopes, self.tokens, self._vectors, teaching
         )
-        self.consent = Consent(
-            self.store, self.scope_memories, self.correcting, teaching.with_domain
-        )
+        self.consent = Consent(self.store, self.scopes, self.correcting, teaching.with_domain)
         self.plan.wait_for(teaching.behaviors)
 
     async def drop_erased(self) -> None:
@@ -129,7 +127,7 @@ class Memory:
             for _, fields in told:
                 scope = Scope(fields[b"c"].decode())
                 self.cache.drop(scope)
-                self.scope_memories.drop(scope)
+                self.scopes.drop(scope)
             self._questions.forget()
             self._erased_until = b"(" + told[-1][0]
 
@@ -151,8 +149,8 @@ class Memory:
 
     def known(self, conversation: Scope) -> Cursor:
         """Return what a turn of a conversation need not read again."""
-        said, learned = self.cache.known(conversation), self.scope_memories.known(conversation)
-        facts = self.scope_memories.known(facts_scope(conversation))
+        said, learned = self.cache.known(conversation), self.scopes.known(conversation)
+        facts = self.scopes.known(facts_scope(conversation))
         return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
 
     async def learn(self, conversation: Scope) -> Progress:

@@ -65,7 +65,7 @@ class MemoryPages:
         self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, window_messages: int
     ) -> None:
         self._memory = memory
-        self._library = Library(memory.store, memory.scope_memories)
+        self._library = Library(memory.store, memory.scopes)
         self._sentences = sentences
         self._telegram = telegram
         self._window_messages = window_messages
@@ -163,8 +163,8 @@ class MemoryPages:
         return replace(last, buttons=(row,))
 
     async def _lines(self, place: _Place) -> list[Line]:
-        here = await self._memory.scope_memories.read(place.conversation)
-        facts = await self._memory.scope_memories.read(facts_scope(place.conversation))
+        here = await self._memory.scopes.read(place.conversation)
+        facts = await self._memory.scopes.read(facts_scope(place.conversation))
         history = await ChatHistory.read(self._memory.histories, place.conversation)
         refused = [message for message in history.messages if message.is_refused]
         return MemoryLines(self._sentences, place.language).list(here, facts, refused)
@@ -221,7 +221,7 @@ class MemoryPages:
         if kind == "d":
             listed = await self._library.listed(conversation)
             return {each.sender_id for each in listed if each.key == key}
-        scope_memory = await self._memory.scope_memories.read(facts_scope(conversation))
+        scope_memory = await self._memory.scopes.read(facts_scope(conversation))
         fact = scope_memory.record(int(key)) if kind == "f" else None
         return senders_of(scope_memory, fact) if isinstance(fact, Fact) else set()
 

@@ -35,11 +35,11 @@ def document_room(
     learn: Callable[[Scope], None],
 ) -> DocumentRoom:
     """Return the room; `learn` has a conversation embedded in the background."""
-    library = Library(memory.store, memory.scope_memories)
+    library = Library(memory.store, memory.scopes)
     desk = Desk(
         formats=Formats(Limits()),
         library=library,
-        scope_memories=memory.scope_memories,
+        scopes=memory.scopes,
         tokens=memory.tokens,
         max_bytes=int(settings.document_max_mb * 2**20),
     )
@@ -57,4 +57,4 @@ def text_rag(settings: Settings, memory: Memory) -> TextRag:
     options = TextRagOptions(
         namespaces=settings.document_namespaces, by_tool=settings.documents == "tool"
     )
-    return TextRag(memory.scope_memories, memory.tokens, options)
+    return TextRag(memory.scopes, memory.tokens, options)

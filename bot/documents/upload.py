@@ -21,8 +21,8 @@ from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, Put, documents, key_of
 from memory.erasure.ownership import is_first_party
 from memory.queue.turns import LeaseLost
-from memory.scopes.scope_memories import NotWritten, ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import NotWritten, Scopes
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
@@ -48,7 +48,7 @@ class Desk:
 
     formats: Formats
     library: Library
-    scope_memories: ScopeMemories
+    scopes: Scopes
     tokens: TokenCounter
     max_bytes: int
 
@@ -98,7 +98,7 @@ class Upload:
 
     async def _take_in(self, sent: Inbound, file: SentFile, conversation: Scope) -> Put:
         # Read before the file is fetched: what is erased from now on refuses the writing.
-        scope_memory = await self._desk.scope_memories.current(conversation)
+        scope_memory = await self._desk.scopes.current(conversation)
         cut = await self._passages(file)
         name = _own_name(scope_memory, sent, file.name)
         origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)

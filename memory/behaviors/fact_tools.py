@@ -17,8 +17,8 @@ from memory.behaviors.wording import one_line
 from memory.erasure.ownership import Asker, may_change
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import Fact
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
 
 _MAX_WRITES = 2
@@ -50,11 +50,11 @@ class ForgetMemoryArguments(Arguments):
     id: int = Field(description="Id of the fact, as it stands behind # in <memory>", ge=1)
 
 
-def fact_tools(scope_memories: ScopeMemories) -> tuple[Tool[Any], ...]:
+def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
     """Return both tools, always in this order."""
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
-        facts = await _facts(scope_memories, context)
+        facts = await _facts(scopes, context)
         text, replaced = one_line(arguments.text), None
         if why := unfit(text):
             raise ToolError(why)
@@ -76,7 +76,7 @@ def fact_tools(scope_memories: ScopeMemories) -> tuple[Tool[Any], ...]:
         return _NOT_YET.format("kept") if _noted(context, write, facts) else "Kept."
 
     async def forget_memory(arguments: ForgetMemoryArguments, context: AgentContext) -> str:
-        facts = await _facts(scope_memories, context)
+        facts = await _facts(scopes, context)
         fact = await _changeable(facts, arguments.id, context)
         write = ForgetRecord(fact.id, old_text=fact.text)
         if _noted(context, write, facts):
@@ -124,8 +124,8 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: ScopeMe
     return asks_first
 
 
-async def _facts(scope_memories: ScopeMemories, context: AgentContext) -> ScopeMemory:
-    return await scope_memories.current(_occasion(context).facts_scope)
+async def _facts(scopes: Scopes, context: AgentContext) -> ScopeMemory:
+    return await scopes.current(_occasion(context).facts_scope)
 
 
 def _occasion(context: AgentContext) -> CallContext:

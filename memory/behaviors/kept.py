@@ -6,8 +6,8 @@ memory is off, and nothing of a turn that brought no answer.
 """
 
 from memory.behaviors.call_context import CallContext
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Keep, from_json, kept_field, read_kept
 
 MAX_ENTRIES = 100
@@ -21,13 +21,13 @@ class CannotKeep(Exception):  # noqa: N818 - says when
 class Kept:
     """The store of one behavior; others do not see it."""
 
-    def __init__(self, scope_memories: ScopeMemories, behavior: str) -> None:
-        self._scope_memories = scope_memories
+    def __init__(self, scopes: Scopes, behavior: str) -> None:
+        self._scopes = scopes
         self._behavior = behavior
 
     async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return what is kept of this conversation, by name; of this turn, too."""
-        here = await self._scope_memories.current(call_context.conversation)
+        here = await self._scopes.current(call_context.conversation)
         found = kept_of(here).get(self._behavior, {})
         for turn in (name for name in here.fields if name.startswith("t:")):
             _, _, waiting = here.fields[turn].partition("|")

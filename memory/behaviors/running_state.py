@@ -26,8 +26,8 @@ from memory.behaviors.knowledge_base import (
 from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
 from memory.message import Message
-from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import NotWritten, Scopes, Writing
 
 HEADING = "State of this conversation (JSON):"
 
@@ -57,11 +57,11 @@ class RunningState(AIContextBehavior):
 
     def __init__(
         self,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         domain: type[BaseModel] | None = None,
         cadence: Cadence | None = None,
     ) -> None:
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
@@ -76,15 +76,13 @@ class RunningState(AIContextBehavior):
         named = bounded(self.model(first_name=speaker.first_name, last_name=speaker.last_name))
         if not call_context.conversation.is_private or not known(named):
             return
-        scope_memory = await self._scope_memories.current(call_context.conversation)
+        scope_memory = await self._scopes.current(call_context.conversation)
         if scope_memory.state:
             return
         with suppress(NotWritten):  # something else was written, or erased, meanwhile
             fields = {"state": ("", named.model_dump_json())}
-            await self._scope_memories.write(scope_memory, Writing(fields=fields))
-        await self._scope_memories.read(
-            call_context.conversation
-        )  # so that this very turn knows it
+            await self._scopes.write(scope_memory, Writing(fields=fields))
+        await self._scopes.read(call_context.conversation)  # so that this very turn knows it
 
     async def on_model_invoke(
         self,
@@ -92,7 +90,7 @@ class RunningState(AIContextBehavior):
         new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
     ) -> str:
         """Return what is known; "" when nothing is."""
-        scope_memory = await self._scope_memories.current(call_context.conversation)
+        scope_memory = await self._scopes.current(call_context.conversation)
         state = shown(self._stored(scope_memory))
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
         return f"{HEADING}\n{state}{mark}" if state else ""

@@ -21,8 +21,8 @@ from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
 from memory.learning.internal_model import InternalModel
 from memory.message import Message
 from memory.scopes.records import Synopsis, Trust
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.search.indexed import SESSION_PAUSE_S
 from memory.text.dates import dated
 from memory.text.tokens import TokenCounter
@@ -107,13 +107,13 @@ class Synopses(AIContextBehavior):
 
     def __init__(
         self,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         tokens: TokenCounter,
         model: InternalModel | None,
         zone: tzinfo = UTC,
         narrative: NarrativeOptions = _DEFAULTS,
     ) -> None:
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._tokens = tokens
         self._zone = zone
         self._least = narrative.least
@@ -133,7 +133,7 @@ class Synopses(AIContextBehavior):
     ) -> str:
         """Return a narrative or a dated list of the synopses that are found; "" for none."""
         words = "\n".join(message.text for message in new_messages)
-        scope_memory = await self._scope_memories.current(call_context.conversation)
+        scope_memory = await self._scopes.current(call_context.conversation)
         synopses = self._fitting(await self._found(scope_memory, words))
         if not synopses:
             return ""
@@ -185,7 +185,7 @@ class Synopses(AIContextBehavior):
 
     async def _found(self, scope_memory: ScopeMemory, words: str) -> list[Synopsis]:
         """Return what is found, best first, then what that brings to mind (re-query), each once."""
-        hits = await self._scope_memories.search(Synopsis, scope_memory, words, _SOUGHT)
+        hits = await self._scopes.search(Synopsis, scope_memory, words, _SOUGHT)
         direct = [hit.record for hit in hits if not hit.is_related]
         related = [hit.record for hit in hits if hit.is_related]
         if direct and not related:

@@ -19,8 +19,8 @@ from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import Document, documents
 from memory.message import Message
 from memory.scopes.records import Chunk
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import Found, ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
@@ -71,10 +71,8 @@ class TextRag(AIContextBehavior):
 
     name = "documents"
 
-    def __init__(
-        self, scope_memories: ScopeMemories, tokens: TokenCounter, options: TextRagOptions
-    ) -> None:
-        self._scope_memories = scope_memories
+    def __init__(self, scopes: Scopes, tokens: TokenCounter, options: TextRagOptions) -> None:
+        self._scopes = scopes
         self._tokens = tokens
         self._options = options
         self._shared = tuple(map(Scope.of_namespace, options.namespaces))
@@ -89,16 +87,16 @@ class TextRag(AIContextBehavior):
         if self._options.by_tool:
             return ""
         question = "\n".join(message.text for message in new_messages)
-        scope_memories = await self._readable(call_context.conversation)
-        hits = await self._search(scope_memories, question)
-        opening = [] if hits[0] else _opening(scope_memories[0], call_context.now)
+        scopes = await self._readable(call_context.conversation)
+        hits = await self._search(scopes, question)
+        opening = [] if hits[0] else _opening(scopes[0], call_context.now)
         return self._told([*opening, *_nearest(hits)])
 
     def _search_tool(self) -> Tool[SearchDocumentsArguments]:
         async def run(arguments: SearchDocumentsArguments, context: AgentContext) -> str:
-            scope_memories = await self._readable(context.conversation)
-            told = self._told(_nearest(await self._search(scope_memories, arguments.query)))
-            return told or _nothing_found(scope_memories)
+            scopes = await self._readable(context.conversation)
+            told = self._told(_nearest(await self._search(scopes, arguments.query)))
+            return told or _nothing_found(scopes)
 
         return Tool(
             "search_documents",
@@ -110,21 +108,21 @@ class TextRag(AIContextBehavior):
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
         """Return the conversation's notebook, then those of the namespaces."""
-        reading = map(self._scope_memories.read, self._shared)
-        return await asyncio.gather(self._scope_memories.current(conversation), *reading)
+        reading = map(self._scopes.read, self._shared)
+        return await asyncio.gather(self._scopes.current(conversation), *reading)
 
     async def _search(
-        self, scope_memories: Iterable[ScopeMemory], question: str
+        self, scopes: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
         """Return the hits of each notebook."""
-        searches = (self._current_hits(scope_memory, question) for scope_memory in scope_memories)
+        searches = (self._current_hits(scope_memory, question) for scope_memory in scopes)
         return await asyncio.gather(*searches)
 
     async def _current_hits(self, scope_memory: ScopeMemory, question: str) -> list[Found[Chunk]]:
         known = documents(scope_memory)
         if not known:
             return []
-        found = await self._scope_memories.search(Chunk, scope_memory, question, self._options.k)
+        found = await self._scopes.search(Chunk, scope_memory, question, self._options.k)
         return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
 
     def _told(self, chunks: Sequence[Chunk]) -> str:
@@ -169,8 +167,8 @@ def _line(chunk: Chunk) -> str:
     return f"[{source}] {text}"
 
 
-def _nothing_found(scope_memories: Iterable[ScopeMemory]) -> str:
-    known = [each for scope_memory in scope_memories for each in documents(scope_memory).values()]
+def _nothing_found(scopes: Iterable[ScopeMemory]) -> str:
+    known = [each for scope_memory in scopes for each in documents(scope_memory).values()]
     if not known:
         return "There are no documents."
     newest = sorted(known, key=lambda document: -document.added_at)[:_LISTED]

@@ -19,8 +19,8 @@ from memory.behaviors.wording import one_line
 from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
 from memory.message import Message
 from memory.scopes.records import Fact
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.text.dates import dated
 from memory.text.tokens import TokenCounter
 
@@ -68,26 +68,26 @@ class UserFacts(AIContextBehavior):
 
     def __init__(
         self,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         tokens: TokenCounter,
         zone: tzinfo = UTC,
         cadence: Cadence | None = None,
     ) -> None:
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._tokens = tokens
         self._zone = zone
         self._cadence = cadence or Cadence()
-        self.functions = fact_tools(scope_memories)
+        self.functions = fact_tools(scopes)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
         """Return the facts that bear on the new messages, all while they are few; "" for none."""
-        scope_memory = await self._scope_memories.current(call_context.facts_scope)
+        scope_memory = await self._scopes.current(call_context.facts_scope)
         facts = _current(scope_memory)
         if len(facts) > _FEW:
             question = "\n".join(message.text for message in new_messages)
-            hits = await self._scope_memories.search(Fact, scope_memory, question, _SOUGHT)
+            hits = await self._scopes.search(Fact, scope_memory, question, _SOUGHT)
             facts = [hit.record for hit in hits]
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         told = sorted(self._fitting(lines, _TOLD_TOKENS), key=lines.__getitem__)

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from memory.documents.chunking import Section
 from memory.queue.turns import LEARN_LATE_S
 from memory.scopes.records import Chunk
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes, Writing
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -72,10 +72,10 @@ _DOCUMENT = TypeAdapter(Document)
 class Library:
     """Puts documents into notebooks, lists them, removes them."""
 
-    def __init__(self, store: Store, scope_memories: ScopeMemories) -> None:
+    def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._learning = store.keys.learning
-        self._scope_memories = scope_memories
+        self._scopes = scopes
 
     async def put(
         self, scope_memory: ScopeMemory, origin: Origin, passages: Sequence[Section]
@@ -104,10 +104,8 @@ class Library:
             field = PREFIX + key
             fields = {field: (scope_memory.fields.get(field, ""), _stored(document))}
             await self._note(scope_memory.scope)
-            await self._scope_memories.write(
-                scope_memory, Writing(_chunks(document, passages), fields)
-            )
-            scope_memory = await self._scope_memories.read(scope_memory.scope)
+            await self._scopes.write(scope_memory, Writing(_chunks(document, passages), fields))
+            scope_memory = await self._scopes.read(scope_memory.scope)
         # A process that died between writing and erasing leaves the old passages to the next one.
         old = [
             chunk.id
@@ -115,21 +113,21 @@ class Library:
             if chunk.document == key and chunk.added_at != document.added_at
         ]
         if old:
-            await self._scope_memories.erase(scope_memory.scope, records=old)
+            await self._scopes.erase(scope_memory.scope, records=old)
         return Put(document, is_new, len(old))
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
         """Erase a document for good; return what it was, nothing if there is none of this key."""
-        scope_memory = await self._scope_memories.read(scope)
+        scope_memory = await self._scopes.read(scope)
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self._scope_memories.erase(scope, records=records, fields=[PREFIX + key])
+            await self._scopes.erase(scope, records=records, fields=[PREFIX + key])
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:
         """Return the documents of a scope, newest first."""
-        found = documents(await self._scope_memories.read(scope)).values()
+        found = documents(await self._scopes.read(scope)).values()
         return sorted(found, key=lambda document: -document.added_at)
 
     async def _note(self, scope: Scope) -> None:

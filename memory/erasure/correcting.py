@@ -10,8 +10,8 @@ from memory.behaviors.call_context import facts_scope
 from memory.scopes.log import seq_of
 from memory.scopes.provenance import STATE_WATERMARK, chain_of
 from memory.scopes.records import Fact, Hidden, Synopsis
-from memory.scopes.scope_memories import NotWritten, Revision, ScopeMemories, Writing
 from memory.scopes.scope_memory import STATE_UNTRUSTED
+from memory.scopes.scopes import NotWritten, Revision, Scopes, Writing
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -22,10 +22,10 @@ _EXCHANGE = 2
 class Correcting:
     """Deletes facts, synopses and the running state of one conversation."""
 
-    def __init__(self, store: Store, scope_memories: ScopeMemories) -> None:
+    def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scope_memories = scope_memories
+        self._scopes = scopes
 
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
         """Erase a fact and what it had replaced; return the messages here that it rested on.
@@ -34,7 +34,7 @@ class Correcting:
         """
         scope = facts_scope(conversation)
         while True:
-            facts = await self._scope_memories.read(scope)
+            facts = await self._scopes.read(scope)
             fact = facts.record(fact_id)
             if not isinstance(fact, Fact):
                 return ()
@@ -42,31 +42,31 @@ class Correcting:
             # First, so that a crash in between leaves the fact to be deleted again.
             await self._hide(conversation, seqs, hidden=True)
             if scope == conversation:
-                facts = await self._scope_memories.read(scope)
+                facts = await self._scopes.read(scope)
             try:
-                await self._scope_memories.revise(facts, Revision(entries=chain_of(facts, fact)))
+                await self._scopes.revise(facts, Revision(entries=chain_of(facts, fact)))
             except NotWritten:
                 continue
             if scope != conversation:  # whoever is answering with it begins again
-                await self._scope_memories.erase(conversation)
+                await self._scopes.erase(conversation)
             return seqs
 
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
         """Erase a synopsis; what was said in its time stays."""
-        here = await self._scope_memories.read(conversation)
+        here = await self._scopes.read(conversation)
         if isinstance(here.record(synopsis_id), Synopsis):
-            await self._scope_memories.erase(conversation, records=[synopsis_id])
+            await self._scopes.erase(conversation, records=[synopsis_id])
 
     async def delete_state(self, conversation: Scope) -> None:
         """Erase the running state; it is learned anew only from what is said from now on."""
         while True:
-            here = await self._scope_memories.read(conversation)
+            here = await self._scopes.read(conversation)
             meta = self._keys.conversation(conversation).meta
             newest = await self._client.call("HGET", meta, "next_seq") or b"0"
             newest_seq = newest.decode()
             fields = {"state": "", STATE_UNTRUSTED: "", STATE_WATERMARK: newest_seq}
             try:
-                await self._scope_memories.revise(here, Revision(fields=fields))
+                await self._scopes.revise(here, Revision(fields=fields))
             except NotWritten:
                 continue
             return
@@ -94,12 +94,12 @@ class Correcting:
             if fields[b"x"] == entries[0][1][b"x"]
         ]
         while exchanges:
-            here = await self._scope_memories.read(conversation)
+            here = await self._scopes.read(conversation)
             entries = [Hidden(seq, hidden) for seq in exchanges if (seq in here.hidden) != hidden]
             if not entries:
                 return
             try:
-                await self._scope_memories.write(here, Writing(entries))
+                await self._scopes.write(here, Writing(entries))
             except NotWritten:
                 continue
             return

@@ -16,8 +16,8 @@ from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.log import message_of
 from memory.scopes.records import Fact
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -39,15 +39,15 @@ class Export:
 class Exporter:
     """Writes exports as of now; nothing of them is stored."""
 
-    def __init__(self, store: Store, scope_memories: ScopeMemories) -> None:
+    def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scope_memories = scope_memories
+        self._scopes = scopes
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return all that is stored of a conversation; of messages the newest that fit."""
-        here = await self._scope_memories.read(conversation)
-        facts = await self._scope_memories.read(facts_scope(conversation))
+        here = await self._scopes.read(conversation)
+        facts = await self._scopes.read(facts_scope(conversation))
         log = self._keys.conversation(conversation).log
         entries = await self._client.call("XRANGE", log, "-", "+")
         said = [_message(message_of(entry, fields)) for entry, fields in entries]

@@ -17,8 +17,8 @@ from memory.message import Message
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import STATE_WATERMARK, facts_without, without_messages
 from memory.scopes.records import Source
-from memory.scopes.scope_memories import NotWritten, Revision, ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import NotWritten, Revision, Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -28,12 +28,10 @@ _PAGE = 1_000
 class Forgetting:
     """Erases; `tail` is how many of the newest messages a reset state is learned from again."""
 
-    def __init__(
-        self, store: Store, scope_memories: ScopeMemories, erasure: Erasure, tail: int
-    ) -> None:
+    def __init__(self, store: Store, scopes: Scopes, erasure: Erasure, tail: int) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._erasure = erasure
         self._tail = tail
 
@@ -57,7 +55,7 @@ class Forgetting:
         if scope == conversation:
             return receipt
         # Only now, so that a repeat after a crash does not cut what was said since.
-        lowest = await self._scope_memories.cut(scope, conversation)
+        lowest = await self._scopes.cut(scope, conversation)
 
         def is_gone(source: Source) -> bool:
             return source.tag == conversation.tag and source.epoch < lowest
@@ -118,7 +116,7 @@ class Forgetting:
             return source.sender_id == person or (source.tag == group.tag and source.seq in seqs)
 
         while True:
-            here = await self._scope_memories.read(group)
+            here = await self._scopes.read(group)
             seqs = await self._said_by(group, person, until)
             # After these were read, so that whatever is dropped meanwhile counts as unknown.
             oldest = await self._oldest(group)
@@ -126,7 +124,7 @@ class Forgetting:
             revision = await self._with_state(here, without)
             revision = _without_documents(here, revision, person, until)
             try:
-                return await self._scope_memories.revise(here, revision, receipt_id)
+                return await self._scopes.revise(here, revision, receipt_id)
             except NotWritten:
                 continue
 
@@ -135,10 +133,10 @@ class Forgetting:
     ) -> Receipt:
         """Decide and carry out, again and again until nothing was learned in between."""
         while True:
-            scope_memory = await self._scope_memories.read(scope)
+            scope_memory = await self._scopes.read(scope)
             revision = await self._with_state(scope_memory, decide(scope_memory))
             try:
-                return await self._scope_memories.revise(scope_memory, revision, receipt_id)
+                return await self._scopes.revise(scope_memory, revision, receipt_id)
             except NotWritten:
                 continue
 

@@ -16,7 +16,7 @@ from memory.learning.internal_model import InternalModel, MaterialRefused
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.request import instructions, material
 from memory.learning.session_ends import first_session
-from memory.scopes.scope_memories import ScopeMemories, Writing
+from memory.scopes.scopes import Scopes, Writing
 from memory.store.store import Store
 from memory.text.shape import PartInvalid, Shape
 from memory.text.tokens import TokenCounter
@@ -35,12 +35,12 @@ class LessonLearner:
     def __init__(
         self,
         store: Store,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         tokens: TokenCounter,
         behaviors: Sequence[LearningBehavior],
     ) -> None:
         self._store = store
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._tokens = tokens
         self._behaviors = behaviors
         self._shape = Shape.of({each.name: each.part for each in behaviors})
@@ -56,7 +56,7 @@ class LessonLearner:
         calls = entries = 0
         max_exchanges = 0 if failures else inf
         while True:
-            ledger = await ledger_of(self._scope_memories, ledger.conversation, ledger.session)
+            ledger = await ledger_of(self._scopes, ledger.conversation, ledger.session)
             waiting = await self._waiting(ledger)
             learners = due(ledger, waiting)
             if not learners:
@@ -104,9 +104,7 @@ class LessonLearner:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
         except (PartInvalid, PartRejected) as error:
             log.warning("part rejected", behavior=behavior.name, reason=str(error))
-            await self._scope_memories.write(
-                ledger.target(behavior), ledger.after_failure(behavior)
-            )
+            await self._scopes.write(ledger.target(behavior), ledger.after_failure(behavior))
             return 0
         await self._write(ledger, behavior, batch, learned)
         return len(learned.entries)
@@ -123,4 +121,4 @@ class LessonLearner:
         writing: Writing = ledger.after(
             behavior, learned, reach, ledger.learned_by_all(others, reach)
         )
-        await self._scope_memories.write(ledger.target(behavior), writing)
+        await self._scopes.write(ledger.target(behavior), writing)

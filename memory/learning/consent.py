@@ -18,8 +18,8 @@ from memory.erasure.correcting import Correcting
 from memory.erasure.ownership import Asker, may_change
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
-from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import NotWritten, Scopes, Writing
 from memory.scopes.writes import (
     ForgetRecord,
     Remember,
@@ -113,13 +113,13 @@ class Consent:
     def __init__(
         self,
         store: Store,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         correcting: Correcting,
         with_domain: WithDomain,
     ) -> None:
         self._client = store.client
         self._keys = store.keys
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._correcting = correcting
         self._with_domain = with_domain
 
@@ -134,8 +134,8 @@ class Consent:
         name = PREFIX + nonce
         for _ in range(_TRIES):
             # The facts first: whatever takes back the question refuses writing under them.
-            facts = await self._scope_memories.read(facts_scope(conversation))
-            here = await self._scope_memories.read(conversation)
+            facts = await self._scopes.read(facts_scope(conversation))
+            here = await self._scopes.read(conversation)
             if name in here.fields:
                 try:
                     return await self._decide(here, facts, name, asker, agrees=agrees)
@@ -166,17 +166,17 @@ class Consent:
         if answer == "forgotten" and isinstance(write, ForgetRecord):
             # A crash before the next step has it forgotten once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
-            here = await self._scope_memories.read(here.scope)
-            await self._scope_memories.write(here, Writing((), answered))
+            here = await self._scopes.read(here.scope)
+            await self._scopes.write(here, Writing((), answered))
         elif answer == "kept" and isinstance(write, SetDomain):
             state = {"state": (here.state, self._with_domain(here.state, write.fields))}
-            await self._scope_memories.write(here, Writing((), answered | state))
+            await self._scopes.write(here, Writing((), answered | state))
         elif answer == "kept" and isinstance(write, Remember):
             source = Source(here.scope.tag, question.seq, here.epoch, asker.sender_id)
             entries = remembered(write, source, facts, now)
             await self._keep(here, facts, entries, answered)
         else:
-            await self._scope_memories.write(here, Writing((), answered))
+            await self._scopes.write(here, Writing((), answered))
         return answer
 
     async def _keep(
@@ -188,16 +188,16 @@ class Consent:
     ) -> None:
         """Write a fact, and that the question is answered."""
         if facts.scope == here.scope:
-            await self._scope_memories.write(here, Writing(entries, answered))
+            await self._scopes.write(here, Writing(entries, answered))
             return
         # A crash before the next step must not keep it twice.
         ((name, (_, stored)),) = answered.items()
         if name not in facts.fields:
-            await self._scope_memories.write(facts, Writing(entries, {name: ("", stored)}, here))
-        await self._scope_memories.write(here, Writing((), answered))
-        facts = await self._scope_memories.read(facts.scope)
+            await self._scopes.write(facts, Writing(entries, {name: ("", stored)}, here))
+        await self._scopes.write(here, Writing((), answered))
+        facts = await self._scopes.read(facts.scope)
         unmark = {name: (facts.fields.get(name, ""), "")}
-        await self._scope_memories.write(facts, Writing((), unmark))
+        await self._scopes.write(facts, Writing((), unmark))
 
     async def _is_on_its_way(self, here: ScopeMemory, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""

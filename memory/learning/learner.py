@@ -25,7 +25,7 @@ from memory.learning.pauses import Pause
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
-from memory.scopes.scope_memories import NotWritten, ScopeMemories, Writing
+from memory.scopes.scopes import NotWritten, Scopes, Writing
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -77,21 +77,21 @@ class ConversationLearner:
     def __init__(
         self,
         store: Store,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         tokens: TokenCounter,
         vectors: VectorLearner | None,
         teaching: Teaching,
     ) -> None:
         self._store = store
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._tokens = tokens
         self._vectors = vectors
         self._model = teaching.model
         self._model_name = teaching.model_name
         self._behaviors = tuple(teaching.behaviors)
-        correcting, switch = Correcting(store, scope_memories), MemorySwitch(store)
-        self._writer = ToolWriter(scope_memories, correcting, switch, teaching.with_domain)
-        self._lessons = LessonLearner(store, scope_memories, tokens, self._behaviors)
+        correcting, switch = Correcting(store, scopes), MemorySwitch(store)
+        self._writer = ToolWriter(scopes, correcting, switch, teaching.with_domain)
+        self._lessons = LessonLearner(store, scopes, tokens, self._behaviors)
 
     async def learn(self, conversation: Scope) -> Progress:
         """Learn what is due; raise `LearnerBusy` where another process is at it.
@@ -143,7 +143,7 @@ class ConversationLearner:
             *("sitting", "off_at"),
         )
         is_off = meta[1] is not None
-        ledger = await ledger_of(self._scope_memories, conversation, int(meta[0] or 0))
+        ledger = await ledger_of(self._scopes, conversation, int(meta[0] or 0))
         messages, records, calls, entries, due_in_s = 0, 0, 0, 0, inf
         without_vectors: list[Unavailable] = []
         without_answer: list[Unavailable] = []
@@ -162,7 +162,7 @@ class ConversationLearner:
                     )
             await self._drop_unwanted_digests(conversation)
             if ledger.facts is not ledger.here and ledger.facts.newest:
-                await self._scope_memories.touch(ledger.facts.scope)
+                await self._scopes.touch(ledger.facts.scope)
             if vectors is not None:
                 for scope in dict.fromkeys((conversation, facts_scope(conversation))):
                     with _later(without_vectors):
@@ -197,18 +197,18 @@ class ConversationLearner:
         if failures:
             pause_s, fields = pause.after_failure(ledger.now)
         if fields:
-            here = await self._scope_memories.read(ledger.conversation)
-            await self._scope_memories.write(here, Writing((), fields))
+            here = await self._scopes.read(ledger.conversation)
+            await self._scopes.write(here, Writing((), fields))
         return pause_s
 
     async def _drop_unwanted_digests(self, conversation: Scope) -> None:
         """Let go of what tools did where nobody will learn from it."""
         if not all(each.is_personal for each in self._behaviors):
             return
-        ledger = await ledger_of(self._scope_memories, conversation, 0)
+        ledger = await ledger_of(self._scopes, conversation, 0)
         if ledger.digests:
             gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
-            await self._scope_memories.write(ledger.here, Writing((), gone))
+            await self._scopes.write(ledger.here, Writing((), gone))
 
 
 @contextmanager

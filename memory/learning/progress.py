@@ -9,8 +9,8 @@ from time import time
 
 from memory.behaviors.call_context import facts_scope
 from memory.learning.batch import Learned, LearningBehavior
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
+from memory.scopes.scopes import Scopes, Writing
 from memory.store.keys import Scope
 
 _FIRST_PAUSE_S = 60
@@ -94,11 +94,11 @@ class Ledger:
         return replace(writing, learned_from=self.here)
 
 
-async def ledger_of(scope_memories: ScopeMemories, conversation: Scope, session: int) -> Ledger:
+async def ledger_of(scopes: Scopes, conversation: Scope, session: int) -> Ledger:
     """Read where a conversation stands now."""
-    here = await scope_memories.read(conversation)
+    here = await scopes.read(conversation)
     scope = facts_scope(conversation)
-    facts = here if scope == conversation else await scope_memories.read(scope)
+    facts = here if scope == conversation else await scopes.read(scope)
     return Ledger(conversation, here, facts, session, time())
 
 

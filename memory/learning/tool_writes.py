@@ -10,8 +10,8 @@ from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question_field, remembered
 from memory.learning.progress import Ledger
 from memory.scopes.records import Entry, Source
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes, Writing
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite, from_json
 
 _PREFIX = "t:"
@@ -30,12 +30,12 @@ class ToolWriter:
 
     def __init__(
         self,
-        scope_memories: ScopeMemories,
+        scopes: Scopes,
         correcting: Correcting,
         switch: MemorySwitch,
         with_domain: WithDomain,
     ) -> None:
-        self._scope_memories = scope_memories
+        self._scopes = scopes
         self._correcting = correcting
         self._switch = switch
         self._with_domain = with_domain
@@ -53,10 +53,10 @@ class ToolWriter:
         for turn_id in sorted(turns, key=int):
             await self._forget(ledger, turn_id)
             await self._remember(ledger, turn_id, is_off=is_off)
-        here = await self._scope_memories.read(ledger.conversation)
+        here = await self._scopes.read(ledger.conversation)
         if old := expired(here, ledger.now):
-            await self._scope_memories.write(here, Writing((), old))
-            here = await self._scope_memories.read(ledger.conversation)
+            await self._scopes.write(here, Writing((), old))
+            here = await self._scopes.read(ledger.conversation)
         return expire_in(here, ledger.now)
 
     async def _forget(self, ledger: Ledger, turn_id: str) -> None:
@@ -67,8 +67,8 @@ class ToolWriter:
 
     async def _remember(self, ledger: Ledger, turn_id: str, *, is_off: bool) -> None:
         # The facts first: whatever takes back what waits here refuses writing under them.
-        facts = await self._scope_memories.read(facts_scope(ledger.conversation))
-        here = await self._scope_memories.read(ledger.conversation)
+        facts = await self._scopes.read(facts_scope(ledger.conversation))
+        here = await self._scopes.read(ledger.conversation)
         seq, writes = _waiting(here, turn_id)
         done = {_PREFIX + turn_id: (here.fields.get(_PREFIX + turn_id, ""), "")}
         entries: list[Entry] = []
@@ -89,13 +89,13 @@ class ToolWriter:
         if state != here.state:
             done["state"] = (here.state, state)
         if facts.scope == here.scope:
-            await self._scope_memories.write(here, Writing(entries, done))
+            await self._scopes.write(here, Writing(entries, done))
             return
         last = f"t@{here.scope.tag}"
         if facts.fields.get(last) != turn_id:
             fields = {last: (facts.fields.get(last, ""), turn_id)}
-            await self._scope_memories.write(facts, Writing(entries, fields, here))
-        await self._scope_memories.write(here, Writing((), done))
+            await self._scopes.write(facts, Writing(entries, fields, here))
+        await self._scopes.write(here, Writing((), done))
 
 
 def _waits(name: str) -> bool:

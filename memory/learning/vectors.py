@@ -12,7 +12,7 @@ from memory.scopes.codec import read
 from memory.scopes.history import fingerprint_of, version_of
 from memory.scopes.log import message_of, packed, seq_of
 from memory.scopes.records import Chunk, Fact, Synopsis
-from memory.scopes.scope_memories import NotWritten
+from memory.scopes.scopes import NotWritten
 from memory.search.embeddings import Embedder
 from memory.search.indexed import indexed_text
 from memory.store.client import Command

@@ -18,7 +18,7 @@ from memory.message import Message, Role
 from memory.queue.turns import LeaseLost, OpenTurn
 from memory.scopes.cache import ConversationCache, Warm
 from memory.scopes.log import arguments_of, generation_of, message_of, seq_of
-from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors
 from memory.search.hybrid import Hit
@@ -48,7 +48,7 @@ class HistoryParts:
 
     store: Store
     cache: ConversationCache
-    scope_memories: ScopeMemories
+    scopes: Scopes
     tokens: TokenCounter
     questions: QuestionVectors
     tail: int
@@ -73,10 +73,10 @@ class ChatHistory:
     async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
         """Return the history that an open turn loaded; one more read when a long one is cold."""
         warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
-        scope_memory = await parts.scope_memories.of_turn(turn.lease, turn.loaded.notes)
+        scope_memory = await parts.scopes.of_turn(turn.lease, turn.loaded.notes)
         facts = facts_scope(turn.lease.conversation)
         if facts != turn.lease.conversation:
-            await parts.scope_memories.of_person(facts, turn.facts)
+            await parts.scopes.of_person(facts, turn.facts)
         history = cls(parts, turn.lease.conversation, warm, scope_memory.hidden)
         if len(warm.messages) < min(parts.tail, warm.log_length):
             await history.fill()
@@ -91,7 +91,7 @@ class ChatHistory:
             conversation = Scope(moved_from.decode())
         warm = await _stored(parts, conversation)
         parts.cache.keep(conversation, warm)
-        scope_memory = await parts.scope_memories.read(conversation)
+        scope_memory = await parts.scopes.read(conversation)
         return cls(parts, conversation, warm, scope_memory.hidden)
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from memory.scopes.records import Fact, Source
-from memory.scopes.scope_memories import Revision
 from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
+from memory.scopes.scopes import Revision
 
 STATE_WATERMARK = "w:running_state"
 """The field that says up to where the running state was learned."""

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memory.scopes.records import Entry, Fact, Source, Synopsis
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes, Writing
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
@@ -19,16 +19,16 @@ _TTL_S = 86_400
 
 async def plant(rig: Rig, scope: Scope, *entries: Entry, redis: str = "", **fields: str) -> None:
     """Write entries and new fields into a notebook of the bot's."""
-    async with _scope_memories(rig, redis) as scope_memories:
-        scope_memory = await scope_memories.read(scope)
+    async with _scopes(rig, redis) as scopes:
+        scope_memory = await scopes.read(scope)
         named = {name: (scope_memory.fields.get(name, ""), value) for name, value in fields.items()}
-        await scope_memories.write(scope_memory, Writing(entries, named))
+        await scopes.write(scope_memory, Writing(entries, named))
 
 
 async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:
     """Return a notebook of the bot's as it is stored."""
-    async with _scope_memories(rig, "") as scope_memories:
-        return await scope_memories.read(scope)
+    async with _scopes(rig, "") as scopes:
+        return await scopes.read(scope)
 
 
 def fact(text: str, seq: int, here: Scope, sender: int) -> Fact:
@@ -57,8 +57,8 @@ def synopsis(text: str, seqs: tuple[int, int], here: Scope) -> Synopsis:
 
 
 @asynccontextmanager
-async def _scope_memories(rig: Rig, redis: str) -> AsyncIterator[ScopeMemories]:
+async def _scopes(rig: Rig, redis: str) -> AsyncIterator[Scopes]:
     client = await RedisClient.open(redis or rig.environment["REDIS_URL"])
     store = Store(client, Keys(rig.telegram.bot.id), Scripts(client), asyncio.Event(), _TTL_S)
-    yield ScopeMemories(store, QuestionVectors(None), max_bytes=1_000_000)
+    yield Scopes(store, QuestionVectors(None), max_bytes=1_000_000)
     await client.close()

@@ -33,7 +33,7 @@ from config.settings import Settings
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.log import arguments_of
-from memory.scopes.scope_memories import Writing
+from memory.scopes.scopes import Writing
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -149,11 +149,11 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     internal = ScriptedInternalModel(Tape(time.monotonic), 0)
     settings = Settings(_env_file=None)
     behaviors = behaviors_of(settings, memory, internal)
-    generation = (await memory.scope_memories.read(conversation)).generation
+    generation = (await memory.scopes.read(conversation)).generation
     for behavior in teaching_of(settings, behaviors, internal).behaviors:
         scope, field = watermark_place(behavior, conversation, generation)
-        scope_memory = await memory.scope_memories.read(scope)
-        await memory.scope_memories.write(scope_memory, Writing(fields={field: ("", str(newest))}))
+        scope_memory = await memory.scopes.read(scope)
+        await memory.scopes.write(scope_memory, Writing(fields={field: ("", str(newest))}))
 
 
 def _texts(count: int) -> list[str]:

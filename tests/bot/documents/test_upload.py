@@ -43,7 +43,7 @@ class Uploads:
     def __init__(self, memory: Memory, library: Library) -> None:
         self.files = Files()
         self.learned: list[Scope] = []
-        desk = Desk(Formats(Limits()), library, memory.scope_memories, memory.tokens, 1_000)
+        desk = Desk(Formats(Limits()), library, memory.scopes, memory.tokens, 1_000)
         sentences = Sentences(Catalogue())
         self._reception = Upload(desk, self.files, sentences, self.learned.append)
 

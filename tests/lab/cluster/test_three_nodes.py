@@ -52,7 +52,7 @@ async def test_every_step_works_wherever_its_slot_is(
         await memory.learn(chat)
         history = await ChatHistory.read(memory.histories, chat)
         assert [hit.seq for hit in await history.search("boat", 4)] == [1]
-        facts = (await memory.scope_memories.read(Scope.of_person(chat.chat_id))).facts
+        facts = (await memory.scopes.read(Scope.of_person(chat.chat_id))).facts
         assert [fact.text for fact in facts] == ["Ann sails", "owns Aurora"]
     job = Job("nonce", "forget", 7, 10_000, time.time() + 1, b"[]")
     await memory.jobs.start(job)

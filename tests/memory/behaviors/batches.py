@@ -11,8 +11,8 @@ from memory.message import Message
 from memory.queue.turns import Notes
 from memory.scopes.codec import written
 from memory.scopes.records import Entry
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes, Writing
 from memory.store.keys import Scope
 from memory.text.shape import Shape
 
@@ -76,10 +76,10 @@ def batch(
     )
 
 
-async def store_entries(scope_memories: ScopeMemories, scope: Scope, *entries: Entry) -> None:
+async def store_entries(scopes: Scopes, scope: Scope, *entries: Entry) -> None:
     """Write entries to a scope as learning does; the ids continue."""
-    await scope_memories.write(await scope_memories.read(scope), Writing(entries))
-    await scope_memories.read(scope)
+    await scopes.write(await scopes.read(scope), Writing(entries))
+    await scopes.read(scope)
 
 
 async def told(behavior: AIContextBehavior, text: str, at: CallContext | None = None) -> str:

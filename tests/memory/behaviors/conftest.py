@@ -4,7 +4,7 @@ import pytest
 
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
-from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scopes import Scopes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 
@@ -17,5 +17,5 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 
 @pytest.fixture
-def scope_memories(memory: Memory) -> ScopeMemories:
-    return memory.scope_memories
+def scopes(memory: Memory) -> Scopes:
+    return memory.scopes

@@ -22,8 +22,8 @@ from memory.behaviors.running_state import HEADING, RunningState
 from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.learning.batch import LearningBehavior, PartRejected, Unlearned
 from memory.message import Message
-from memory.scopes.scope_memories import ScopeMemories, Writing
 from memory.scopes.scope_memory import STATE_UNTRUSTED
+from memory.scopes.scopes import Scopes, Writing
 from memory.text.shape import Shape
 from tests.memory.behaviors.batches import (
     GROUP,
@@ -68,13 +68,13 @@ def learned(
 
 
 @pytest.fixture
-def behavior(scope_memories: ScopeMemories) -> RunningState:
-    return RunningState(scope_memories)
+def behavior(scopes: Scopes) -> RunningState:
+    return RunningState(scopes)
 
 
 @pytest.fixture
-def with_issue(scope_memories: ScopeMemories) -> RunningState:
-    return RunningState(scope_memories, Issue)
+def with_issue(scopes: Scopes) -> RunningState:
+    return RunningState(scopes, Issue)
 
 
 def test_it_is_a_learning_behavior(behavior: RunningState) -> None:
@@ -299,15 +299,15 @@ def test_it_is_due_after_some_turns_or_some_quiet_or_many_words() -> None:
 )
 async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
     behavior: RunningState,
-    scope_memories: ScopeMemories,
+    scopes: Scopes,
     messages: tuple[Message, ...],
     before: str,
     *,
     is_untrusted: bool,
 ) -> None:
     fields = {"state": ("", LEARNED.model_dump_json()), STATE_UNTRUSTED: ("", before)}
-    await scope_memories.write(await scope_memories.read(PRIVATE), Writing(fields=fields))
-    here = await scope_memories.read(PRIVATE)
+    await scopes.write(await scopes.read(PRIVATE), Writing(fields=fields))
+    here = await scopes.read(PRIVATE)
     taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
     assert taught.is_untrusted == is_untrusted
     assert (await told(behavior, "hello")).endswith(UNTRUSTED_MARK) == bool(before)

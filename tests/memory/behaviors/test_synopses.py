@@ -15,7 +15,7 @@ from memory.learning.batch import LearningBehavior, Unlearned
 from memory.learning.internal_model import InternalModelUnavailable
 from memory.message import Message
 from memory.scopes.records import Synopsis, Trust
-from memory.scopes.scope_memories import ScopeMemories
+from memory.scopes.scopes import Scopes
 from memory.text.shape import Shape
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import (
@@ -46,15 +46,15 @@ TAXES = synopsis("Which form the tax office wants", 3)
 
 
 @pytest.fixture
-def behavior(scope_memories: ScopeMemories, tokens: TokenCounter) -> Synopses:
-    return Synopses(scope_memories, tokens, None)
+def behavior(scopes: Scopes, tokens: TokenCounter) -> Synopses:
+    return Synopses(scopes, tokens, None)
 
 
 def narrating(
-    scope_memories: ScopeMemories, tokens: TokenCounter, model: ScriptedModel, **options: object
+    scopes: Scopes, tokens: TokenCounter, model: ScriptedModel, **options: object
 ) -> Synopses:
     narrative = NarrativeOptions(**options)  # type: ignore[arg-type]
-    return Synopses(scope_memories, tokens, model, narrative=narrative)
+    return Synopses(scopes, tokens, model, narrative=narrative)
 
 
 def talk(exchanges: int, tokens: int = 10) -> list[Message]:
@@ -161,18 +161,16 @@ def test_the_rest_of_a_sitting_is_told_how_it_began(behavior: Synopses) -> None:
     assert "A table" not in behavior.material(batch(later, here=scope_memory(began)))
 
 
-async def test_nothing_found_is_nothing_told(
-    behavior: Synopses, scope_memories: ScopeMemories
-) -> None:
+async def test_nothing_found_is_nothing_told(behavior: Synopses, scopes: Scopes) -> None:
     assert await told(behavior, "hello") == ""
-    await store_entries(scope_memories, PRIVATE, TAXES)
+    await store_entries(scopes, PRIVATE, TAXES)
     assert await told(behavior, "Guten Morgen") == ""
 
 
 async def test_what_is_found_brings_related_memories_to_mind_in_the_order_of_time(
-    behavior: Synopses, scope_memories: ScopeMemories
+    behavior: Synopses, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     assert await told(behavior, "Strong wind today!") == (
         f"{HEADING}\n"
         "[13 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
@@ -194,28 +192,26 @@ def test_texts_are_alike_by_words_that_few_of_them_use() -> None:
 
 
 async def test_many_long_synopses_are_told_within_a_budget(
-    behavior: Synopses, scope_memories: ScopeMemories, tokens: TokenCounter
+    behavior: Synopses, scopes: Scopes, tokens: TokenCounter
 ) -> None:
     many = (synopsis(f"sailing {n} " + "and more words " * 100, n) for n in range(20))
-    await store_entries(scope_memories, PRIVATE, *many)
+    await store_entries(scopes, PRIVATE, *many)
     text = await told(behavior, "sailing")
     assert text.count("sailing") >= 3
     assert tokens.count(text) < 650
 
 
-async def test_a_synopsis_of_others_words_says_so(
-    behavior: Synopses, scope_memories: ScopeMemories
-) -> None:
-    await store_entries(scope_memories, PRIVATE, synopsis("Sailing", 3, trust=Trust.SDK_ERRORS))
+async def test_a_synopsis_of_others_words_says_so(behavior: Synopses, scopes: Scopes) -> None:
+    await store_entries(scopes, PRIVATE, synopsis("Sailing", 3, trust=Trust.SDK_ERRORS))
     assert (await told(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
 
 
 async def test_two_synopses_are_woven_into_a_narrative(
-    scope_memories: ScopeMemories, tokens: TokenCounter
+    scopes: Scopes, tokens: TokenCounter
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("In August the mainsail tore; in October she asked how to trim it.")
-    behavior = narrating(scope_memories, tokens, model)
+    behavior = narrating(scopes, tokens, model)
     assert await told(behavior, "Strong wind today!") == (
         f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
     )
@@ -228,11 +224,11 @@ async def test_two_synopses_are_woven_into_a_narrative(
 
 
 async def test_a_narrative_serves_while_the_same_synopses_are_hit(
-    scope_memories: ScopeMemories, tokens: TokenCounter
+    scopes: Scopes, tokens: TokenCounter
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("Woven.", "Never asked for.")
-    behavior = narrating(scope_memories, tokens, model)
+    behavior = narrating(scopes, tokens, model)
     for _ in range(3):
         assert await told(behavior, "Strong wind today!") == f"{HEADING}\nWoven."
     assert len(model.asked) == 1
@@ -247,13 +243,11 @@ async def test_a_narrative_serves_while_the_same_synopses_are_hit(
     ],
 )
 async def test_another_narrative_is_woven_after_a_day_unless_it_is_always_wanted(
-    scope_memories: ScopeMemories, tokens: TokenCounter, when: str, later: int, woven: int
+    scopes: Scopes, tokens: TokenCounter, when: str, later: int, woven: int
 ) -> None:
-    await store_entries(
-        scope_memories, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8)
-    )
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8))
     model = ScriptedModel("Woven.", "Anew.")
-    behavior = narrating(scope_memories, tokens, model, when=when)
+    behavior = narrating(scopes, tokens, model, when=when)
     await told(behavior, "Strong wind today!")
     then = replace(call_context(), now=NOW + later)
     await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
@@ -261,20 +255,20 @@ async def test_another_narrative_is_woven_after_a_day_unless_it_is_always_wanted
 
 
 async def test_an_erasure_lets_no_woven_narrative_serve(
-    scope_memories: ScopeMemories, tokens: TokenCounter
+    scopes: Scopes, tokens: TokenCounter
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
-    behavior = narrating(scope_memories, tokens, ScriptedModel("Woven.", "Anew."))
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
+    behavior = narrating(scopes, tokens, ScriptedModel("Woven.", "Anew."))
     await told(behavior, "Strong wind today!")
-    await scope_memories.erase(PRIVATE, records=[4])
+    await scopes.erase(PRIVATE, records=[4])
     assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
 
 
 async def test_deleting_a_conversation_drops_its_narratives(
-    scope_memories: ScopeMemories, tokens: TokenCounter
+    scopes: Scopes, tokens: TokenCounter
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scope_memories, tokens, ScriptedModel("Woven.", "Anew."))
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(scopes, tokens, ScriptedModel("Woven.", "Anew."))
     await told(behavior, "Strong wind today!")
     await behavior.on_conversation_deleting(call_context())
     assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
@@ -282,41 +276,37 @@ async def test_deleting_a_conversation_drops_its_narratives(
 
 @pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
 async def test_without_a_narrative_the_dated_list_stands(
-    scope_memories: ScopeMemories,
+    scopes: Scopes,
     tokens: TokenCounter,
     behavior: Synopses,
     trouble: str | Exception | None,
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel(*([] if trouble is None else [trouble]))
-    failing = narrating(scope_memories, tokens, model, time_limit_s=0.01)
+    failing = narrating(scopes, tokens, model, time_limit_s=0.01)
     text = "Strong wind today!"
     assert await told(failing, text) == await told(behavior, text)
 
 
 @pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
 async def test_one_synopsis_is_woven_only_if_that_is_always_wanted(
-    scope_memories: ScopeMemories, tokens: TokenCounter, when: str, calls: int
+    scopes: Scopes, tokens: TokenCounter, when: str, calls: int
 ) -> None:
-    await store_entries(scope_memories, PRIVATE, TAXES)
+    await store_entries(scopes, PRIVATE, TAXES)
     model = ScriptedModel("Woven.")
-    await told(narrating(scope_memories, tokens, model, when=when), "tax office")
+    await told(narrating(scopes, tokens, model, when=when), "tax office")
     assert len(model.asked) == calls
 
 
-async def test_with_no_memories_nothing_is_woven(
-    scope_memories: ScopeMemories, tokens: TokenCounter
-) -> None:
+async def test_with_no_memories_nothing_is_woven(scopes: Scopes, tokens: TokenCounter) -> None:
     model = ScriptedModel("Woven.")
-    await told(narrating(scope_memories, tokens, model, when="always"), "hello")
+    await told(narrating(scopes, tokens, model, when="always"), "hello")
     assert model.asked == []
 
 
-async def test_a_cancelled_turn_is_not_held_up(
-    scope_memories: ScopeMemories, tokens: TokenCounter
-) -> None:
-    await store_entries(scope_memories, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scope_memories, tokens, ScriptedModel())
+async def test_a_cancelled_turn_is_not_held_up(scopes: Scopes, tokens: TokenCounter) -> None:
+    await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
+    behavior = narrating(scopes, tokens, ScriptedModel())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await told(behavior, "Strong wind today!")

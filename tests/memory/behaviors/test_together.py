@@ -68,9 +68,9 @@ async def test_what_was_said_is_known_in_the_next_turn(
         }
     )
     behaviors = (
-        RunningState(memory.scope_memories),
-        UserFacts(memory.scope_memories, tokens),
-        Synopses(memory.scope_memories, tokens, None),
+        RunningState(memory.scopes),
+        UserFacts(memory.scopes, tokens),
+        Synopses(memory.scopes, tokens, None),
     )
     memory.teach(Teaching(behaviors, model))
     await talk(memory, "I live in Graz", "I have moved to Linz")
@@ -78,7 +78,7 @@ async def test_what_was_said_is_known_in_the_next_turn(
     await memory.learn(PRIVATE)
     assert len(model.calls) == 2  # two sittings, and nothing is learned twice
 
-    await memory.scope_memories.read(HERS)
+    await memory.scopes.read(HERS)
     everything = AIContextBehaviorManager(behaviors, time_limit_s=5)
     words = [said(0, "Which flat in Linz?")]
     assert await everything.on_model_invoke(call_context(), words) == (
@@ -94,6 +94,6 @@ async def test_what_was_said_is_known_in_the_next_turn(
     model.parts = {"facts": {"facts": [{"text": "Lives in Wels.", "message": 5, "replaces": 1}]}}
     await talk(memory, "Now I live in Wels", days_ago=30)
     await memory.learn(PRIVATE)
-    old, new = (await memory.scope_memories.read(HERS)).facts
+    old, new = (await memory.scopes.read(HERS)).facts
     assert (old.is_current, old.replaced_by, new.is_current) == (False, new.id, True)
     assert '"id":1' in model.calls[-1]

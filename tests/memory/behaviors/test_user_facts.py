@@ -16,8 +16,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import Again, Ended, Entry, Fact, Source
-from memory.scopes.scope_memories import ScopeMemories
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json
 from memory.search.recollection import Recollection
 from memory.store.keys import Scope
@@ -50,8 +50,8 @@ def known(*facts: Entry) -> ScopeMemory:
 
 
 @pytest.fixture
-def behavior(scope_memories: ScopeMemories, tokens: TokenCounter) -> UserFacts:
-    return UserFacts(scope_memories, tokens)
+def behavior(scopes: Scopes, tokens: TokenCounter) -> UserFacts:
+    return UserFacts(scopes, tokens)
 
 
 def learned(behavior: UserFacts, taught: Batch, *statements: Statement) -> list[Entry]:
@@ -198,10 +198,10 @@ async def test_nothing_known_is_nothing_told(behavior: UserFacts) -> None:
 
 
 async def test_few_facts_are_told_with_id_date_and_repetitions(
-    behavior: UserFacts, scope_memories: ScopeMemories
+    behavior: UserFacts, scopes: Scopes
 ) -> None:
     again = Again(1, Source(PRIVATE.tag, 95, 0, ANNA.id))
-    await store_entries(scope_memories, MINE, fact("Is vegan."), again, fact("Has a dog."))
+    await store_entries(scopes, MINE, fact("Is vegan."), again, fact("Has a dog."))
     assert await told(behavior, "hello") == (
         f"{HEADING}\n"
         "#1 [11 November 2025, 10 days ago, said 2 times] Is vegan.\n"
@@ -209,18 +209,16 @@ async def test_few_facts_are_told_with_id_date_and_repetitions(
     )
 
 
-async def test_a_superseded_fact_is_not_told(
-    behavior: UserFacts, scope_memories: ScopeMemories
-) -> None:
-    await store_entries(scope_memories, MINE, fact("Lives in Graz."), Ended(1, NOW))
+async def test_a_superseded_fact_is_not_told(behavior: UserFacts, scopes: Scopes) -> None:
+    await store_entries(scopes, MINE, fact("Lives in Graz."), Ended(1, NOW))
     assert await told(behavior, "Where do I live?") == ""
 
 
 async def test_of_many_facts_only_those_that_matter_are_told(
-    behavior: UserFacts, scope_memories: ScopeMemories, tokens: TokenCounter
+    behavior: UserFacts, scopes: Scopes, tokens: TokenCounter
 ) -> None:
     await store_entries(
-        scope_memories,
+        scopes,
         MINE,
         fact("Is allergic to hazelnuts."),
         *(fact(f"Owns a book about {n} {n * n}.") for n in range(40)),
@@ -232,10 +230,10 @@ async def test_of_many_facts_only_those_that_matter_are_told(
 
 
 async def test_facts_told_in_private_are_not_told_in_a_group(
-    behavior: UserFacts, scope_memories: ScopeMemories
+    behavior: UserFacts, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, MINE, fact("Is vegan."))
-    await store_entries(scope_memories, GROUP, fact("Anna owns a boat."))
+    await store_entries(scopes, MINE, fact("Is vegan."))
+    await store_entries(scopes, GROUP, fact("Anna owns a boat."))
     text = await told(behavior, "hello", call_context(GROUP))
     assert "boat" in text
     assert "vegan" not in text
@@ -276,22 +274,22 @@ async def test_remember_keeps_a_statement_of_who_speaks(
 
 
 async def test_remember_replaces_what_there_is(
-    behavior: UserFacts, context: AgentContext, scope_memories: ScopeMemories
+    behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, MINE, fact("Lives in Graz."))
+    await store_entries(scopes, MINE, fact("Lives in Graz."))
     await use(behavior, "remember", context, text="Lives in Linz.", replaces=1)
     assert context.writes == [Remember("Lives in Linz.", 1, sender_id=ANNA.id)]
     with pytest.raises(ToolError, match="no fact #2"):
         await use(behavior, "remember", context, text="Lives in Wels.", replaces=2)
-    await store_entries(scope_memories, MINE, Ended(1, NOW))
+    await store_entries(scopes, MINE, Ended(1, NOW))
     with pytest.raises(ToolError, match="#1 was replaced already"):
         await use(behavior, "remember", context, text="Lives in Wels.", replaces=1)
 
 
 async def test_remember_keeps_nothing_twice(
-    behavior: UserFacts, context: AgentContext, scope_memories: ScopeMemories
+    behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, MINE, fact("Lives in Graz."))
+    await store_entries(scopes, MINE, fact("Lives in Graz."))
     answer = await use(behavior, "remember", context, text="lives in graz")
     assert (answer, context.writes) == ("This is known already, as #1.", [])
 
@@ -338,18 +336,18 @@ async def test_remember_does_not_ask_where_all_words_are_the_person_s(
 
 
 async def test_forget_memory_erases_a_fact_that_there_is(
-    behavior: UserFacts, context: AgentContext, scope_memories: ScopeMemories
+    behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, MINE, fact("Lives in Graz."))
+    await store_entries(scopes, MINE, fact("Lives in Graz."))
     for _ in range(2):
         assert await use(behavior, "forget_memory", context, id=1) == "Forgotten: Lives in Graz."
     assert context.writes == [ForgetRecord(1)]
 
 
 async def test_forget_memory_reaches_no_facts_of_another_scope(
-    behavior: UserFacts, context: AgentContext, scope_memories: ScopeMemories
+    behavior: UserFacts, context: AgentContext, scopes: Scopes
 ) -> None:
-    await store_entries(scope_memories, Scope.of_person(8), fact("Is vegan."))
+    await store_entries(scopes, Scope.of_person(8), fact("Is vegan."))
     with pytest.raises(ToolError, match="no fact #1"):
         await use(behavior, "forget_memory", context, id=1)
 

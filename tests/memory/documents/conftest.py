@@ -22,4 +22,4 @@ def memory(store: RedisClient, tokens: TokenCounter, embedder: WordsEmbedder) ->
 
 @pytest.fixture
 def library(memory: Memory) -> Library:
-    return Library(memory.store, memory.scope_memories)
+    return Library(memory.store, memory.scopes)

@@ -6,7 +6,7 @@ from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin, documents, key_of
 from memory.memory import Memory
 from memory.scopes.records import Chunk, Trust
-from memory.scopes.scope_memories import NotWritten, Writing
+from memory.scopes.scopes import NotWritten, Writing
 from memory.store.keys import Scope
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
@@ -19,13 +19,13 @@ DOGS = [Section("Dogs bark.", "page 1")]
 async def put(
     memory: Memory, library: Library, name: str, passages: list[Section], link: str = ""
 ) -> tuple[bool, int]:
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     done = await library.put(scope_memory, Origin(name, link, 1_000, 7), passages)
     return done.is_new, done.replaced
 
 
 async def texts(memory: Memory) -> list[str]:
-    return [chunk.text for chunk in (await memory.scope_memories.read(HERE)).chunks]
+    return [chunk.text for chunk in (await memory.scopes.read(HERE)).chunks]
 
 
 async def test_a_document_is_its_passages_with_their_source(
@@ -33,7 +33,7 @@ async def test_a_document_is_its_passages_with_their_source(
 ) -> None:
     assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 0)
 
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     (document,) = await library.listed(HERE)
     assert (document.title, document.passages, document.nbytes) == ("pets.pdf", 2, 1_000)
     assert scope_memory.chunks == [
@@ -57,13 +57,13 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
 ) -> None:
     await put(memory, library, "pets.pdf", CATS)
     await memory.learn(HERE)
-    before = await memory.scope_memories.read(HERE)
+    before = await memory.scopes.read(HERE)
     embedded = list(embedder.texts)
 
     assert await put(memory, library, "pets.pdf", CATS) == (False, 0)
 
     await memory.learn(HERE)
-    after = await memory.scope_memories.read(HERE)
+    after = await memory.scopes.read(HERE)
     assert (after.version, after.chunks) == (before.version, before.chunks)
     assert embedder.texts == embedded
     assert len(embedded) == 2
@@ -89,8 +89,8 @@ async def test_who_died_between_writing_and_erasing_is_finished_by_the_next(
 ) -> None:
     await put(memory, library, "pets.pdf", DOGS)
     old = [Chunk(0, key_of("pets.pdf"), 0, "Cats sleep.", "pets.pdf", added_at=1.0)]
-    scope_memory = await memory.scope_memories.read(HERE)
-    await memory.scope_memories.write(scope_memory, Writing(old))
+    scope_memory = await memory.scopes.read(HERE)
+    await memory.scopes.write(scope_memory, Writing(old))
 
     assert await put(memory, library, "pets.pdf", DOGS) == (False, 1)
     assert await texts(memory) == ["Dogs bark."]
@@ -122,12 +122,12 @@ async def test_of_a_removed_document_no_byte_is_left(
 async def test_nothing_is_written_once_something_was_erased(
     memory: Memory, library: Library
 ) -> None:
-    scope_memory = await memory.scope_memories.read(HERE)
-    await memory.scope_memories.erase(HERE, records=[99])
+    scope_memory = await memory.scopes.read(HERE)
+    await memory.scopes.erase(HERE, records=[99])
 
     with pytest.raises(NotWritten):
         await library.put(scope_memory, Origin("late.pdf"), CATS)
-    assert documents(await memory.scope_memories.read(HERE)) == {}
+    assert documents(await memory.scopes.read(HERE)) == {}
 
 
 async def test_what_is_put_is_noted_to_be_embedded(memory: Memory, library: Library) -> None:
@@ -138,7 +138,7 @@ async def test_what_is_put_is_noted_to_be_embedded(memory: Memory, library: Libr
 
 async def test_the_operators_documents_do_not_expire(memory: Memory, library: Library) -> None:
     scope = Scope.of_namespace("manual")
-    await library.put(await memory.scope_memories.read(scope), Origin("a.pdf"), CATS)
+    await library.put(await memory.scopes.read(scope), Origin("a.pdf"), CATS)
     await put(memory, library, "a.pdf", CATS)
 
     async def ttl(of: Scope) -> int:

@@ -65,11 +65,11 @@ async def shelf(memory: Memory, library: Library) -> Library:
 async def put(
     memory: Memory, library: Library, scope: Scope, origin: Origin, text: list[Section]
 ) -> None:
-    await library.put(await memory.scope_memories.read(scope), origin, text)
+    await library.put(await memory.scopes.read(scope), origin, text)
 
 
 def rag(memory: Memory, **options: object) -> TextRag:
-    return TextRag(memory.scope_memories, memory.tokens, TextRagOptions(**options))  # type: ignore[arg-type]
+    return TextRag(memory.scopes, memory.tokens, TextRagOptions(**options))  # type: ignore[arg-type]
 
 
 async def told(behavior: TextRag, where: Scope, question: str, later_s: float = HOUR) -> str:

@@ -17,7 +17,7 @@ from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import Again, Fact, Source
-from memory.scopes.scope_memories import Writing
+from memory.scopes.scopes import Writing
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -32,7 +32,7 @@ PLACES = pytest.mark.parametrize(("here", "scope"), [(HERE, ANNS), (GROUP, GROUP
 
 
 async def known(memory: Memory, scope: Scope) -> list[str]:
-    return [fact.text for fact in (await memory.scope_memories.read(scope)).facts]
+    return [fact.text for fact in (await memory.scopes.read(scope)).facts]
 
 
 async def found(memory: Memory, here: Scope, text: str) -> list[str]:
@@ -45,9 +45,9 @@ async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
-    scope_memory = await memory.scope_memories.read(scope)
+    scope_memory = await memory.scopes.read(scope)
     fact = Fact(0, "has a cat called Mephisto", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scope_memories.write(scope_memory, Writing([fact]))
+    await memory.scopes.write(scope_memory, Writing([fact]))
     assert await found(memory, here, "Mephisto cat")
     assert await memory.correcting.delete_fact(here, 1) == (1,)
     assert await memory.correcting.delete_fact(here, 1) == ()
@@ -60,11 +60,11 @@ async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted
 
 async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memory) -> None:
     await talk(memory, "one")
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     fields = {"state": ("", "{}"), "w:running_state": ("", "1")}
-    await memory.scope_memories.write(scope_memory, Writing(fields=fields))
+    await memory.scopes.write(scope_memory, Writing(fields=fields))
     await memory.correcting.delete_state(HERE)
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     assert (scope_memory.state, scope_memory.watermark("running_state")) == ("", 2)
 
 
@@ -81,7 +81,7 @@ async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_sa
     await memory.learn(HERE)
     assert await memory.switch.is_off(HERE)
     assert await known(memory, ANNS) == []
-    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+    assert dict((await memory.scopes.read(HERE)).fields) == {}
     assert await texts(memory) == ["before", "yes", "secret", "yes"]
     assert [await memory.switch.turn_on(HERE) for _ in range(2)] == [2, 0]
     assert await texts(memory) == ["before", "yes"]
@@ -168,7 +168,7 @@ async def test_what_a_tool_was_to_keep_while_it_was_off_is_not_kept_once_it_is_o
     assert await memory.switch.turn_on(HERE) == 4
     await memory.learn(HERE)
     assert await known(memory, ANNS) == ["before"]
-    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+    assert dict((await memory.scopes.read(HERE)).fields) == {}
 
 
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
@@ -201,8 +201,8 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
         await answer(memory, here, agrees=True, sender=BOB)
     answers = [await answer(memory, here, agrees=agrees) for agrees in (True, False)]
     assert answers == ["kept", "kept"]
-    facts = (await memory.scope_memories.read(scope)).facts
-    epoch = (await memory.scope_memories.read(here)).epoch
+    facts = (await memory.scopes.read(scope)).facts
+    epoch = (await memory.scopes.read(here)).epoch
     assert [(f.text, f.sources) for f in facts] == [
         ("likes olives", (Source(here.tag, 1, epoch, ANN),))
     ]
@@ -211,7 +211,7 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
 async def test_what_is_declined_is_gone_at_once(memory: Memory) -> None:
     await ask(memory, HERE)
     assert await answer(memory, HERE, agrees=False) == "not_kept"
-    assert "olives" not in str((await memory.scope_memories.read(HERE)).fields)
+    assert "olives" not in str((await memory.scopes.read(HERE)).fields)
     assert await known(memory, ANNS) == []
 
 
@@ -219,14 +219,14 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
     await ask(memory, HERE)
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert 3_590 < due - time.time() < 3_610
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     stored = scope_memory.fields["p:abc"]
     older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
-    await memory.scope_memories.write(scope_memory, Writing(fields={"p:abc": (stored, older)}))
+    await memory.scopes.write(scope_memory, Writing(fields={"p:abc": (stored, older)}))
     with pytest.raises(NotConfirmed, match="unknown"):
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
-    assert dict((await memory.scope_memories.read(HERE)).fields) == {}
+    assert dict((await memory.scopes.read(HERE)).fields) == {}
 
 
 async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memory: Memory) -> None:
@@ -245,7 +245,7 @@ async def test_a_fact_is_erased_only_once_the_person_has_agreed(
 ) -> None:
     """Also while memory is off: erasing is always allowed."""
     fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scope_memories.write(await memory.scope_memories.read(scope), Writing([fact]))
+    await memory.scopes.write(await memory.scopes.read(scope), Writing([fact]))
     await memory.switch.turn_off(here)
     await ask(memory, here, ForgetRecord(1, asks_first=True, sender_id=ANN, nonce="abc"))
     assert await known(memory, scope) == ["sails"]
@@ -259,24 +259,22 @@ async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
     memory: Memory, wanted: Remember | ForgetRecord
 ) -> None:
     fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
-    await memory.scope_memories.write(await memory.scope_memories.read(GROUP), Writing([fact]))
+    await memory.scopes.write(await memory.scopes.read(GROUP), Writing([fact]))
     await ask(memory, GROUP, replace(wanted, asks_first=True, sender_id=ANN))
     said_again = Again(1, Source(GROUP.tag, 1, 0, BOB))
-    await memory.scope_memories.write(
-        await memory.scope_memories.read(GROUP), Writing([said_again])
-    )
+    await memory.scopes.write(await memory.scopes.read(GROUP), Writing([said_again]))
     with pytest.raises(NotConfirmed, match="not_yours"):
         await answer(memory, GROUP, agrees=True)
-    facts = (await memory.scope_memories.read(GROUP)).facts
+    facts = (await memory.scopes.read(GROUP)).facts
     assert [(fact.text, fact.is_current) for fact in facts] == [("sails", True)]
 
 
 async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
     memory.teach(Teaching(with_domain=lambda state, fields: f"{state}{fields}"))
     await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
-    assert (await memory.scope_memories.read(HERE)).state == ""
+    assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"
-    assert (await memory.scope_memories.read(HERE)).state == "{}"
+    assert (await memory.scopes.read(HERE)).state == "{}"
 
 
 async def test_a_question_that_was_asked_before_an_update_is_still_answered(
@@ -284,9 +282,7 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
 ) -> None:
     old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
     await talk(memory, "one")
-    await memory.scope_memories.write(
-        await memory.scope_memories.read(HERE), Writing(fields={"p:abc": ("", old)})
-    )
+    await memory.scopes.write(await memory.scopes.read(HERE), Writing(fields={"p:abc": ("", old)}))
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]
 

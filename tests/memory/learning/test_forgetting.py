@@ -22,7 +22,7 @@ from memory.scopes.records import (
     Source,
     Synopsis,
 )
-from memory.scopes.scope_memories import Writing
+from memory.scopes.scopes import Writing
 from memory.scopes.writes import Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -58,13 +58,13 @@ def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
 
 
 async def write(memory: Memory, scope: Scope, *entries: Entry, **fields: str) -> None:
-    scope_memory = await memory.scope_memories.read(scope)
+    scope_memory = await memory.scopes.read(scope)
     named = {name: ("", value) for name, value in fields.items()}
-    await memory.scope_memories.write(scope_memory, Writing(entries, named))
+    await memory.scopes.write(scope_memory, Writing(entries, named))
 
 
 async def facts_of(memory: Memory, scope: Scope) -> list[tuple[str, bool, list[int]]]:
-    facts = (await memory.scope_memories.read(scope)).facts
+    facts = (await memory.scopes.read(scope)).facts
     return [(f.text, f.is_current, [s.seq for s in f.sources]) for f in facts]
 
 
@@ -114,7 +114,7 @@ async def test_synopses_state_digests_and_what_tools_wanted_go_with_the_message(
     fields = {"state": "{}", "w:running_state": "4", "p:abc": "1|0||[]", "p:def": "3|0||[]"}
     await write(memory, HERE, **fields)
     assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
-    here = await memory.scope_memories.read(HERE)
+    here = await memory.scopes.read(HERE)
     assert [each.first_seq for each in here.synopses] == [3]
     assert dict(here.fields) == {"d:4": "looked it up", "w:running_state": "0", "p:def": "3|0||[]"}
 
@@ -123,7 +123,7 @@ async def test_a_reset_state_is_learned_again_from_the_newest_messages(memory: M
     await talk(memory, *map(str, range(40)))
     await write(memory, HERE, **{"state": "{}", "w:running_state": "80"})
     await forget(memory, 1, 2)
-    here = await memory.scope_memories.read(HERE)
+    here = await memory.scopes.read(HERE)
     assert here.fields["w:running_state"] == "30"  # the tail is fifty messages
     assert await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag) <= time.time()
 
@@ -271,7 +271,7 @@ async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that
         await expire(memory)
         await talk(memory, "two")
         await (await ChatHistory.read(memory.histories, HERE)).clear()
-        await memory.scope_memories.cut(ANNS, HERE)
+        await memory.scopes.cut(ANNS, HERE)
 
     model.meanwhile = begin_anew
     await memory.learn(HERE)
@@ -317,7 +317,7 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
     assert finished is not None
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
-    assert [chunk.text for chunk in (await memory.scope_memories.read(manual)).chunks] == ["how to"]
+    assert [chunk.text for chunk in (await memory.scopes.read(manual)).chunks] == ["how to"]
 
 
 async def test_clearing_a_private_chat_for_its_person_takes_their_facts(memory: Memory) -> None:
@@ -357,9 +357,9 @@ async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
 async def test_files_that_a_person_sent_into_a_group_go_with_them(
     memory: Memory, valkey: str
 ) -> None:
-    library = Library(memory.store, memory.scope_memories)
+    library = Library(memory.store, memory.scopes)
     for name, sender in (("anns.txt", ANN), ("bobs.txt", BOB)):
-        scope_memory = await memory.scope_memories.read(GROUP)
+        scope_memory = await memory.scopes.read(GROUP)
         passages = [Section(f"{CANARY if sender == ANN else 'boat'} says {name}")]
         await library.put(scope_memory, Origin(name, sender_id=sender), passages)
     await memory.forgetting.erase_share(GROUP, ANN, time.time() + 1, "nonce")
@@ -382,7 +382,7 @@ async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_
     log = memory.keys.conversation(GROUP).log
     await memory.client.call("XTRIM", log, "MINID", dropped + 1)
     await memory.forgetting.erase_share(GROUP, ANN, time.time(), "nonce")
-    here = await memory.scope_memories.read(GROUP)
+    here = await memory.scopes.read(GROUP)
     assert [each.first_seq for each in here.synopses] == left
     assert sorted(here.fields) == [f"d:{seq}" for seq in left]
     assert await texts(memory, GROUP) == [str(number) for number in range(dropped, 6)]

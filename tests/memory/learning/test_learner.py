@@ -64,10 +64,10 @@ async def test_records_and_state_are_written_with_the_watermark(
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk(memory, "one")
     await memory.learn(HERE)
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     assert [fact.text for fact in scope_memory.facts] == ["Ann counts"]
     assert (scope_memory.state, scope_memory.watermark("notes")) == ('{"n":2}', 2)
-    found = await memory.scope_memories.search(Fact, scope_memory, "counts", 3)
+    found = await memory.scopes.search(Fact, scope_memory, "counts", 3)
     assert [hit.record.text for hit in found] == ["Ann counts"]
 
 
@@ -79,7 +79,7 @@ async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in
         model.parts = {"notes": {"text": text}}
         await talk(memory, "one", conversation=conversation)
         await memory.learn(conversation)
-    scopes = {scope: await memory.scope_memories.read(scope) for scope in (HERE, ANNS, GROUP)}
+    scopes = {scope: await memory.scopes.read(scope) for scope in (HERE, ANNS, GROUP)}
     assert {scope: [fact.text for fact in book.facts] for scope, book in scopes.items()} == {
         HERE: [],
         ANNS: ["private"],
@@ -125,7 +125,7 @@ async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
     model.parts = {"good": {"text": "a"}, "bad": {"words": 7}}
     await talk(memory, "one")
     await memory.learn(HERE)
-    scope_memory = await memory.scope_memories.read(HERE)
+    scope_memory = await memory.scopes.read(HERE)
     assert (scope_memory.watermark("good"), scope_memory.watermark("bad")) == (2, 0)
     again_in = await noted(memory)
     assert again_in is not None
@@ -207,11 +207,11 @@ async def test_what_was_cleared_while_the_model_thought_is_not_written(
 
     async def clear() -> None:
         await (await ChatHistory.read(memory.histories, HERE)).clear()
-        await memory.scope_memories.cut(ANNS, HERE)
+        await memory.scopes.cut(ANNS, HERE)
 
     model.meanwhile = clear
     await memory.learn(HERE)
-    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    books = [await memory.scopes.read(scope) for scope in (HERE, ANNS)]
     assert [book.facts for book in books] == [[], []]
 
 
@@ -242,7 +242,7 @@ async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Me
     # The process died after the person's notebook was written and before the note was taken away.
     await memory.client.call("HSET", learned, *(part for pair in waiting.items() for part in pair))
     await memory.learn(HERE)
-    facts = (await memory.scope_memories.read(ANNS)).facts
+    facts = (await memory.scopes.read(ANNS)).facts
     assert [(fact.text, fact.sources[0].seq) for fact in facts] == [("Ann sails", 1)]
     assert await memory.client.call("HLEN", learned) == 0
 
@@ -252,14 +252,14 @@ async def test_a_replaced_fact_ends_and_a_forgotten_one_takes_it_along(memory: M
     await memory.learn(HERE)
     await talk(memory, "two", closing=Closing(writes=to_json([Remember("Ann rows", replaces=1)])))
     await memory.learn(HERE)
-    facts = (await memory.scope_memories.read(ANNS)).facts
+    facts = (await memory.scopes.read(ANNS)).facts
     assert [(fact.text, fact.is_current) for fact in facts] == [
         ("Ann sails", False),
         ("Ann rows", True),
     ]
     await talk(memory, "three", closing=Closing(writes=to_json([ForgetRecord(2)])))
     await memory.learn(HERE)
-    assert (await memory.scope_memories.read(ANNS)).facts == []
+    assert (await memory.scopes.read(ANNS)).facts == []
 
 
 async def test_another_embedding_model_embeds_records_anew(
@@ -269,11 +269,10 @@ async def test_another_embedding_model_embeds_records_anew(
     await memory.learn(HERE)
     embedder.fingerprint, embedder.dimensions = "larger", 256
     await memory.learn(HERE)
-    scope_memory = await memory.scope_memories.read(ANNS)
-    assert scope_memory.vector_fingerprint == memory.scope_memories.vector_fingerprint
+    scope_memory = await memory.scopes.read(ANNS)
+    assert scope_memory.vector_fingerprint == memory.scopes.vector_fingerprint
     assert [
-        hit.record.text
-        for hit in await memory.scope_memories.search(Fact, scope_memory, "sails", 3)
+        hit.record.text for hit in await memory.scopes.search(Fact, scope_memory, "sails", 3)
     ] == ["Ann sails"]
 
 
@@ -289,7 +288,7 @@ async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
             await memory.learn(HERE)
         await end_pauses(memory)
     assert (len(model.asked), notes.batches) == (1, [[1, 2]])
-    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    books = [await memory.scopes.read(scope) for scope in (HERE, ANNS)]
     assert [fact.text for book in books for fact in book.facts] == ["Ann counts", "Ann sails"]
     assert await noted(memory) is not None
     embedder.refused = None
@@ -309,7 +308,7 @@ async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
     await talk(memory, "too long", closing=Closing(writes=to_json([Remember("Ann sails")])))
     with pytest.raises(EmbeddingsUnavailable):
         await memory.learn(HERE)
-    books = [await memory.scope_memories.read(scope) for scope in (HERE, ANNS)]
+    books = [await memory.scopes.read(scope) for scope in (HERE, ANNS)]
     assert [book.vectors_length for book in books] == [0, 1]
 
 
@@ -320,7 +319,7 @@ async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
     memory.teach(Teaching([Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
-    model.meanwhile = lambda: memory.scope_memories.erase(HERE)
+    model.meanwhile = lambda: memory.scopes.erase(HERE)
     await memory.learn(HERE)
     again_in = await noted(memory)
     assert again_in is not None
@@ -397,8 +396,8 @@ async def test_a_warm_notebook_goes_on_when_its_model_changed_behind_its_name(
             await beside.learn(HERE)
 
     async def found() -> list[str]:
-        scope_memory = await memory.scope_memories.read(ANNS)
-        hits = await memory.scope_memories.search(Fact, scope_memory, "sails", 3)
+        scope_memory = await memory.scopes.read(ANNS)
+        hits = await memory.scopes.search(Fact, scope_memory, "sails", 3)
         return [hit.record.text for hit in hits]
 
     await keep("Ann sails")
@@ -406,4 +405,4 @@ async def test_a_warm_notebook_goes_on_when_its_model_changed_behind_its_name(
     embedder.dimensions = 64
     await keep("Ann has a cat")
     assert await found() == await found() == ["Ann sails"]
-    assert (await memory.scope_memories.read(ANNS)).vectors_length == 2
+    assert (await memory.scopes.read(ANNS)).vectors_length == 2

@@ -75,7 +75,7 @@ class Chat:
         return told
 
     async def told(self) -> str:
-        await self.memory.scope_memories.read(HERE)
+        await self.memory.scopes.read(HERE)
         return await self.behaviors.on_model_invoke(self.now(), [])
 
 
@@ -106,7 +106,7 @@ async def test_it_goes_with_its_message_and_with_a_clear(memory: Memory, paths: 
 async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
-    assert await Kept(memory.scope_memories, "shopping").read(chat.now()) == {}
+    assert await Kept(memory.scopes, "shopping").read(chat.now()) == {}
     with pytest.raises(UnusableBehavior, match="more than one is called shopping_list"):
         made(memory, paths, paths)
     with pytest.raises(UnusableBehavior, match="no `name` of its own"):
@@ -114,7 +114,7 @@ async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) 
 
 
 async def test_after_the_answer_and_beyond_its_bounds_nothing_is_kept(memory: Memory) -> None:
-    kept = Kept(memory.scope_memories, "list")
+    kept = Kept(memory.scopes, "list")
     with pytest.raises(CannotKeep):
         await kept.keep(Chat.now(), "a", "b")
     with pytest.raises(CannotKeep):

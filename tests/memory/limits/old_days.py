@@ -63,7 +63,7 @@ class OldDays:
 
     async def learned(self, conversation: Scope, up_to: int, *names: str) -> None:
         """Write watermarks of behaviors that learn into the conversation's own notebook."""
-        scope_memory = await self._memory.scope_memories.read(conversation)
+        scope_memory = await self._memory.scopes.read(conversation)
         fields = [argument for name in names for argument in (f"w:{name}", "", up_to)]
         arguments = (*scope_memory.version, self._memory.store.ttl_s, "", "", len(names), *fields)
         keys = self._memory.keys.conversation(conversation).all

@@ -156,9 +156,7 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
     assert await all_steps(dropping) == []
     await old_days.learned(ANN, 500, "diary")
     assert await all_steps(dropping) == []
-    scope, field = watermark_place(
-        behaviors[1], ANN, (await memory.scope_memories.read(ANN)).generation
-    )
+    scope, field = watermark_place(behaviors[1], ANN, (await memory.scopes.read(ANN)).generation)
     await old_days.learned(scope, 200, field.removeprefix("w:"))
     assert await all_steps(dropping) != []
     first = (await seqs(memory, ANN))[0]
@@ -170,7 +168,7 @@ async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learne
 ) -> None:
     dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
     await old_talk(old_days, ANN, 300, 9)
-    scope, field = watermark_place(facts, ANN, (await memory.scope_memories.read(ANN)).generation)
+    scope, field = watermark_place(facts, ANN, (await memory.scopes.read(ANN)).generation)
     await old_days.learned(scope, 600, field.removeprefix("w:"))
     await memory.client.call("DEL", *memory.keys.conversation(ANN).all)
     await old_talk(old_days, ANN, 300, 3)
@@ -198,7 +196,7 @@ async def test_a_step_that_was_decided_before_an_erasure_drops_nothing(
     memory: Memory, old_days: OldDays
 ) -> None:
     await old_talk(old_days, ANN, 100, 9)
-    await memory.scope_memories.erase(ANN, messages=[200])
+    await memory.scopes.erase(ANN, messages=[200])
     assert await _step(memory, "0", "0") == [0, 0]
     assert (await _step(memory, "0", "1"))[0] > 0
 

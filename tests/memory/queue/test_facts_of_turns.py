@@ -6,7 +6,7 @@ from memory.memory import Memory
 from memory.queue.turns import Cursor, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import Fact, Source
-from memory.scopes.scope_memories import Writing
+from memory.scopes.scopes import Writing
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -23,8 +23,8 @@ def elsewhere(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 
 async def learn(memory: Memory, text: str) -> None:
-    scope_memory = await memory.scope_memories.read(PERSON)
-    await memory.scope_memories.write(
+    scope_memory = await memory.scopes.read(PERSON)
+    await memory.scopes.write(
         scope_memory, Writing([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
     )
 
@@ -32,7 +32,7 @@ async def learn(memory: Memory, text: str) -> None:
 async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
     """Return what a behavior finds in a turn."""
     await ChatHistory.of_turn(memory.histories, turn)
-    return [fact.text for fact in (await memory.scope_memories.current(PERSON)).facts]
+    return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
 
 async def begun(memory: Memory) -> OpenTurn:
@@ -76,7 +76,7 @@ async def test_after_an_erasure_elsewhere_nothing_old_is_known(
     turn = await begun(memory)
     assert await facts(memory, turn) == ["has a cat"]
     await close(memory, turn)
-    await elsewhere.scope_memories.erase(PERSON, records=[1])
+    await elsewhere.scopes.erase(PERSON, records=[1])
     await put(memory, 2)
     assert await facts(memory, await begun(memory)) == []
 

@@ -164,10 +164,10 @@ async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memor
     await put(memory, 1, GROUP, sender=BOB)
     keys = memory.keys.conversation(GROUP).all
     for erasing in (
-        memory.scope_memories.erase(GROUP),
+        memory.scopes.erase(GROUP),
         memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
         memory.scripts["erase_person"](keys, ("another receipt", ANN, 1)),
-        memory.scope_memories.erase(GROUP),
+        memory.scopes.erase(GROUP),
     ):
         turn = await take(memory, GROUP)
         assert turn.attempts == 1

@@ -170,7 +170,7 @@ async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_
 
 def held(memory: Memory) -> tuple[int, ScopeCursor]:
     """Return up to where a process holds a group's messages, and what of its notebook."""
-    return memory.cache.known(GROUP).seq, memory.scope_memories.known(GROUP)
+    return memory.cache.known(GROUP).seq, memory.scopes.known(GROUP)
 
 
 @pytest.mark.parametrize("kind", ["chat", "forget", None])
@@ -182,7 +182,7 @@ async def test_what_one_process_erases_every_process_drops(
     await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     for memory in two:
         await turned(memory)
-        await memory.scope_memories.read(GROUP)
+        await memory.scopes.read(GROUP)
     assert [held(memory)[0] for memory in two] == [1, 1]
     if kind is None:
         await one.forgetting.erase_messages(GROUP, {1}, "receipt")

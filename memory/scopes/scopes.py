@@ -62,7 +62,7 @@ class Revision:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-class ScopeMemories:
+class Scopes:
     """All notebooks of one bot, the most recently used ones warm."""
 
     def __init__(
