@@ -16,17 +16,17 @@ from bot.agent.tools.search_memory import search_memory_tool
 from bot.metrics.metrics import Metrics, Which
 from bot.metrics.observers import MeteredChatModel, MeteredEmbedder, MeteredInternalModel
 from bot.metrics.usage_counter import ModelMeter, UsageRecorder
+from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel, Wishes
-from bot.model.client import RETRIES, ModelClient, open_client
 from bot.model.condition import ModelCondition, WatchedChatModel
 from bot.model.dialects import Effort
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
 from bot.model.guarded import Guard, GuardedEmbedder, GuardedInternalModel
 from bot.model.internal import InternalCalls
+from bot.model.openai_client import RETRIES, ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from bot.model.values import CallLabels, ChatModel, PromptMessage
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.prompt.system_prompt import load_system_prompt
 from config.settings import Settings

@@ -6,7 +6,7 @@ It decides only; running tools and ending the loop are `run`'s business.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bot.model.values import NO_LABELS, CallLabels, ChatModel, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import ToolDefinition

@@ -11,7 +11,7 @@ import structlog
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
-from bot.model.errors import ModelError, ModelRefused
+from bot.model.model_errors import ModelError, ModelRefused
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
 

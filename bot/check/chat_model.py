@@ -16,11 +16,11 @@ from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
 from bot.check.recognition import KnownServer, recognize
 from bot.check.rows import Row, Rows
+from bot.model.call import ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
-from bot.model.errors import ModelError, ModelRefused
+from bot.model.model_errors import ModelError, ModelRefused
+from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
-from bot.model.values import ChatModel, PromptMessage
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

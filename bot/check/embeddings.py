@@ -5,9 +5,9 @@ from dataclasses import replace
 from bot.check.model_trouble import trouble
 from bot.check.recognition import recognize
 from bot.check.rows import Row, Rows
-from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.errors import ModelError
+from bot.model.model_errors import ModelError
+from bot.model.openai_client import open_client
 from config.settings import Settings
 from memory.search.embeddings import EmbeddingsUnavailable
 

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from bot.check.recognition import OTHER, KnownServer
 from bot.check.rows import Row
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerIncomplete,
     ContextTooLong,
     ModelError,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from bot.check.model_trouble import trouble
 from bot.check.recognition import OTHER, KnownServer
 from bot.check.rows import Row
-from bot.model.errors import ContextTooLong, ModelError
-from bot.model.values import ChatModel, ModelReply, PromptMessage
+from bot.model.call import ChatModel, ModelReply, PromptMessage
+from bot.model.model_errors import ContextTooLong, ModelError
 from bot.prompt.fitting import messages_tokens
 from memory.text.tokens import TokenCounter
 

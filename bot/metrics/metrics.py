@@ -14,7 +14,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from bot.model.values import Usage
+from bot.model.call import Usage
 
 Which: TypeAlias = Literal["first", "second"]
 """Which model: that of `OPENAI_MODEL` or `OPENAI_MEMORY_MODEL`, or `FALLBACK_MODEL`."""

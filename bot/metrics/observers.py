@@ -5,8 +5,8 @@ from typing import Literal
 
 from bot.metrics.metrics import Metrics
 from bot.metrics.usage_counter import ModelMeter
-from bot.model.errors import ModelError
-from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
 from bot.telegram.inbound import Inbound

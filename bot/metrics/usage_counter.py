@@ -16,7 +16,7 @@ from time import monotonic
 import structlog
 
 from bot.metrics.metrics import Metrics, Which
-from bot.model.values import Usage
+from bot.model.call import Usage
 from memory.limits.usage import NOBODY, REPEATS_S, BilledCall, Source, Tokens, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope

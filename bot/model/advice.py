@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerUnreadable,
     ContentRefused,
     ContextTooLong,

@@ -13,7 +13,7 @@ from typing import Literal
 import httpx2
 import structlog
 
-from bot.model.client import ModelClient
+from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.dialects import (
     PROMPT,
     Accumulator,
@@ -24,7 +24,8 @@ from bot.model.dialects import (
     less,
     merged,
 )
-from bot.model.errors import (
+from bot.model.events import EventReader
+from bot.model.model_errors import (
     CUT_SHORT,
     SDK_ERRORS,
     AnswerIncomplete,
@@ -32,9 +33,8 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.events import EventReader
+from bot.model.openai_client import ModelClient
 from bot.model.served import Taken
-from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from bot.model.call import PromptMessage
 from bot.model.dialects import Effort, Options, Verbosity, WrittenAnswer
-from bot.model.errors import CONTENT_FILTER, ContentRefused
+from bot.model.model_errors import CONTENT_FILTER, ContentRefused
 from bot.model.stream import ReplyAccumulator, usage_of
-from bot.model.values import PromptMessage
 from bot.model.wire import joined, list_of, object_of, text_of
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape

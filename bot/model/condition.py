@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from bot.model.errors import ModelError, ModelRefused
-from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.model_errors import ModelError, ModelRefused
 from memory.behaviors.tool import ToolDefinition
 
 Part = Literal["answers", "learning", "vectors"]

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from bot.model.errors import ContextTooLong, ModelRefused
-from bot.model.values import ModelReply, PromptMessage, Usage
+from bot.model.call import ModelReply, PromptMessage, Usage
+from bot.model.model_errors import ContextTooLong, ModelRefused
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape
 

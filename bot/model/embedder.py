@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 import structlog
 
-from bot.model.client import ModelClient
-from bot.model.errors import (
+from bot.model.call import Usage
+from bot.model.model_errors import (
     SDK_ERRORS,
     AnswerIncomplete,
     ModelError,
@@ -21,7 +21,7 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.values import Usage
+from bot.model.openai_client import ModelClient
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 

@@ -6,7 +6,7 @@ turn. A body is bounded, and so is one event: a server may send a line without a
 
 from collections.abc import Iterator
 
-from bot.model.errors import NotAModel
+from bot.model.model_errors import NotAModel
 
 MAX_EVENT_BYTES = 4 * 2**20
 """The last event of a response repeats all of it: text, calls and encrypted thoughts."""

@@ -15,7 +15,8 @@ from typing import Generic, Literal, TypeVar
 
 import structlog
 
-from bot.model.errors import (
+from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
+from bot.model.model_errors import (
     CUT_SHORT,
     AnswerIncomplete,
     ModelError,
@@ -24,7 +25,6 @@ from bot.model.errors import (
     NotAModel,
 )
 from bot.model.resting import Attempt, Rest
-from bot.model.values import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from memory.behaviors.tool import ToolDefinition
 from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import Shape

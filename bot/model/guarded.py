@@ -15,7 +15,7 @@ import structlog
 
 from bot.model.advice import model_error, reason_of
 from bot.model.condition import ModelCondition, Part
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerIncomplete,
     AnswerUnreadable,
     ModelError,

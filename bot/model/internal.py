@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bot.model.errors import ContentRefused, ContextTooLong, ModelError
+from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError
 from bot.model.structured import StructuredModel
 from memory.learning.internal_model import InternalModelUnavailable, MaterialRefused
 from memory.text.shape import Shape

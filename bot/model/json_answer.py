@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterator
 
-from bot.model.errors import AnswerUnreadable
+from bot.model.model_errors import AnswerUnreadable
 
 _DECODER = json.JSONDecoder(strict=False)
 """Takes line breaks inside of strings, which cheap models write as they are."""

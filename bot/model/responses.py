@@ -7,16 +7,16 @@ turn. They are part of the option `include`, so a server that refuses them gets 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from bot.model.call import PromptMessage
 from bot.model.completions import wire_name
 from bot.model.dialects import Effort, Options, Verbosity, WrittenAnswer
-from bot.model.errors import ContentRefused
+from bot.model.model_errors import ContentRefused
 from bot.model.responses_stream import (
     ResponseAccumulator,
     finish_reason_of,
     text_of_output,
     usage_of_response,
 )
-from bot.model.values import PromptMessage
 from bot.model.wire import list_of, object_of, reported_error
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape

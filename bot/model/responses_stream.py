@@ -7,8 +7,8 @@ repeats the whole response.
 
 from collections.abc import Mapping, Sequence
 
-from bot.model.errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
-from bot.model.values import ModelReply, ReasoningItem, Usage
+from bot.model.call import ModelReply, ReasoningItem, Usage
+from bot.model.model_errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.wire import (
     MAX_CALL_CHARS,
     MAX_CALLS,

@@ -13,7 +13,7 @@ import structlog
 
 from bot.model.completions import CHAT
 from bot.model.dialects import Dialect, Options, blamed_for, chosen_of
-from bot.model.errors import ModelRefused
+from bot.model.model_errors import ModelRefused
 from bot.model.responses import RESPONSES
 
 log = structlog.get_logger(__name__)

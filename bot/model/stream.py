@@ -7,8 +7,8 @@ Pure: chunks in, one `ModelReply` out. Written against the table of quirks that 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bot.model.errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
-from bot.model.values import ModelReply, Usage
+from bot.model.call import ModelReply, Usage
+from bot.model.model_errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.wire import (
     MAX_CALL_CHARS,
     MAX_CALLS,

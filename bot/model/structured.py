@@ -14,9 +14,10 @@ from time import monotonic
 
 import structlog
 
-from bot.model.client import ModelClient
+from bot.model.call import PromptMessage, Usage
 from bot.model.dialects import PROMPT, Dialect, Effort, Options, less, merged
-from bot.model.errors import (
+from bot.model.json_answer import read_object
+from bot.model.model_errors import (
     CUT_SHORT,
     SDK_ERRORS,
     AnswerIncomplete,
@@ -24,9 +25,8 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.json_answer import read_object
+from bot.model.openai_client import ModelClient
 from bot.model.served import Taken
-from bot.model.values import PromptMessage, Usage
 from bot.model.wire import object_of
 from memory.text.shape import Shape
 

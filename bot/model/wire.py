@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
 
-from bot.model.errors import AnswerIncomplete, ContentRefused, ModelError, code_of, is_filtered
+from bot.model.model_errors import (
+    AnswerIncomplete,
+    ContentRefused,
+    ModelError,
+    code_of,
+    is_filtered,
+)
 from bot.reply.utf16 import well_formed
 
 MAX_CALLS = 32

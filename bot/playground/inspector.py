@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from functools import cached_property
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.chats import Message as ChatMessage
 from bot.playground.bot_api.values import User

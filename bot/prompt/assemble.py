@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
 from bot.prompt.sections import alternating, memory_line, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt

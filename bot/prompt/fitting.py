@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.behaviors.untrusted_text import harmless, harmless_json

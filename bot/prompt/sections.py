@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from itertools import groupby
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from memory.behaviors.untrusted_text import harmless
 from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.message import Message

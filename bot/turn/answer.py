@@ -18,7 +18,7 @@ from bot.commands.consent import named, questions, told
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.advice import reason_of
-from bot.model.errors import ModelError
+from bot.model.model_errors import ModelError
 from bot.reply.replies import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
 from bot.telegram.errors import TelegramError

@@ -10,12 +10,12 @@ from itertools import chain, repeat
 
 import pytest
 
+from bot.model.call import ModelReply, PromptMessage
 from bot.model.chat import OpenAIChatModel, Wishes
-from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.errors import AnswerIncomplete, ModelError, NotAModel
+from bot.model.model_errors import AnswerIncomplete, ModelError, NotAModel
+from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
-from bot.model.values import ModelReply, PromptMessage
 from memory.search.embeddings import EmbeddingsUnavailable
 from tests.bot.model.internal_calls import fill
 from tests.hostile.model_server import MB, Answer, serving

@@ -15,9 +15,9 @@ import time
 from contextlib import suppress
 from statistics import median
 
+from bot.model.call import PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
-from bot.model.values import PromptMessage
+from bot.model.openai_client import open_client
 from memory.behaviors.tool import ToolDefinition
 from tests.lab.bots import REPLY
 from tests.valkey import free_port

@@ -19,9 +19,9 @@ import httpx2
 
 from bot.documents.formats import Formats, Limits
 from bot.documents.refusals import DocumentRefused
-from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
-from bot.model.errors import ModelError
+from bot.model.model_errors import ModelError
+from bot.model.openai_client import open_client
 from bot.playground.bot_api import BotApiServer, Button, Message
 from bot.playground.inspector import Inspector
 from bot.playground.loopback import LoopbackServer

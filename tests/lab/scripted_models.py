@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal
 from zlib import crc32
 
-from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape
 

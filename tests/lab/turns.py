@@ -25,8 +25,8 @@ from pathlib import Path
 from statistics import median
 
 from bot.behaviors import behaviors_of, teaching_of
-from bot.model.client import open_client
 from bot.model.embedder import OpenAIEmbedder
+from bot.model.openai_client import open_client
 from bot.playground.bot_api import BotApiServer, Chat, Person
 from bot.playground.model_api import Dialect, ModelApiServer
 from config.settings import Settings

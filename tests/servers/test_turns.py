@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from bot.model.call import ModelReply, PromptMessage
 from bot.model.chat import OpenAIChatModel, Wishes
-from bot.model.client import ModelClient, open_client
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import Api
 from bot.model.structured import StructuredModel
-from bot.model.values import ModelReply, PromptMessage
 from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Scripted
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.model_api.errors import bad_request
 from bot.playground.model_api.parsing import first_wrong, parsed
 from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest

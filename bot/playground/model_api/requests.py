@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from memory.behaviors.tool import ToolDefinition
 
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)

@@ -13,7 +13,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.model_api.errors import bad_request
 from bot.playground.model_api.parsing import first_wrong, parsed
 from bot.playground.model_api.requests import ChatRequest

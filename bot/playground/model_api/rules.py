@@ -11,7 +11,7 @@ from operator import ne
 
 import orjson
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.model_api.errors import ApiError, bad_request, content_filtered
 from bot.playground.model_api.faults import Quirk
 from bot.playground.model_api.hashed_words import DIMENSIONS

@@ -10,8 +10,8 @@ import pytest
 from bot.agent.agent import CUT_OFF, FunctionsBasedAgent
 from bot.agent.run import run_agent
 from bot.agent.toolbox import Toolbox
-from bot.model.errors import ModelUnavailable
-from bot.model.values import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.model_errors import ModelUnavailable
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
 from memory.behaviors.tool import ToolDefinition

@@ -6,7 +6,7 @@ import pytest
 
 from bot.check.chat_model import check_chat
 from bot.check.prompt_front import front_was_read
-from bot.model.values import ModelReply, Usage
+from bot.model.call import ModelReply, Usage
 from bot.playground.model_api import (
     ApiError,
     Break,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bot.check.model_trouble import trouble
 from bot.check.recognition import KNOWN, OTHER
 from bot.check.rows import Row
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerIncomplete,
     AnswerUnreadable,
     ContextTooLong,

@@ -10,8 +10,8 @@ from bot.metrics.metrics import Metrics, Which
 from bot.metrics.observers import MeteredChatModel, MeteredEmbedder, MeteredSender
 from bot.metrics.page import metrics_route
 from bot.metrics.usage_counter import ModelMeter, UsageRecorder
-from bot.model.errors import ModelUnavailable
-from bot.model.values import ModelReply, Usage
+from bot.model.call import ModelReply, Usage
+from bot.model.model_errors import ModelUnavailable
 from bot.reply.parts import Part
 from bot.telegram.errors import Blocked
 from memory.memory import Memory

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from bot.metrics.usage_counter import UsageRecorder, billed_to
-from bot.model.values import Usage
+from bot.model.call import Usage
 from memory.limits.usage import NOBODY, BilledCall, Source, Tokens, UsageStore, together
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable

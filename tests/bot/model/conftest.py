@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import ModelClient, open_client
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import ModelApiServer, Scripted
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.model.advice import summary
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerUnreadable,
     ContentRefused,
     ContextTooLong,

@@ -9,9 +9,9 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI
 
+from bot.model.call import ModelReply, PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import ModelClient
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerIncomplete,
     ContentRefused,
     ContextTooLong,
@@ -20,7 +20,7 @@ from bot.model.errors import (
     ModelUnavailable,
     NotAModel,
 )
-from bot.model.values import ModelReply, PromptMessage
+from bot.model.openai_client import ModelClient
 from bot.playground.model_api import (
     ApiError,
     ApiRequest,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.client import ModelClient
 from bot.model.embedder import OpenAIEmbedder, _batches, _clean
+from bot.model.openai_client import ModelClient
 from bot.playground.model_api import (
     ApiError,
     Break,

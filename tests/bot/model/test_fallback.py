@@ -7,14 +7,14 @@ from time import monotonic
 
 import pytest
 
+from bot.model.call import ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import ModelClient, open_client
-from bot.model.errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
 from bot.model.internal import InternalCalls
+from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from bot.model.values import ChatModel, PromptMessage
 from bot.playground.model_api import (
     ApiError,
     Break,

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 import httpx2
 import pytest
 
+from bot.model.call import ModelReply, PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
-from bot.model.errors import ModelUnavailable
-from bot.model.values import ModelReply, PromptMessage
+from bot.model.model_errors import ModelUnavailable
+from bot.model.openai_client import open_client
 from tests.llmock import llmock_served
 
 pytestmark = pytest.mark.xdist_group("llmock")

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 from structlog.testing import capture_logs
 
+from bot.model.call import CallLabels, PromptMessage
 from bot.model.chat import OpenAIChatModel, Wishes
-from bot.model.client import ModelClient, open_client
-from bot.model.errors import ModelRefused
+from bot.model.model_errors import ModelRefused
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import ServerApi
 from bot.model.structured import StructuredModel
-from bot.model.values import CallLabels, PromptMessage
 from bot.playground.model_api import (
     ApiError,
     ApiRequest,

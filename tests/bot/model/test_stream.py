@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from bot.model.call import ModelReply, Usage
 from bot.model.stream import ReplyAccumulator
-from bot.model.values import ModelReply, Usage
 from memory.behaviors.steps import ToolCall
 
 Piece = Mapping[str, object]

@@ -7,8 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from bot.model.client import ModelClient
-from bot.model.errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable, NotAModel
+from bot.model.model_errors import (
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from bot.model.openai_client import ModelClient
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import (
     ApiError,

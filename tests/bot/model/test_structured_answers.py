@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.model.errors import (
+from bot.model.model_errors import (
     AnswerIncomplete,
     AnswerUnreadable,
     ContentRefused,

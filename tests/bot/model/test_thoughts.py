@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.model.call import PromptMessage, Usage
 from bot.model.chat import OpenAIChatModel, Wishes
-from bot.model.client import ModelClient, open_client
-from bot.model.errors import AnswerIncomplete, ModelError
+from bot.model.model_errors import AnswerIncomplete, ModelError
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from bot.model.values import PromptMessage, Usage
 from bot.playground.model_api import (
     ApiError,
     ApiRequest,

@@ -8,7 +8,7 @@ from threading import Event
 import httpx2
 import pytest
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer, Upload
 from bot.playground.inspector import Inspector
 from bot.playground.page import InspectorPage

@@ -9,7 +9,7 @@ from openai.types.chat import (
     ChatCompletionUserMessageParam,
 )
 
-from bot.model.values import PromptMessage
+from bot.model.call import PromptMessage
 from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
 from bot.playground.offline_model import INTRODUCTION, OfflineModel
 from bot.playground.offline_sums import expression_in

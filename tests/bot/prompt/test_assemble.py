@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.model.values import PromptMessage, ReasoningItem
+from bot.model.call import PromptMessage, ReasoningItem
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget, PromptParts
 from bot.prompt.system_prompt import UnusableSystemPrompt, load_system_prompt
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult

@@ -6,7 +6,7 @@ from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.condition import ModelCondition
-from bot.model.errors import ModelRefused, ModelUnavailable
+from bot.model.model_errors import ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
 from bot.runtime.model_watch import ModelWatch
 from bot.telegram.errors import TelegramError, Unreachable

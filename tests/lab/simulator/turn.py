@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.model.errors import ModelError
+from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
 from bot.telegram.inbound import Inbound
 from bot.turn.deliver import Deliverer, Sender

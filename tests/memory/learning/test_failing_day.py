@@ -6,7 +6,6 @@ from time import time
 
 import pytest
 
-from bot.model.client import ModelClient, open_client
 from bot.model.condition import ModelCondition, Part
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.guarded import (
@@ -17,6 +16,7 @@ from bot.model.guarded import (
     GuardedInternalModel,
 )
 from bot.model.internal import InternalCalls
+from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from bot.playground.model_api import (

@@ -2,10 +2,10 @@
 
 import pytest
 
+from bot.model.call import PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.client import open_client
-from bot.model.errors import ModelRefused
-from bot.model.values import PromptMessage
+from bot.model.model_errors import ModelRefused
+from bot.model.openai_client import open_client
 from bot.playground.model_api import Dialect, ModelApiServer
 
 HELLO = (PromptMessage("user", "hello"),)

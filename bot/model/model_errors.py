@@ -20,7 +20,7 @@ from http import HTTPStatus
 import httpx2
 import openai
 
-from bot.model.values import Usage
+from bot.model.call import Usage
 
 CONTENT_FILTER = "content_filter"
 """The server's code, finish reason and reason of an incomplete response for a filtered text."""

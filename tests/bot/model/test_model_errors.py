@@ -7,7 +7,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
-from bot.model.errors import (
+from bot.model.model_errors import (
     SDK_ERRORS,
     ContentRefused,
     ModelError,
