@@ -37,7 +37,7 @@ def own(event: str, **values: object) -> None:
 
 
 def untrusted(event: str, exc_info: Exception | None = None, **values: object) -> None:
-    logging.getLogger("foreign").error("%s %s", event, values, exc_info=exc_info)
+    logging.getLogger("untrusted").error("%s %s", event, values, exc_info=exc_info)
 
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

@@ -148,7 +148,7 @@ async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: Redi
 async def test_a_process_takes_in_no_more_at_once_than_it_can(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.telegram.intake._MOST_IN_HAND", 1)
+    monkeypatch.setattr("bot.telegram.intake._MAX_IN_HAND", 1)
     buttons = HangingButtons()
     intake = intake_on(store, buttons)
     hanging = asyncio.create_task(intake.accept(raw.pressed()))

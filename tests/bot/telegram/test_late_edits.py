@@ -93,7 +93,7 @@ async def test_an_edit_is_tried_a_few_times_within_some_minutes(
 async def test_no_more_than_so_many_edits_wait(
     api: ScriptedApi, edits: LateEdits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late_edits, "_MOST_WAITING", 2)
+    monkeypatch.setattr(late_edits, "_MAX_WAITING", 2)
     api.script(*[ban(17)] * 3)
     for message in (1, 2):
         await edits.edit(CHAT, message, Part("done"))
