@@ -32,7 +32,7 @@ from bot.behaviors import UnusableBehavior
 from bot.check.preferences import lacks_model_key
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
-from bot.runtime.process import raise_file_limit, redis_address, run_loop, until_told
+from bot.runtime.process import raise_file_limit, redis_address, run_loop, run_until_signal
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
 from config.settings import Settings, SettingsError, load_settings
@@ -187,7 +187,7 @@ def _serve(settings: Settings, token: str, duty: Duty) -> int:
         log.error("no OPENAI_API_KEY is set: nobody will get an answer", look_at="OPENAI_API_KEY")
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
-        run_loop(until_told(app.run))
+        run_loop(run_until_signal(app.run))
     return 0
 
 

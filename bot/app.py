@@ -28,16 +28,16 @@ from bot.metrics.prices import Prices
 from bot.metrics.usage_counter import UsageRecorder
 from bot.model.condition import ModelCondition
 from bot.runtime.capacity_watch import CapacityWatch
+from bot.runtime.loop_watchdog import LoopWatchdog
 from bot.runtime.maintenance import Learner, Maintenance
 from bot.runtime.model_watch import ModelWatch
 from bot.runtime.process import open_store
-from bot.runtime.watchdog import LoopWatchdog
-from bot.runtime.watching import keep_looking
+from bot.runtime.watching import repeat
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.backpressure import Backpressure
 from bot.telegram.client import TelegramClient
 from bot.telegram.delivery import RawUpdate
-from bot.telegram.errors import NotTaken
+from bot.telegram.errors import NotAccepted
 from bot.telegram.health import TelegramHealth
 from bot.telegram.intake import Intake
 from bot.telegram.polling import Poller
@@ -53,7 +53,7 @@ from bot.telegram.setup import (
     set_up,
     watch_webhook,
 )
-from bot.telegram.updates import UpdateReader
+from bot.telegram.update_reader import UpdateReader
 from bot.telegram.values import BotIdentity
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
 from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
@@ -174,7 +174,7 @@ class App:
         outcome = "not_taken"
         try:
             if self._intake is None:
-                raise NotTaken
+                raise NotAccepted
             await self._intake.accept(raw, overtakes=overtakes)
             outcome = "taken"
         finally:
@@ -232,7 +232,7 @@ class App:
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(sharing.run()),
-            asyncio.create_task(keep_looking(memory.drop_erased, "erasures", _ERASURES_EVERY_S)),
+            asyncio.create_task(repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S)),
             asyncio.create_task(LoopWatchdog().run()),
         ]
         if self._duty.works:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from bot.runtime.http_client import HttpClient, trusted
+from bot.http_client import HttpClient, trusted
 
 _PATIENCE_S = 5
 _MAX_BYTES = 64 * 1024

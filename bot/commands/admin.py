@@ -13,7 +13,7 @@ from bot.commands.everyone import Answer, Handler
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
 from bot.model.resting import Rest
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from memory.limits.dropping import Dropped
 from memory.memory import Memory
 from memory.scopes.stats import count_all, count_conversation
@@ -94,7 +94,7 @@ class AdminCommands:
         }
         return {name: self._guarded(name, handler) for name, handler in commands.items()}
 
-    async def clear_memory(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def clear_memory(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before a chat, a person or everything is erased."""
         target = Target.of(asked.text, asked.chat_id)
         if target is None:
@@ -106,7 +106,7 @@ class AdminCommands:
             self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
         )
 
-    async def stats(self, asked: Inbound, _: Scope) -> Answer:
+    async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Tell how much the bot keeps, and of how much room where that is known."""
         stats = await count_all(self._memory.client, self._memory.keys)
         plan = await self._memory.plan.stats()
@@ -124,7 +124,7 @@ class AdminCommands:
             **figures(plan.filling, plan.dropped),
         )
 
-    async def inspect(self, asked: Inbound, _: Scope) -> Answer:
+    async def inspect(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Tell counts and times of one chat."""
         if not _is_number(asked.text.strip()):
             return self._say(asked, "admin.inspect_usage")
@@ -147,7 +147,7 @@ class AdminCommands:
         )
 
     def _guarded(self, name: str, handler: Handler) -> Handler:
-        async def guarded(asked: Inbound, conversation: Scope) -> Answer:
+        async def guarded(asked: IncomingMessage, conversation: Scope) -> Answer:
             is_admin = asked.sender.is_person and asked.sender.id in self._admins
             if not is_admin or asked.is_group:
                 log.warning("admin command refused", command=name, user=asked.sender.id)
@@ -160,7 +160,7 @@ class AdminCommands:
 
         return guarded
 
-    def _say(self, asked: Inbound, *keys: str, **values: object) -> Answer:
+    def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))
 
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from bot.telegram.inbound import Inbound, Pressed
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.ownership import Asker
 
 
@@ -14,7 +14,7 @@ class GroupAdmins(Protocol):
         ...
 
 
-def asker_of(asked: Inbound | Pressed, telegram: GroupAdmins) -> Asker:
+def asker_of(asked: IncomingMessage | ButtonPress, telegram: GroupAdmins) -> Asker:
     """Return who asks; Telegram is asked only when the rule needs to know.
 
     The anonymous admin account is no admin: anybody behind it could be meant.

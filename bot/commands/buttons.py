@@ -12,11 +12,11 @@ import structlog
 
 from bot.commands.admin import Target
 from bot.commands.askers import GroupAdmins, asker_of
-from bot.commands.late_edits import LateEdits
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.errors import DECLINED, TelegramError
-from bot.telegram.inbound import Pressed
+from bot.telegram.late_edits import LateEdits
+from bot.telegram.updates import ButtonPress
 from bot.turn.hooks import call_context_of
 from memory.behaviors.call_context import CallContext
 from memory.erasure.clearing import NotConfirmed, Receipt
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 _OWN_VERBS = ("keep", "clear", "unsay", "forget", "admin")
 
-Act = Callable[[Pressed, Scope, str], Awaitable[tuple[Part, ...]]]
+Act = Callable[[ButtonPress, Scope, str], Awaitable[tuple[Part, ...]]]
 """Acts on a button by what stands behind its verb, and returns what is shown in its place.
 
 () is nothing more than what is shown already.
@@ -72,7 +72,7 @@ class Buttons:
         self._deleting = deleting
         self._others = others
 
-    async def press(self, pressed: Pressed) -> None:
+    async def press(self, pressed: ButtonPress) -> None:
         """Act on a button.
 
         Raise `StoreError` or `TelegramError` with nothing shown, so that Telegram asks again.
@@ -114,7 +114,9 @@ class Buttons:
         except DECLINED as error:
             log.warning("receipt not shown", reason=type(error).__name__)
 
-    async def _act(self, pressed: Pressed, here: Scope, verb: str, rest: str) -> tuple[Part, ...]:
+    async def _act(
+        self, pressed: ButtonPress, here: Scope, verb: str, rest: str
+    ) -> tuple[Part, ...]:
         erasure, user = self._memory.erasure, pressed.sender.id
         nonce, _, detail = rest.partition(":")
         match verb:
@@ -143,7 +145,7 @@ class Buttons:
         raise NotConfirmed("unknown")
 
     async def _keep(
-        self, pressed: Pressed, here: Scope, nonce: str, action: str
+        self, pressed: ButtonPress, here: Scope, nonce: str, action: str
     ) -> tuple[Part, ...]:
         """Withdraw a question; once it was confirmed, act as confirmed again: that finishes it."""
         if await self._memory.erasure.cancel(here, nonce, pressed.sender.id):
@@ -151,7 +153,7 @@ class Buttons:
         verb, _, detail = action.partition(":")
         return await self._act(pressed, here, verb, f"{nonce}:{detail}")
 
-    async def _clear(self, pressed: Pressed, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _clear(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         if not await may_change(asker_of(pressed, self._telegram)):
             raise NotConfirmed("not_yours")
         as_admin = pressed.is_group
@@ -164,7 +166,7 @@ class Buttons:
         waiting = receipt.waiting
         return self._say(pressed, "clear.done", waiting=waiting, **_counts(receipt))
 
-    async def _unsay(self, pressed: Pressed, here: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _unsay(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         about = await self._memory.erasure.check(here, nonce, "messages", pressed.sender.id)
         seqs = [int(seq) for seq in about.split(",") if seq]
         receipt = await self._memory.forgetting.erase_messages(here, seqs, nonce)
@@ -173,7 +175,7 @@ class Buttons:
         return self._say(pressed, "forget.message_done", **_counts(receipt))
 
     async def _start(
-        self, pressed: Pressed, nonce: str, kind: Kind, target: int, receipt_key: str
+        self, pressed: ButtonPress, nonce: str, kind: Kind, target: int, receipt_key: str
     ) -> None:
         place = (pressed.chat_id, pressed.message_id, pressed.sender.language)
         report = orjson.dumps((receipt_key, *place))
@@ -182,7 +184,7 @@ class Buttons:
         cut_at = max(time.time(), pressed.asked_at)
         await self._memory.jobs.start(Job(nonce, kind, target, pressed.update_id, cut_at, report))
 
-    async def _await_receipt(self, pressed: Pressed, key: str) -> tuple[Part, ...]:
+    async def _await_receipt(self, pressed: ButtonPress, key: str) -> tuple[Part, ...]:
         """Say that a job has begun, and leave the rest to its receipt.
 
         Said late it could stand instead of that.
@@ -191,11 +193,11 @@ class Buttons:
         await self._quietly(self._telegram.edit(pressed.chat_id, pressed.message_id, part))
         return ()
 
-    async def _alert(self, pressed: Pressed, key: str) -> None:
+    async def _alert(self, pressed: ButtonPress, key: str) -> None:
         text = self._say(pressed, key)[0].text
         await self._telegram.answer_button(pressed.callback_id, text)
 
-    def _say(self, pressed: Pressed, key: str, **values: object) -> tuple[Part, ...]:
+    def _say(self, pressed: ButtonPress, key: str, **values: object) -> tuple[Part, ...]:
         return self._sentences.say(pressed.sender.language, key, **values)
 
     async def _quietly(self, call: Awaitable[None]) -> None:

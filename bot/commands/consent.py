@@ -12,7 +12,7 @@ from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.buttons import Act
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
-from bot.telegram.inbound import Pressed
+from bot.telegram.updates import ButtonPress
 from memory.erasure.clearing import NotConfirmed
 from memory.learning.consent import Consent
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
@@ -103,14 +103,14 @@ class ConsentButtons:
         """Return the acts by the buttons' first words."""
         return {_YES: self._yes, _NO: self._no}
 
-    async def _yes(self, pressed: Pressed, conversation: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _yes(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:
         return await self._answer(pressed, conversation, nonce, agrees=True)
 
-    async def _no(self, pressed: Pressed, conversation: Scope, nonce: str) -> tuple[Part, ...]:
+    async def _no(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:
         return await self._answer(pressed, conversation, nonce, agrees=False)
 
     async def _answer(
-        self, pressed: Pressed, conversation: Scope, nonce: str, *, agrees: bool
+        self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
         if not _NONCE.fullmatch(nonce):  # any part of a reply would look like one on its way
             raise NotConfirmed("unknown")

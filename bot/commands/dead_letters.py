@@ -14,7 +14,7 @@ from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
-from bot.telegram.inbound import Inbound, Pressed
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.clearing import NotConfirmed
 from memory.queue.dead_letters import DeadLetter, DeadLetters
 from memory.store.keys import Scope
@@ -36,11 +36,11 @@ class DeadLetterCommand:
         self._sentences = sentences
         self._admins = admins
 
-    async def show(self, asked: Inbound, _: Scope) -> Answer:
+    async def show(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Answer the command."""
         return Answer(await self._list(asked.sender.language))
 
-    async def press(self, pressed: Pressed, here: Scope, behind: str) -> tuple[Part, ...]:
+    async def press(self, pressed: ButtonPress, here: Scope, behind: str) -> tuple[Part, ...]:
         """Put a letter back or drop it, and return the list as it is then; raise `NotConfirmed`."""
         if pressed.is_group or pressed.sender.id not in self._admins:
             raise NotConfirmed("not_yours")

@@ -8,7 +8,7 @@ import structlog
 from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.telegram.values import BotIdentity
 from memory.erasure.ownership import is_first_party, may_change
 from memory.memory import Memory
@@ -26,10 +26,10 @@ class Answer:
     ends_session: bool = False
 
 
-Handler = Callable[[Inbound, Scope], Awaitable[Answer]]
+Handler = Callable[[IncomingMessage, Scope], Awaitable[Answer]]
 
 
-def admins_only(asked: Inbound, key: str) -> str:
+def admins_only(asked: IncomingMessage, key: str) -> str:
     """Return the key of the sentence for somebody who may not speak for a group.
 
     An anonymous admin may, but nobody can tell whether it is one: they have to show themselves.
@@ -70,14 +70,14 @@ class EveryonesCommands:
             "privacy": self.privacy,
         }
 
-    async def start(self, asked: Inbound, _: Scope) -> Answer:
+    async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Welcome somebody and say what is remembered and how to erase it."""
         me = self._facts.me
         if asked.is_group:
             return self._say(asked, "start.group", username=me.username)
         return self._say(asked, "start.private", name=asked.sender.first_name, bot=me.name)
 
-    async def help(self, asked: Inbound, _: Scope) -> Answer:
+    async def help(self, asked: IncomingMessage, _: Scope) -> Answer:
         """List the commands."""
         if asked.is_group:
             return self._say(asked, "help.group", username=self._facts.me.username)
@@ -85,15 +85,15 @@ class EveryonesCommands:
             return self._say(asked, "help.private", "help.admin")
         return self._say(asked, "help.private")
 
-    async def ask(self, asked: Inbound, _: Scope) -> Answer:
+    async def ask(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Explain `/ask`; with words behind it, it is a question and never comes here."""
         return self._say(asked, "ask.empty")
 
-    async def new(self, asked: Inbound, _: Scope) -> Answer:
+    async def new(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Start afresh: earlier messages leave the window, memory stays."""
         return Answer(self._sentences.say(asked.sender.language, "new.done"), ends_session=True)
 
-    async def clear(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def clear(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased; in a group only its admins may."""
         if not await may_change(asker_of(asked, self._telegram)):
             log.info("group clear refused", user=asked.sender.id)
@@ -104,18 +104,18 @@ class EveryonesCommands:
         language = asked.sender.language
         return Answer(self._sentences.ask(language, key, f"clear:{nonce}", messages=stats.messages))
 
-    async def forget(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def forget(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
         if asked.replied_to:
             return await self._forget_message(asked, conversation)
         nonce = await self._memory.erasure.ask(conversation, "forget", asked.sender.id)
         return Answer(self._sentences.ask(asked.sender.language, "forget.ask", f"forget:{nonce}"))
 
-    async def privacy(self, asked: Inbound, _: Scope) -> Answer:
+    async def privacy(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say what is stored, where it goes and for how long."""
         return self._say(asked, "privacy.text", ttl_days=self._facts.ttl_days)
 
-    async def _forget_message(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def _forget_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before one message is erased: one's own, in private also one of ours."""
         found = await self._memory.forgetting.found(conversation, asked.replied_to)
         if not found:
@@ -128,5 +128,5 @@ class EveryonesCommands:
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask(asked.sender.language, key, f"unsay:{nonce}"))
 
-    def _say(self, asked: Inbound, *keys: str, **values: object) -> Answer:
+    def _say(self, asked: IncomingMessage, *keys: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, *keys, **values))

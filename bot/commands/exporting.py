@@ -13,7 +13,7 @@ from bot.commands.askers import GroupAdmins, asker_of
 from bot.commands.everyone import Answer, admins_only
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.telegram.values import OutgoingFile
 from memory.erasure.export import Exporter
 from memory.erasure.ownership import may_change
@@ -30,7 +30,7 @@ class ExportCommand:
         self._sentences = sentences
         self._telegram = telegram
 
-    async def export(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def export(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Say what the file holds; it goes with these words."""
         language = asked.sender.language
         if not await may_change(asker_of(asked, self._telegram)):

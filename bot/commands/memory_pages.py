@@ -17,7 +17,7 @@ from bot.commands.memory_lines import Line, MemoryLines
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
-from bot.telegram.inbound import Inbound, Pressed
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import facts_scope
 from memory.documents.library import Library
 from memory.erasure.clearing import NotConfirmed
@@ -70,7 +70,7 @@ class MemoryPages:
         self._telegram = telegram
         self._window_messages = window_messages
 
-    async def show(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer `/memory`, `/memory off` and `/memory on`."""
         language, wanted = asked.sender.language, asked.text.strip().lower()
         if not wanted:
@@ -87,7 +87,9 @@ class MemoryPages:
         log.info("memory switched", to=wanted)
         return Answer(self._sentences.say(language, f"memory.turned_{wanted}"))
 
-    async def press(self, pressed: Pressed, conversation: Scope, behind: str) -> tuple[Part, ...]:
+    async def press(
+        self, pressed: ButtonPress, conversation: Scope, behind: str
+    ) -> tuple[Part, ...]:
         """Turn a page or delete a memory; return the page as it is then; raise `NotConfirmed`."""
         code, page, topic_id = _read(behind)
         if topic_id != pressed.topic_id:  # so old a message that its topic is not told any more
@@ -207,7 +209,7 @@ class MemoryPages:
         named = ",".join(map(str, seqs[:_MAX_SEQS]))
         return (Button(self._text(place, "buttons.keep_message"), _data(f"k{named}", place)),)
 
-    async def _check(self, pressed: Pressed, conversation: Scope, code: str) -> None:
+    async def _check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
         """Raise `NotConfirmed` for whoever may not change this memory."""
         senders = await self._senders(conversation, code)
         if not await may_change(asker_of(pressed, self._telegram), senders):

@@ -10,7 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.metrics.budget import Budget
 from bot.metrics.prices import shown
 from bot.reply.render import render
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from memory.limits.quotas import DAY_S
 from memory.limits.usage import NOBODY, BotUsage, BySource, Source, Tokens, day_number, together
 from memory.memory import Memory
@@ -40,7 +40,7 @@ class UsageCommand:
         self._budget = budget
         self._bounds = bounds
 
-    async def show(self, asked: Inbound, _: Scope) -> Answer:
+    async def show(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Tell a person their own usage, and admins that of the whole bot or of one chat.
 
         In private only.

@@ -9,7 +9,7 @@ from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
-from bot.telegram.inbound import Inbound, Pressed
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.documents.library import Document, Library
 from memory.erasure.clearing import NotConfirmed
 from memory.erasure.ownership import may_change
@@ -32,11 +32,11 @@ class DocumentList:
         self._sentences = sentences
         self._telegram = telegram
 
-    async def show(self, asked: Inbound, conversation: Scope) -> Answer:
+    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command."""
         return Answer(await self._listed(asked.sender.language, conversation))
 
-    async def remove(self, pressed: Pressed, conversation: Scope, key: str) -> tuple[Part, ...]:
+    async def remove(self, pressed: ButtonPress, conversation: Scope, key: str) -> tuple[Part, ...]:
         """Erase a document and return the list as it is then; raise `NotConfirmed`."""
         known = {each.key: each for each in await self._library.listed(conversation)}
         if key in known:

@@ -16,7 +16,7 @@ from bot.commands.sentences import Sentences
 from bot.documents.formats import Formats, format_of
 from bot.documents.refusals import DocumentRefused
 from bot.telegram.errors import Refused
-from bot.telegram.inbound import Inbound, SentFile
+from bot.telegram.updates import IncomingMessage, SentFile
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, Put, documents, key_of
 from memory.erasure.ownership import is_first_party
@@ -68,7 +68,7 @@ class Upload:
         self._sentences = sentences
         self._learn = learn
 
-    async def receive(self, sent: Inbound, conversation: Scope) -> Answer | None:
+    async def receive(self, sent: IncomingMessage, conversation: Scope) -> Answer | None:
         """Take in the file of a message and return what is to be said of it.
 
         Nothing, where it is at hand now and the words that came with it are still to be answered.
@@ -96,7 +96,7 @@ class Upload:
         told = {"name": put.document.title, "passages": put.document.passages}
         return Answer(self._sentences.say(language, "documents.read", **told))
 
-    async def _take_in(self, sent: Inbound, file: SentFile, conversation: Scope) -> Put:
+    async def _take_in(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> Put:
         # Read before the file is fetched: what is erased from now on refuses the writing.
         scope_memory = await self._desk.scopes.current(conversation)
         cut = await self._passages(file)
@@ -122,7 +122,7 @@ class Upload:
         return cut
 
 
-def _own_name(scope_memory: ScopeMemory, sent: Inbound, name: str) -> str:
+def _own_name(scope_memory: ScopeMemory, sent: IncomingMessage, name: str) -> str:
     """Return the name, in a group with a number where others' documents have it: these stay.
 
     Not even an administrator replaces another's document unawares; they remove it first.

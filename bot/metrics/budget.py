@@ -6,7 +6,7 @@ from time import time
 
 from bot.commands.notices import AdminNotices
 from bot.metrics.prices import Prices, shown
-from bot.runtime.watching import keep_looking
+from bot.runtime.watching import repeat
 from memory.limits.usage import UsageStore
 
 _EVERY_S = 5.0
@@ -41,7 +41,7 @@ class BudgetWatch:
     async def run(self) -> None:
         """Look again and again until cancelled; there is nothing to do without a budget."""
         if self._budget.amount:
-            await keep_looking(self.look, "budget", _EVERY_S)
+            await repeat(self.look, "budget", _EVERY_S)
 
     async def look(self) -> None:
         """Tell admins what they have not been told of this month; raise `StoreError`."""

@@ -9,7 +9,7 @@ from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptM
 from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
 from bot.telegram.errors import TelegramError
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.turn.deliver import Sender
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
@@ -119,12 +119,14 @@ class MeteredAnswerer:
         self._answerer = answerer
         self._metrics = metrics
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         """Return the reply to one person's messages."""
         with self._metrics.timed("answer"):
             return await self._answerer.answer(mail, words, history)
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered."""
         self._metrics.turns.labels("apologised").inc()
         return self._answerer.apologise(mail, reference)

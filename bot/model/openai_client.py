@@ -12,9 +12,9 @@ from typing import Any, Self
 import httpx2
 from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
 
+from bot.http_client import trusted
 from bot.model.model_errors import SDK_ERRORS, ModelUnavailable, NotAModel, translate
 from bot.model.served import Api, ServedModel, ServerApi
-from bot.runtime.http_client import trusted
 
 _CONNECT_S = 5
 RETRIES = 1

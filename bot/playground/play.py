@@ -22,7 +22,7 @@ from bot.playground.model_api import ModelApiServer
 from bot.playground.offline_model import OfflineModel
 from bot.playground.page import InspectorPage
 from bot.playground.scene import ADMIN_ID, Scene
-from bot.runtime.process import until_told
+from bot.runtime.process import run_until_signal
 from bot.runtime.web import PortUnavailable
 from config.settings import Settings
 from memory.store.embedded import EmbeddedValkey
@@ -39,7 +39,7 @@ def play(settings: Settings) -> None:
     embedded = EmbeddedValkey(settings.data_dir / "playground")
     redis = embedded.start()
     try:
-        asyncio.run(until_told(partial(_play, settings, redis)))
+        asyncio.run(run_until_signal(partial(_play, settings, redis)))
     finally:
         embedded.stop()
 

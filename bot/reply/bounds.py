@@ -8,7 +8,7 @@ are exchanged, so that people still see them.
 import re
 from itertools import islice
 
-from bot.reply.stand_ins import STAND_INS
+from bot.reply.placeholders import PLACEHOLDERS
 
 _MAX_INDENT = 32
 """Columns of indentation, list marks and quote marks at the beginning of a line."""
@@ -24,7 +24,7 @@ _INDENT = re.compile(
 )
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _BLANK_LINE = re.compile(r"(\n[ \t]*+\n)")
-_MARKS = str.maketrans({mark: STAND_INS[mark] for mark in "-+*>.)`~"})
+_MARKS = str.maketrans({mark: PLACEHOLDERS[mark] for mark in "-+*>.)`~"})
 
 
 def bounded(markdown: str) -> str:
@@ -56,4 +56,4 @@ def _without_huge_table(block: str) -> str:
     lines = block.split("\n")
     if len(lines) * max(map(len, lines)) <= 4 * len(block) + _MAX_PADDING:
         return block
-    return block.replace("|", STAND_INS["|"])
+    return block.replace("|", PLACEHOLDERS["|"])

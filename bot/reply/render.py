@@ -14,9 +14,9 @@ from bot.reply.bounds import bounded
 from bot.reply.entities import legal
 from bot.reply.links import honest
 from bot.reply.parts import Entity, Part
+from bot.reply.placeholders import clean, restore
 from bot.reply.source import protect
 from bot.reply.split import MAX_UTF16, split
-from bot.reply.stand_ins import clean, restore
 from bot.reply.tables import narrowed
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")

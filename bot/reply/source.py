@@ -9,7 +9,7 @@ LaTeX that is clearly a formula is written in Unicode and handed over as `$...$`
 import re
 
 from bot.reply.formulas import unicode_of
-from bot.reply.stand_ins import STAND_INS, opaque
+from bot.reply.placeholders import PLACEHOLDERS, opaque
 
 # A fence up to its end (or the text's), a span in backticks, a line that may be indented code.
 _CODE = r"""
@@ -54,7 +54,7 @@ def _protected(token: re.Match[str]) -> str:
         case "kept":
             return token[0]
         case "literal":
-            return STAND_INS[token[0]]
+            return PLACEHOLDERS[token[0]]
         case "spoiler":
             return f"||{protect(token['spoiler'])}||"
         case "round" | "square":
@@ -85,4 +85,4 @@ def _formula(token: re.Match[str], mark: str) -> str:
 
 
 def _literal(text: str) -> str:
-    return _LOSABLE.sub(lambda found: STAND_INS[found[0]], text)
+    return _LOSABLE.sub(lambda found: PLACEHOLDERS[found[0]], text)

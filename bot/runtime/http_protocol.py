@@ -22,7 +22,7 @@ MAX_OVERHEAD_BYTES = 64 * 1024
 """All that is not body: request line, headers, trailers, sizes of chunks."""
 
 
-def quiet_when_gone(app: ASGIApp) -> ASGIApp:
+def ignore_disconnects(app: ASGIApp) -> ASGIApp:
     """Let a request end in silence when its caller has gone before the answer.
 
     The event loop refuses to write then, and uvicorn would log a traceback for each such caller.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from bot.commands.notices import AdminNotices
 from bot.model.advice import look_at
 from bot.model.condition import ModelCondition
-from bot.runtime.watching import keep_looking
+from bot.runtime.watching import repeat
 from memory.memory import Memory
 
 _EVERY_S = 15.0
@@ -35,7 +35,7 @@ class ModelWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        await keep_looking(self.look, "models", _EVERY_S)
+        await repeat(self.look, "models", _EVERY_S)
 
     async def look(self) -> None:
         """Look once at each model."""

@@ -69,7 +69,7 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def until_told(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+async def run_until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run with an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

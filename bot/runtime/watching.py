@@ -10,7 +10,7 @@ from memory.store.errors import StoreError
 log = structlog.get_logger(__name__)
 
 
-async def keep_looking(look: Callable[[], Awaitable[object]], what: str, every_s: float) -> None:
+async def repeat(look: Callable[[], Awaitable[object]], what: str, every_s: float) -> None:
     """Call `look` every `every_s` seconds until cancelled; a look that fails ends nothing.
 
     `what` names in the log what could not be watched.

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
-from bot.runtime.http_protocol import BoundedHttpProtocol, Connections, quiet_when_gone
+from bot.runtime.http_protocol import BoundedHttpProtocol, Connections, ignore_disconnects
 from bot.telegram.health import TelegramHealth
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -62,7 +62,7 @@ class WebServer:
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
-            quiet_when_gone(Router(routes)),
+            ignore_disconnects(Router(routes)),
             http=BoundedHttpProtocol,
             # A header must not say where a call comes from: `/metrics` asks.
             proxy_headers=False,

@@ -11,7 +11,7 @@ import telegram
 from telegram import error as ptb
 from telegram.request import BaseRequest, RequestData
 
-from bot.runtime.http_client import HttpClient, trusted
+from bot.http_client import HttpClient, trusted
 
 CONNECT_S = 5.0
 _POOL_SIZE = 64

@@ -22,8 +22,8 @@ class Accept(Protocol):
     async def __call__(self, raw: RawUpdate, /, *, overtakes: bool = False) -> None:
         """Return once the update is stored or known to be nothing for us.
 
-        Raise `NotTaken` when it cannot be stored now, `UnreadableUpdate` when it never will be. One
-        that `overtakes` was sent after what was not taken: a message is not taken then either.
+        Raise `NotAccepted` if it cannot be stored now, `UnreadableUpdate` if it never can be. With
+        `overtakes` an earlier update was refused, and a message is refused as well.
         """
         ...
 

@@ -6,13 +6,13 @@
     ├── FloodWait                 too many calls: wait `retry_after_s`
     ├── Blocked                   403: the person or the group no longer wants us
     ├── Refused                   400: this request will never pass as it is; `reason` says why
-    ├── ChatMoved                 the group became a supergroup: use `new_chat_id`
+    ├── ChatMigrated              the group became a supergroup: use `new_chat_id`
     ├── Conflict                  409: somebody else polls, or a webhook is set
     ├── WebhookTaken              a webhook has the updates, and we may not take it away
     └── BadToken                  401 or 404: Telegram does not know this token
     DeliveryError                 an update could not be handed on
     ├── UnreadableUpdate          it is not what the Bot API describes: counted and left behind
-    └── NotTaken                  it could not be stored: Telegram keeps it and delivers it again
+    └── NotAccepted               it could not be stored: Telegram keeps it and delivers it again
         └── IntakeClosed          messages have to wait: commands and buttons behind it need not
 
 Texts carry only fixed words: never a token, an address or what somebody wrote. `WebhookTaken` names
@@ -75,7 +75,7 @@ class Refused(TelegramError):  # noqa: N818
         return self.reason == "entities"
 
 
-class ChatMoved(TelegramError):  # noqa: N818
+class ChatMigrated(TelegramError):  # noqa: N818
     """Raised when the group lives on as a supergroup under `new_chat_id`."""
 
     def __init__(self, new_chat_id: int) -> None:
@@ -103,7 +103,7 @@ class BadToken(TelegramError):  # noqa: N818
     """Raised when Telegram does not accept the token."""
 
 
-DECLINED = (Blocked, ChatMoved, Refused)
+DECLINED = (Blocked, ChatMigrated, Refused)
 """After these the same call would be declined again."""
 
 
@@ -119,9 +119,9 @@ class UnreadableUpdate(DeliveryError):  # noqa: N818
         self.update_id = update_id
 
 
-class NotTaken(DeliveryError):  # noqa: N818
+class NotAccepted(DeliveryError):  # noqa: N818
     """Raised when an update cannot be stored now: storage is down, or intake is full."""
 
 
-class IntakeClosed(NotTaken):
+class IntakeClosed(NotAccepted):
     """Raised when there is no room for messages; what is no message may be taken all the same."""

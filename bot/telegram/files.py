@@ -5,7 +5,7 @@ A file's address holds the token: it goes to that server only, into no error and
 
 import httpx2
 
-from bot.runtime.http_client import HttpClient, trusted
+from bot.http_client import HttpClient, trusted
 from bot.telegram.bot_api import CONNECT_S
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
 

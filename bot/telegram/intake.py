@@ -10,9 +10,9 @@ from typing import Protocol
 import structlog
 
 from bot.telegram.delivery import RawUpdate
-from bot.telegram.errors import DECLINED, IntakeClosed, NotTaken, TelegramError
-from bot.telegram.inbound import Ignored, Inbound, Moved, Pressed, Update
+from bot.telegram.errors import DECLINED, IntakeClosed, NotAccepted, TelegramError
 from bot.telegram.packing import to_bytes
+from bot.telegram.updates import ButtonPress, ChatMigration, Ignored, IncomingMessage, Update
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.store.errors import StoreError, StoreFull, StoreRefused
 from memory.store.keys import Scope
@@ -35,7 +35,7 @@ class Reader(Protocol):
 class Pressing(Protocol):
     """Acts on buttons."""
 
-    async def press(self, pressed: Pressed) -> None:
+    async def press(self, pressed: ButtonPress) -> None:
         """Act on a button, once however often it comes; raise `StoreError` or `TelegramError`."""
         ...
 
@@ -53,7 +53,7 @@ class Room(Protocol):
         ...
 
 
-class TooMuchWaits(Exception):  # noqa: N818 - says when
+class Overloaded(Exception):  # noqa: N818 - says when
     """Raised when no more messages should wait; buttons are acted upon all the same."""
 
 
@@ -84,7 +84,7 @@ class Intake:
         self._in_hand = 0
 
     async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
-        """Take an update in; raise `NotTaken` when Telegram must keep it, `UnreadableUpdate`.
+        """Take an update in; raise `NotAccepted` when Telegram must keep it, `UnreadableUpdate`.
 
         One that `overtakes` was sent after what was not taken: a message is not taken then either.
         """
@@ -93,28 +93,28 @@ class Intake:
             raise IntakeClosed
         if self._in_hand >= _MAX_IN_HAND:
             log.warning("not taken", update=update.update_id, reason="TooManyAtOnce")
-            raise NotTaken
+            raise NotAccepted
         self._in_hand += 1
         try:
             async with asyncio.timeout(_LONGEST_S):
                 await self._take(update)
-        except (StoreError, MailboxFull, TooMuchWaits, TelegramError, TimeoutError) as error:
+        except (StoreError, MailboxFull, Overloaded, TelegramError, TimeoutError) as error:
             log.warning("not taken", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
                     await self._room.spend()
-            is_closed = isinstance(error, StoreFull | TooMuchWaits)
-            raise (IntakeClosed if is_closed else NotTaken) from error
+            is_closed = isinstance(error, StoreFull | Overloaded)
+            raise (IntakeClosed if is_closed else NotAccepted) from error
         finally:
             self._in_hand -= 1
 
     async def _take(self, update: Update) -> None:
         match update:
-            case Inbound() if self._room.is_spent and _is_message(update):
+            case IncomingMessage() if self._room.is_spent and _is_message(update):
                 raise StoreFull("intake is closed")
-            case Inbound() if await self._backpressure.is_high():
-                raise TooMuchWaits
-            case Inbound():
+            case IncomingMessage() if await self._backpressure.is_high():
+                raise Overloaded
+            case IncomingMessage():
                 conversation = Scope.of_chat(update.chat_id, update.topic_id)
                 outcome = await self._put(conversation, _entry(update))
                 log.info(
@@ -123,16 +123,16 @@ class Intake:
                     conversation=conversation.tag,
                     outcome=outcome.value,
                 )
-            case Pressed():
+            case ButtonPress():
                 await self._press(update)
-            case Moved():
+            case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
                 log.info("group moved", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 
-    async def _press(self, pressed: Pressed) -> None:
+    async def _press(self, pressed: ButtonPress) -> None:
         """Act on a button; drop a press that never will succeed.
 
         It says whatever a client sends, and would hold up what others send behind it.
@@ -160,10 +160,10 @@ class Intake:
 
 def _is_message(update: Update) -> bool:
     """Say whether intake closes for it: it does not for commands, let alone for buttons."""
-    return isinstance(update, Inbound) and update.kind != "command"
+    return isinstance(update, IncomingMessage) and update.kind != "command"
 
 
-def _entry(inbound: Inbound) -> Entry:
+def _entry(inbound: IncomingMessage) -> Entry:
     # A stranger is refused alone: the sentence must not stand for anybody else's words. A file has
     # an answer of its own.
     is_alone = inbound.kind in ("command", "document", "stranger")

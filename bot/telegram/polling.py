@@ -19,7 +19,7 @@ from bot.telegram.errors import (
     BadToken,
     Conflict,
     IntakeClosed,
-    NotTaken,
+    NotAccepted,
     OutcomeUnknown,
     Refused,
     TelegramError,
@@ -113,7 +113,7 @@ class Poller:
                 return
             await self._poll()
             self._backoff.succeeded()
-        except (TelegramError, NotTaken) as error:
+        except (TelegramError, NotAccepted) as error:
             await self._backoff.wait_out(error)
         except Exception as error:  # the outer fence: a deaf bot is worse
             log.exception("poll failed")
@@ -141,7 +141,7 @@ class Poller:
     async def _take(self, updates: Sequence[RawUpdate]) -> None:
         """Hand updates on; behind a message for which intake is closed, what it takes all the same.
 
-        The offset stays, so that comes again and is left out then. Raise `NotTaken`.
+        The offset stays, so that comes again and is left out then. Raise `NotAccepted`.
         """
         closed: IntakeClosed | None = None
         for update in updates:

@@ -12,7 +12,7 @@ from telegram import error as ptb
 from bot.telegram.errors import (
     BadToken,
     Blocked,
-    ChatMoved,
+    ChatMigrated,
     Conflict,
     FloodWait,
     OutcomeUnknown,
@@ -54,7 +54,7 @@ def translate(error: ptb.TelegramError) -> TelegramError:
         case ptb.RetryAfter():
             ours = FloodWait(_seconds(error.retry_after))
         case ptb.ChatMigrated():
-            ours = ChatMoved(error.new_chat_id)
+            ours = ChatMigrated(error.new_chat_id)
         case ptb.Forbidden():
             ours = Blocked("blocked, removed or silenced")
         case ptb.Conflict():

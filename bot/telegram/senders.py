@@ -5,7 +5,7 @@ import unicodedata
 import telegram
 
 from bot.reply.utf16 import well_formed
-from bot.telegram.inbound import Sender
+from bot.telegram.updates import Sender
 
 _MAX_NAME = 64
 # Persian joins its letters with one, emoji with the other; all other format characters only hide.

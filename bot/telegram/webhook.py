@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.telegram.delivery import Accept, deliver
-from bot.telegram.errors import NotTaken
+from bot.telegram.errors import NotAccepted
 from bot.telegram.health import TelegramHealth
 
 WEBHOOK_PATH = "/telegram"
@@ -42,7 +42,7 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         try:
             await deliver(raw, accept, health)
-        except NotTaken:
+        except NotAccepted:
             retry_after = {"Retry-After": str(_RETRY_AFTER_S)}
             return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE, headers=retry_after)
         return Response(status_code=HTTPStatus.OK)

@@ -22,7 +22,7 @@ from bot.model.model_errors import ModelError
 from bot.reply.replies import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
 from bot.telegram.errors import TelegramError
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
 from bot.turn.typing import TypingSender, typing
@@ -43,7 +43,7 @@ from memory.text.speakers import Speakers
 log = structlog.get_logger(__name__)
 
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
-Receive = Callable[[Inbound, Scope], Awaitable[Answer | None]]
+Receive = Callable[[IncomingMessage, Scope], Awaitable[Answer | None]]
 """Takes in a file; answers nothing where the words that came with it are still to be answered."""
 
 
@@ -87,7 +87,9 @@ class TurnAnswerer:
         self._hooks = hooks
         self._options = options
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         """Return the reply; trouble other than with the store becomes a sentence."""
         last = mail[-1]
         try:
@@ -105,11 +107,13 @@ class TurnAnswerer:
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
             return self._failed(last, log.exception, error)
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered after several tries."""
         return self._notice(mail[-1], "error.apology", reference=reference)
 
-    async def _at_once(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox | None:
+    async def _at_once(
+        self, last: IncomingMessage, words: Message, history: ChatHistory
+    ) -> Outbox | None:
         """Return what is said without asking the model, or nothing where it is to be asked."""
         match last.kind:
             case "command":
@@ -124,7 +128,7 @@ class TurnAnswerer:
             case _:
                 return None
 
-    async def _reply(self, last: Inbound, words: Message, history: ChatHistory) -> Outbox:
+    async def _reply(self, last: IncomingMessage, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
         is_admin = partial(self._is_admin, asker_of(last, self._telegram))
         writes: list[ToolWrite] = []
@@ -184,7 +188,7 @@ class TurnAnswerer:
             log.warning("admins unknown", reason=type(error).__name__)
             return False
 
-    async def _received(self, sent: Inbound, history: ChatHistory) -> Outbox | None:
+    async def _received(self, sent: IncomingMessage, history: ChatHistory) -> Outbox | None:
         """Take in a file; return what is to be said of it before its words are answered."""
         if self._desks.receive is None:
             return None if sent.text else self._notice(sent, "unsupported.document")
@@ -195,21 +199,23 @@ class TurnAnswerer:
             answer = await self._desks.receive(sent, history.conversation)
         return self._outbox(sent, answer) if answer else None
 
-    async def _command(self, asked: Inbound, history: ChatHistory) -> Outbox:
+    async def _command(self, asked: IncomingMessage, history: ChatHistory) -> Outbox:
         handler = self._desks.commands.get(asked.command)
         if handler is None:
             return self._notice(asked, "error.unknown_command")
         return self._outbox(asked, await handler(asked, history.conversation))
 
-    def _failed(self, last: Inbound, report: Callable[..., object], error: Exception) -> Outbox:
+    def _failed(
+        self, last: IncomingMessage, report: Callable[..., object], error: Exception
+    ) -> Outbox:
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
         return self._notice(last, "error.turn", reference=reference)
 
-    def _notice(self, last: Inbound, key: str, **values: object) -> Outbox:
+    def _notice(self, last: IncomingMessage, key: str, **values: object) -> Outbox:
         return self._outbox(last, Answer(self._sentences.say(last.sender.language, key, **values)))
 
-    def _outbox(self, last: Inbound, answer: Answer, *, said: str = "") -> Outbox:
+    def _outbox(self, last: IncomingMessage, answer: Answer, *, said: str = "") -> Outbox:
         return Outbox(
             chat_id=last.chat_id,
             topic_id=last.topic_id,

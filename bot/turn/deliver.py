@@ -15,7 +15,7 @@ import structlog
 from bot.reply.parts import Part
 from bot.telegram.errors import (
     Blocked,
-    ChatMoved,
+    ChatMigrated,
     FloodWait,
     OutcomeUnknown,
     Refused,
@@ -184,7 +184,7 @@ class Deliverer:
                     raise Parked(_PARK_UNREACHABLE_S) from error
                 log.info("telegram unreachable", part=number, pause_s=pause_s)
                 await self._pause(pause_s)
-            except ChatMoved as error:
+            except ChatMigrated as error:
                 outbox = replace(outbox, chat_id=error.new_chat_id)
             except Refused as error:
                 if not error.bad_entities or not part.entities:

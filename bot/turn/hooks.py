@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 
-from bot.telegram.inbound import Inbound, Pressed
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext, Person
 from memory.erasure.ownership import IsAdmin, nobody
@@ -48,7 +48,7 @@ class TurnHooks:
 
 
 def call_context_of(
-    asked: Inbound | Pressed, conversation: Scope, is_admin: IsAdmin = nobody
+    asked: IncomingMessage | ButtonPress, conversation: Scope, is_admin: IsAdmin = nobody
 ) -> CallContext:
     """Return whom a turn or a button is about."""
     sender = asked.sender

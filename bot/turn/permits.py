@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.commands.everyone import Answer
-from bot.telegram.inbound import Inbound
 from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import Receive
 from bot.turn.setting_aside import is_given_up
 from memory.queue.turns import OpenTurn
@@ -110,7 +110,7 @@ def freeing_uploads(receive: Receive, permits: Permits) -> Receive:
     The words under it may take the model long; others' files need not wait for that.
     """
 
-    async def receive_and_free(sent: Inbound, conversation: Scope) -> Answer | None:
+    async def receive_and_free(sent: IncomingMessage, conversation: Scope) -> Answer | None:
         try:
             return await receive(sent, conversation)
         finally:

@@ -13,7 +13,7 @@ import structlog
 from bot.commands.sentences import Sentences
 from bot.metrics.budget import Budget
 from bot.metrics.usage_counter import billed_to
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from memory.limits.quotas import Quota, Quotas, Verdict
@@ -58,13 +58,15 @@ class RationedAnswerer:
         self._allowance = allowance
         self._sentences = sentences
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         """Return the reply, or a notice: once with a sentence, then without any."""
         with billed_to(history.conversation, words.sender_id):
             return await self._answer(mail, words, history)
 
     async def _answer(
-        self, mail: Sequence[Inbound], words: Message, history: ChatHistory
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
     ) -> Outbox:
         last = mail[-1]
         if not _asks_a_model(last, words):
@@ -80,12 +82,12 @@ class RationedAnswerer:
         reply_to = last.message_id if last.is_group else 0
         return Outbox(last.chat_id, last.topic_id, reply_to, parts, unread=True)
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered."""
         return self._answerer.apologise(mail, reference)
 
 
-def _asks_a_model(last: Inbound, words: Message) -> bool:
+def _asks_a_model(last: IncomingMessage, words: Message) -> bool:
     return last.kind == "document" or (last.kind not in _FREE and bool(words.text))
 
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import structlog
 
-from bot.telegram.inbound import Inbound
 from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
@@ -32,11 +32,13 @@ _SPOKEN = ("text", "document")
 class Answerer(Protocol):
     """Turns what was said into a reply."""
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         """Return the reply to one person's messages; never raises for trouble with the model."""
         ...
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         """Return the reply to messages that could not be answered."""
         ...
 
@@ -91,7 +93,7 @@ class TurnRunner:
         return await self._commit(turn, outbox, delivery, []), delivery.outcome
 
     async def _outbox(
-        self, turn: OpenTurn, mail: Sequence[Inbound], words: Message, history: ChatHistory
+        self, turn: OpenTurn, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
     ) -> Outbox:
         if turn.outbox:
             return Outbox.from_bytes(turn.outbox)
@@ -138,7 +140,7 @@ class TurnRunner:
         return [words, said]
 
 
-def joined(mail: Sequence[Inbound], tokens: TokenCounter) -> Message:
+def joined(mail: Sequence[IncomingMessage], tokens: TokenCounter) -> Message:
     """Join quick successive messages of one person into one, as old as the first of them.
 
     For who asks to be forgotten between two of them wants the first one gone.

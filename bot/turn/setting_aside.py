@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import structlog
 
-from bot.telegram.inbound import Inbound, Sender
 from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.outbox import Outbox
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.turns import OpenTurn
@@ -23,7 +23,7 @@ MAX_FAILURES = 3
 UNSEEN = "Interrupted"
 """Stands for an error that nobody lived to see."""
 
-Apologise = Callable[[Sequence[Inbound], str], Outbox]
+Apologise = Callable[[Sequence[IncomingMessage], str], Outbox]
 """Returns the reply to messages that could not be answered, with a reference."""
 
 
@@ -64,14 +64,14 @@ def _has_notice(turn: OpenTurn) -> bool:
     return bool(turn.outbox) and Outbox.from_bytes(turn.outbox).unread
 
 
-def _addressee(turn: OpenTurn) -> Inbound:
+def _addressee(turn: OpenTurn) -> IncomingMessage:
     """Return to whom the apology goes; mail that cannot be read tells that by where it waits."""
     entry = turn.entries[-1]
     try:
         return from_bytes(entry.body)
     except (KeyError, TypeError, ValueError):
         chat = turn.lease.conversation
-        return Inbound(
+        return IncomingMessage(
             update_id=entry.update_id,
             chat_id=chat.chat_id,
             topic_id=chat.topic_id,

@@ -17,8 +17,8 @@ from typing import NoReturn
 import orjson
 
 import bot.__main__
+from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
-from bot.runtime.http_client import trusted
 from memory.text.tokens import TokenCounter
 from tests.acceptance.forked import READY
 

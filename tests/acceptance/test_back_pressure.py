@@ -136,7 +136,7 @@ async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)
     await cem.say(cems, "Hello")
     refusal = await rig.bot.wait_for_log("not taken")
-    assert refusal["reason"] == "TooMuchWaits"
+    assert refusal["reason"] == "Overloaded"
     await press(rig, anna, question, KEEP)
     await shown(rig, question, sentence("clear.cancelled"))
     assert cems.replies == []

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, Router
 from starlette.types import Message, Scope
 
-from bot.runtime.http_protocol import MAX_CONNECTIONS, quiet_when_gone
+from bot.runtime.http_protocol import MAX_CONNECTIONS, ignore_disconnects
 from bot.runtime.process import raise_file_limit
 from bot.runtime.web import WebServer
 
@@ -162,7 +162,7 @@ async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback() -> None
     connection = {"is_gone": lambda: gone.append(True)}
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
     scope["extensions"] = {"bot.connection": connection}
-    await quiet_when_gone(Router([Route("/", here)]))(scope, receive, send)
+    await ignore_disconnects(Router([Route("/", here)]))(scope, receive, send)
     assert gone == [True]
 
 

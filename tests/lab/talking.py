@@ -18,8 +18,8 @@ from bot.language.catalogue import Catalogue
 from bot.playground.model_api.hashed_words import embed
 from bot.reply.parts import Part
 from bot.runtime.maintenance import Learner
-from bot.telegram.inbound import Inbound, Sender
 from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks
@@ -158,7 +158,7 @@ class Talk:
     async def _turn(self, exchange: Exchange) -> float:
         tape, now = self._rig.tape, self._rig.clock.now
         tape.turn += 1
-        said = Inbound(
+        said = IncomingMessage(
             update_id=tape.turn,
             chat_id=PERSON,
             topic_id=0,

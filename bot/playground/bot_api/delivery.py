@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import httpx2
 
+from bot.http_client import HttpClient
 from bot.playground.bot_api.account import Account
 from bot.playground.bot_api.updates import Update, Updates, Webhook
-from bot.runtime.http_client import HttpClient
 
 
 @dataclass(frozen=True, slots=True)

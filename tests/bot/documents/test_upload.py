@@ -10,7 +10,7 @@ from bot.documents.formats import Formats, Limits
 from bot.documents.upload import Desk, Upload
 from bot.language.catalogue import Catalogue
 from bot.telegram.errors import RefusalReason, Refused
-from bot.telegram.inbound import Inbound, Sender, SentFile
+from bot.telegram.updates import IncomingMessage, Sender, SentFile
 from memory.documents.library import Library
 from memory.memory import Memory
 from memory.queue.turns import LeaseLost
@@ -51,7 +51,7 @@ class Uploads:
         """Take a file in and return what is said of it."""
         file = SentFile("f1", name, "", nbytes)
         ann = Sender(7, "Ann")
-        sent = Inbound(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
+        sent = IncomingMessage(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
         answer = await self._reception.receive(sent, HERE)
         return answer.parts[0].text if answer else None
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.reply.placeholders import clean, restore
 from bot.reply.source import protect
-from bot.reply.stand_ins import clean, restore
 
 MARKUP = st.lists(
     st.sampled_from(

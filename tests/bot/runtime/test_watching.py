@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.watching import keep_looking
+from bot.runtime.watching import repeat
 from memory.store.errors import StoreUnavailable
 
 
@@ -19,7 +19,7 @@ async def test_a_look_that_fails_is_followed_by_the_next() -> None:
         seen.set()
 
     with capture_logs() as logs:
-        watching = asyncio.create_task(keep_looking(look, "models", 0))
+        watching = asyncio.create_task(repeat(look, "models", 0))
         await asyncio.wait_for(seen.wait(), 10)
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):

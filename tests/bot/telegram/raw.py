@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from bot.telegram.inbound import Ignored, Inbound, Pressed, Update
-from bot.telegram.updates import UpdateReader
+from bot.telegram.update_reader import UpdateReader
+from bot.telegram.updates import ButtonPress, Ignored, IncomingMessage, Update
 from bot.telegram.values import BotIdentity
 
 ME = BotIdentity(id=42, username="Ricordo_bot", name="Ricordo", can_read_all_group_messages=False)
@@ -87,15 +87,15 @@ def read(raw: Mapping[str, object], *allowed: int) -> Update:
     return reader(*allowed).read(raw)
 
 
-def inbound(raw: Mapping[str, object], *allowed: int) -> Inbound:
+def inbound(raw: Mapping[str, object], *allowed: int) -> IncomingMessage:
     update = read(raw, *allowed)
-    assert isinstance(update, Inbound)
+    assert isinstance(update, IncomingMessage)
     return update
 
 
-def press(raw: Mapping[str, object]) -> Pressed:
+def press(raw: Mapping[str, object]) -> ButtonPress:
     update = read(raw)
-    assert isinstance(update, Pressed)
+    assert isinstance(update, ButtonPress)
     return update
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from tests.bot.telegram.raw import (
     ANNA,
     GROUP,
@@ -157,7 +157,7 @@ def test_a_mention_is_found_by_its_utf16_offset_wherever_it_stands(before: str, 
     text = f"{before} @{ME.username} {after}"
     mark = {"type": "mention", "offset": utf16(before) + 1, "length": utf16(ME.username) + 1}
     update = read(message(text, chat=GROUP, entities=[mark]))
-    assert isinstance(update, Inbound)
+    assert isinstance(update, IncomingMessage)
     assert update.text == text.strip() or not before.strip()
 
 

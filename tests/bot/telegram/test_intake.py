@@ -9,16 +9,16 @@ from structlog.testing import capture_logs
 from bot.telegram.backpressure import Backpressure
 from bot.telegram.errors import (
     Blocked,
-    ChatMoved,
+    ChatMigrated,
     IntakeClosed,
-    NotTaken,
+    NotAccepted,
     OutcomeUnknown,
     Refused,
     UnreadableUpdate,
 )
-from bot.telegram.inbound import Pressed
 from bot.telegram.intake import Intake
 from bot.telegram.packing import from_bytes
+from bot.telegram.updates import ButtonPress
 from memory.limits.ballast import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -38,10 +38,10 @@ class Buttons:
     """Remembers what was pressed, or raises what it is told to."""
 
     def __init__(self, failure: Exception | None = None) -> None:
-        self.pressed: list[Pressed] = []
+        self.pressed: list[ButtonPress] = []
         self._failure = failure
 
-    async def press(self, pressed: Pressed) -> None:
+    async def press(self, pressed: ButtonPress) -> None:
         if self._failure:
             raise self._failure
         self.pressed.append(pressed)
@@ -54,7 +54,7 @@ class HangingButtons(Buttons):
         super().__init__()
         self.hangs = asyncio.Event()
 
-    async def press(self, pressed: Pressed) -> None:
+    async def press(self, pressed: ButtonPress) -> None:
         self.pressed.append(pressed)
         self.hangs.set()
         await asyncio.Event().wait()
@@ -153,7 +153,7 @@ async def test_a_process_takes_in_no_more_at_once_than_it_can(
     intake = intake_on(store, buttons)
     hanging = asyncio.create_task(intake.accept(raw.pressed()))
     await buttons.hangs.wait()
-    with pytest.raises(NotTaken):
+    with pytest.raises(NotAccepted):
         await intake.accept(raw.message("Hello"))
     hanging.cancel()
     await asyncio.gather(hanging, return_exceptions=True)
@@ -166,7 +166,7 @@ async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Pa
     server.start()
     store = await RedisClient.open(server.url)
     server.kill()
-    with pytest.raises(NotTaken):
+    with pytest.raises(NotAccepted):
         await intake_on(store).accept(raw.message("Hello"))
     await store.close()
 
@@ -179,7 +179,7 @@ async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Pa
 async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
     store: RedisClient, failure: Exception
 ) -> None:
-    with pytest.raises(NotTaken):
+    with pytest.raises(NotAccepted):
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
 
 
@@ -189,7 +189,7 @@ async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
         StoreRefused("wrong type"),
         Refused("other"),
         Blocked("kicked"),
-        ChatMoved(-1009),
+        ChatMigrated(-1009),
         RuntimeError("a mistake of ours"),
     ],
     ids=lambda failure: type(failure).__name__,
@@ -211,7 +211,7 @@ async def test_what_takes_too_long_stays_with_telegram(
 ) -> None:
     monkeypatch.setattr("bot.telegram.intake._LONGEST_S", 0.01)
     buttons = HangingButtons()
-    with pytest.raises(NotTaken):
+    with pytest.raises(NotAccepted):
         await intake_on(store, buttons).accept(raw.pressed())
     assert len(buttons.pressed) == 1
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.commands import late_edits
-from bot.commands.late_edits import LateEdits
 from bot.reply.parts import Part
+from bot.telegram import late_edits
 from bot.telegram.client import TelegramClient
 from bot.telegram.errors import FloodWait, Unreachable
+from bot.telegram.late_edits import LateEdits
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, refusal
 
 CHAT, MESSAGE = 7, 9

@@ -8,7 +8,7 @@ import pytest
 
 from bot.telegram import polling
 from bot.telegram.client import TelegramClient
-from bot.telegram.errors import NotTaken, UnreadableUpdate
+from bot.telegram.errors import NotAccepted, UnreadableUpdate
 from bot.telegram.health import TelegramHealth
 from bot.telegram.polling import Poller
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
@@ -136,7 +136,7 @@ async def test_after_an_empty_poll_no_offset_is_named_since_numbers_may_begin_an
     assert offsets(api) == [None, "501", None, "4"]
 
 
-@pytest.mark.parametrize("failure", [NotTaken(), RuntimeError("a mistake of ours")])
+@pytest.mark.parametrize("failure", [NotAccepted(), RuntimeError("a mistake of ours")])
 async def test_the_offset_never_passes_an_update_that_was_not_taken(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth, failure: Exception
 ) -> None:
@@ -198,7 +198,7 @@ async def test_behind_any_other_trouble_nothing_is_tried(
     async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
         tried.append(raw["update_id"])
         if raw["update_id"] == 6:
-            raise NotTaken
+            raise NotAccepted
         await mailbox.accept(raw, overtakes=overtakes)
 
     async def wait_for_ever(_: float) -> None:
@@ -207,7 +207,7 @@ async def test_behind_any_other_trouble_nothing_is_tried(
 
     async with running(Poller(client, accept, ScriptedLease(), health, pause=wait_for_ever)):
         await waiting.wait()
-    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotTaken")
+    assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
 
 
 async def test_an_unreadable_update_is_counted_and_left_behind(

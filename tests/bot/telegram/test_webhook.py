@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from starlette.routing import Router
 
-from bot.telegram.errors import NotTaken, UnreadableUpdate
+from bot.telegram.errors import NotAccepted, UnreadableUpdate
 from bot.telegram.health import TelegramHealth
 from bot.telegram.webhook import webhook_routes
 from tests.bot.telegram.doubles import Mailbox
@@ -95,7 +95,7 @@ async def test_a_lone_surrogate_is_let_through(
 async def test_what_cannot_be_stored_now_stays_with_telegram(
     telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
-    mailbox.failures = [NotTaken()]
+    mailbox.failures = [NotAccepted()]
     answer = await telegram.post("/telegram", json={"update_id": 1})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert health.last_update_at is None

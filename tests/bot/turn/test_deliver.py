@@ -9,7 +9,7 @@ import pytest
 from bot.reply.parts import Entity, Part
 from bot.telegram.errors import (
     Blocked,
-    ChatMoved,
+    ChatMigrated,
     FloodWait,
     OutcomeUnknown,
     Refused,
@@ -179,7 +179,7 @@ async def test_a_part_without_an_answer_is_not_repeated_and_the_rest_goes_on(
 
 
 async def test_a_moved_group_is_followed_by_all_further_parts(deliver: Delivering) -> None:
-    deliver.telegram.answers = [ChatMoved(-100)]
+    deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE, TWO)
     assert [chat_id for chat_id, *_ in deliver.telegram.sent] == [CHAT, -100, -100]
     assert delivery.chat_id == -100
@@ -266,7 +266,7 @@ async def test_a_dead_holders_part_stays_when_its_successor_is_refused(
 async def test_the_last_part_is_taken_back_when_the_commit_is_refused(
     deliver: Delivering,
 ) -> None:
-    deliver.telegram.answers = [ChatMoved(-100)]
+    deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE)
     with pytest.raises(LeaseLost):
         await deliver.deliverer.guard(delivery.chat_id, delivery.in_doubt, _refused())

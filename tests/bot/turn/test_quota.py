@@ -11,7 +11,7 @@ from bot.language.catalogue import Catalogue
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound, Kind
+from bot.telegram.updates import IncomingMessage, Kind
 from bot.turn.outbox import Outbox
 from bot.turn.quota import Allowance, RationedAnswerer
 from config.values import Price
@@ -38,12 +38,12 @@ class Answers:
     apologies: list[str] = field(default_factory=list)
 
     async def answer(
-        self, _mail: Sequence[Inbound], _words: Message, _history: ChatHistory
+        self, _mail: Sequence[IncomingMessage], _words: Message, _history: ChatHistory
     ) -> Outbox:
         self.times += 1
         return ANSWER
 
-    def apologise(self, _mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, _mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         self.apologies.append(reference)
         return ANSWER
 
@@ -61,7 +61,7 @@ def said(text: str, message_id: int) -> Message:
     return Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (message_id,), 1)
 
 
-def mail(kind: Kind, text: str = "") -> list[Inbound]:
+def mail(kind: Kind, text: str = "") -> list[IncomingMessage]:
     return [replace(raw.inbound(raw.message("Hello")), kind=kind, text=text)]
 
 

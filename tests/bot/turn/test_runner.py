@@ -1,14 +1,14 @@
 """What a person said in quick succession becomes one message of the history."""
 
-from bot.telegram.inbound import Inbound, Sender
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.runner import joined
 from memory.text.tokens import TokenCounter
 
 ANN = Sender(7, "Ann", "Ann")
 
 
-def said(update_id: int, text: str, sent_at: int) -> Inbound:
-    return Inbound(
+def said(update_id: int, text: str, sent_at: int) -> IncomingMessage:
+    return IncomingMessage(
         update_id=update_id,
         chat_id=7,
         topic_id=0,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound
 from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage
 from bot.turn.outbox import Outbox
 from bot.turn.setting_aside import MAX_FAILURES, UNSEEN, SetAside, is_given_up
 from memory.memory import Memory
@@ -26,7 +26,7 @@ REPLY = Outbox(7, 0, 0, (Part("yes"),), said="yes").to_bytes()
 NOTICE = Outbox(7, 0, 0, (Part("slower"),), unread=True).to_bytes()
 
 
-def apologise(mail: Sequence[Inbound], reference: str) -> Outbox:
+def apologise(mail: Sequence[IncomingMessage], reference: str) -> Outbox:
     asked = mail[-1]
     return Outbox(
         asked.chat_id, asked.topic_id, asked.message_id, (Part(f"sorry {reference}"),), said="sorry"

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from bot.metrics.metrics import Metrics
 from bot.metrics.observers import MeteredRunner
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound
 from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.hooks import TurnHooks
 from bot.turn.outbox import Outbox
@@ -138,11 +138,13 @@ class WatchedDoorbell(ReadyQueue):
 class Yes:
     """Answers "yes" to everything, and is Telegram itself, which takes it."""
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         del words, history
         return Outbox(mail[-1].chat_id, 0, 0, (Part("yes"),), said="yes")
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         raise NotImplementedError
 
     async def send(

@@ -1,6 +1,6 @@
 """Checks DESIGN's promises of what is answered, sent and forgotten, beside those of the store."""
 
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from memory.queue.turns import OpenTurn
 from tests.lab.simulator import telling
 from tests.lab.simulator.audit_store import StoreAuditor
@@ -80,6 +80,6 @@ class Auditor(StoreAuditor):
                 where = "mailbox" if mail.update_id in seen.waiting else "history"
                 self.violated("what is forgotten is gone", f"w{mail.update_id} in the {where}")
 
-    def is_forgotten(self, inbound: Inbound) -> bool:
+    def is_forgotten(self, inbound: IncomingMessage) -> bool:
         """Tell whether a message was sent before its sender confirmed to be forgotten."""
         return inbound.update_id <= self.world.forgetting(inbound.sender.id)

@@ -13,8 +13,8 @@ from bot.commands.buttons import Buttons
 from bot.commands.everyone import EveryonesCommands, Facts
 from bot.runtime.maintenance import Learner, Maintenance
 from bot.telegram.backpressure import Backpressure
-from bot.telegram.inbound import Update
 from bot.telegram.intake import Intake
+from bot.telegram.updates import Update
 from bot.telegram.values import BotIdentity
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
 from bot.turn.hooks import TurnHooks

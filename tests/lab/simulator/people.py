@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bot.telegram.errors import NotTaken
-from bot.telegram.inbound import Inbound, Pressed, Sender
+from bot.telegram.errors import NotAccepted
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.store.keys import Scope
 from tests.lab.simulator import telling
 from tests.lab.simulator.bot import SimulatedBot
@@ -71,7 +71,7 @@ class People:
         self._chance = chance
         self._telegram = telegram
         self._running = running
-        self._updates: list[Inbound | Pressed] = []
+        self._updates: list[IncomingMessage | ButtonPress] = []
         self._untold: Counter[str] = Counter()
         self._on_the_way: set[asyncio.Task[None]] = set()
         self._forgetting: dict[int, int] = {}
@@ -89,21 +89,21 @@ class People:
     def sent_at(self, update_id: int) -> int:
         """Return when a message was sent, in Unix seconds."""
         update = self._updates[update_id - 1]
-        return update.sent_at if isinstance(update, Inbound) else 0
+        return update.sent_at if isinstance(update, IncomingMessage) else 0
 
     def is_text(self, update_id: int) -> bool:
         """Tell whether an update is somebody's words."""
         update = self._updates[update_id - 1]
-        return isinstance(update, Inbound) and update.kind == "text"
+        return isinstance(update, IncomingMessage) and update.kind == "text"
 
     def forgetting(self, person: int) -> int:
         """Return the newest update in which a person confirmed to be forgotten, 0 for none."""
         return self._forgetting.get(person, 0)
 
     @property
-    def written(self) -> list[Inbound]:
+    def written(self) -> list[IncomingMessage]:
         """All messages that were sent."""
-        return [update for update in self._updates if isinstance(update, Inbound)]
+        return [update for update in self._updates if isinstance(update, IncomingMessage)]
 
     async def act(self, plan: list[Deed]) -> None:
         """Do one deed after the other."""
@@ -111,11 +111,11 @@ class People:
             await asyncio.sleep(deed.after_s)
             self._send(self._message(deed))
 
-    def _message(self, deed: Deed) -> Inbound:
+    def _message(self, deed: Deed) -> IncomingMessage:
         update_id = len(self._updates) + 1
         own = [m for m in self.written if m.chat_id == deed.chat_id and m.sender == deed.sender]
         is_text = deed.kind == "text"
-        return Inbound(
+        return IncomingMessage(
             update_id=update_id,
             chat_id=deed.chat_id,
             topic_id=0,
@@ -147,7 +147,7 @@ class People:
 
     def _press(self, posted: Posted, presser: Sender, data: str, verb: str) -> None:
         update_id = len(self._updates) + 1
-        pressed = Pressed(
+        pressed = ButtonPress(
             update_id,
             f"q{update_id}",
             posted.chat_id,
@@ -161,7 +161,7 @@ class People:
             self._forgetting[presser.id] = update_id
         self._send(pressed)
 
-    def _send(self, update: Inbound | Pressed) -> None:
+    def _send(self, update: IncomingMessage | ButtonPress) -> None:
         self._updates.append(update)
         fate = self._chance.fate("intake")
         after_s = self._chance.random.uniform(0, 9) if fate == "late" else 0
@@ -170,7 +170,7 @@ class People:
             self._on_the_way.add(task)
             task.add_done_callback(self._on_the_way.discard)
 
-    async def _bring(self, update: Inbound | Pressed, after_s: float) -> None:
+    async def _bring(self, update: IncomingMessage | ButtonPress, after_s: float) -> None:
         """Offer an update to one bot after the other until one has taken it."""
         tag = Scope.of_chat(update.chat_id).tag
         draw = self._chance.random
@@ -187,7 +187,7 @@ class People:
             taking = process.start(bot.intake.accept(raw))
             await asyncio.wait({taking})
             error = Died() if taking.cancelled() else taking.exception()
-            if error is not None and not isinstance(error, NotTaken | Died | Violated):
+            if error is not None and not isinstance(error, NotAccepted | Died | Violated):
                 self._telegram.auditor.violated("no error is unforeseen", repr(error))
             if error is None and self._chance.fate("intake") != "told nobody":
                 self._untold[tag] -= 1

@@ -10,7 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from bot.turn.deliver import Deliverer, Sender
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
@@ -86,14 +86,16 @@ class NamingAnswerer:
     auditor: Auditor
     chance: Chance
 
-    async def answer(self, mail: Sequence[Inbound], words: Message, history: ChatHistory) -> Outbox:
+    async def answer(
+        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
+    ) -> Outbox:
         """Return the reply of another answerer, its parts named."""
         turn = _TURN.get()
         assert turn is not None
         outbox = await self.answerer.answer(mail, words, history)
         return self._named(outbox, self.auditor.asked(turn, is_answer=True))
 
-    def apologise(self, mail: Sequence[Inbound], reference: str) -> Outbox:
+    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
         """Return the notice of another answerer, named."""
         turn = _TURN.get()
         assert turn is not None

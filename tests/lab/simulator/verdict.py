@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from bot.telegram.inbound import Inbound
+from bot.telegram.updates import IncomingMessage
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.ledger import Closing, MadeReply, Mail, SentPart
 
@@ -11,7 +11,9 @@ _MAX_FAILURES = 3
 """After more of them even the notice of a turn that is given up is not sent."""
 
 
-def final_verdict(auditor: Auditor, written: Sequence[Inbound], dead: AbstractSet[str]) -> None:
+def final_verdict(
+    auditor: Auditor, written: Sequence[IncomingMessage], dead: AbstractSet[str]
+) -> None:
     """Check that everything was closed, answered whole, remembered once, learned; and count it."""
     ledger = auditor.ledger
     for inbound in written:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import UnreadableUpdate
-from bot.telegram.inbound import Inbound, Moved, Pressed, Sender, SentFile
 from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import ButtonPress, ChatMigration, IncomingMessage, Sender, SentFile
 from tests.bot.telegram.raw import (
     ANNA,
     COMMANDS,
@@ -69,7 +69,7 @@ KINDS: list[tuple[str, dict[str, object]]] = [
 
 
 def test_a_message_carries_what_a_turn_needs() -> None:
-    assert read(message("hello")) == Inbound(
+    assert read(message("hello")) == IncomingMessage(
         update_id=1,
         chat_id=7,
         topic_id=0,
@@ -210,7 +210,7 @@ def test_only_a_topic_has_a_topic_id(fields: dict[str, object], topic_id: int) -
 
 def test_both_notices_of_a_move_mean_the_same() -> None:
     old = {"id": -5, "type": "group", "title": "Family"}
-    moved = Moved(1, old_chat_id=-5, new_chat_id=-1005)
+    moved = ChatMigration(1, old_chat_id=-5, new_chat_id=-1005)
     assert read(message(chat=old, migrate_to_chat_id=-1005)) == moved
     assert read(message(chat=GROUP, migrate_from_chat_id=-5)) == moved
 
@@ -230,7 +230,7 @@ def test_a_stranger_in_a_group_or_at_a_button_is_ignored() -> None:
 
 def test_a_press_carries_its_button_and_place() -> None:
     under = said("sure?", US, message_thread_id=3, is_topic_message=True)
-    assert read(pressed(message=under)) == Pressed(
+    assert read(pressed(message=under)) == ButtonPress(
         update_id=2,
         callback_id="cb1",
         chat_id=-1005,
@@ -331,7 +331,7 @@ _text = st.text(st.characters(exclude_categories=["Cs"]))
 
 @given(
     st.builds(
-        Inbound,
+        IncomingMessage,
         update_id=_ids,
         chat_id=_ids,
         topic_id=_ids,
@@ -353,7 +353,7 @@ _text = st.text(st.characters(exclude_categories=["Cs"]))
         file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
     )
 )
-def test_what_is_packed_comes_out_the_same(inbound_message: Inbound) -> None:
+def test_what_is_packed_comes_out_the_same(inbound_message: IncomingMessage) -> None:
     assert from_bytes(to_bytes(inbound_message)) == inbound_message
 
 

@@ -4,11 +4,11 @@ Each is one UTF-16 unit, as what it stands for, so that offsets stay true.
 """
 
 _EXCHANGED = "<|$[~\\_^{}`\n -+*>.)"
-STAND_INS = {char: chr(0xFDD0 + number) for number, char in enumerate(_EXCHANGED)}
+PLACEHOLDERS = {char: chr(0xFDD0 + number) for number, char in enumerate(_EXCHANGED)}
 """The stand-in of each character that can be exchanged."""
 
-_ORIGINALS = {ord(stand_in): char for char, stand_in in STAND_INS.items()}
-_ALL = str.maketrans(STAND_INS)
+_ORIGINALS = {ord(stand_in): char for char, stand_in in PLACEHOLDERS.items()}
+_ALL = str.maketrans(PLACEHOLDERS)
 # Text from outside never holds our stand-ins: Unicode keeps them out of interchange.
 _CLEANED = dict.fromkeys(range(0xFDD0, 0xFDF0), "\ufffd")
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.watchdog import MAX_HELD_S, LoopWatchdog
+from bot.runtime.loop_watchdog import MAX_HELD_S, LoopWatchdog
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ async def test_who_holds_the_loop_is_named_without_what_it_holds() -> None:
     (line,) = [line for line in logs if line["event"] == "event loop held"]
     assert line["log_level"] == "warning"
     assert 200 < line["ms"] < 5000
-    assert line["place"].startswith("runtime/test_watchdog.py:hold_the_loop < ")
+    assert line["place"].startswith("runtime/test_loop_watchdog.py:hold_the_loop < ")
     assert "words of a person" not in str(line)
 
 

@@ -8,7 +8,7 @@ from threading import Thread
 import httpx2
 import pytest
 
-from bot.runtime.http_client import HttpClient
+from bot.http_client import HttpClient
 
 CALLS = 1_000
 """About one in 300 met the error that is put right."""
