@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.assistant import Assistant, open_models
+from bot.assistant import Assistant, OpenModels, open_models
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.build import Running, command_room
 from bot.commands.buttons import Buttons
@@ -118,12 +118,14 @@ class App:
         *,
         duty: Duty = EVERYTHING,
         observer: Observer | None = None,
+        models: OpenModels = open_models,
     ) -> None:
         self._settings = settings
         self._token = token
         self._redis = redis
         self._duty = duty
         self._observer = observer
+        self._open_models = models
         self._metrics = Metrics()
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
@@ -140,7 +142,7 @@ class App:
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
             models = await stack.enter_async_context(
-                open_models(self._settings, self._metrics, recorder)
+                self._open_models(self._settings, self._metrics, recorder)
             )
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
             await stack.enter_async_context(recorder.writing(memory.usage))

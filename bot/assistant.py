@@ -1,7 +1,7 @@
 """Puts model, prompt, tools and loop together into one thing that answers."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -56,6 +56,10 @@ class Models:
     embedder: Embedder | None
     rest: Rest
     conditions: Sequence[ModelCondition]
+
+
+OpenModels = Callable[[Settings, Metrics, UsageRecorder], AbstractAsyncContextManager[Models]]
+"""Opens the models of a bot; the playground without a key opens offline ones."""
 
 
 @asynccontextmanager

@@ -1,15 +1,14 @@
-"""Plays the model of internal calls where there is no key: quotes, and understands nothing.
+"""The offline model of internal calls: it quotes what people said and understands nothing.
 
-So that the playground shows how a state, facts and synopses form. What it keeps is in people's own
-words, for it has none.
+With it the playground shows without a key how a running state, facts and synopses form.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
-from bot.playground.model_api.requests import ChatRequest
+from memory.text.shape import Shape
 
 _ABOUT_ME = re.compile(
     r"\b(?:my|i am|i['’]m|i have|i live|i work|i like|i love|i prefer|i hate|we have|our)\b"
@@ -19,49 +18,50 @@ _ABOUT_ME = re.compile(
 )
 _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)
-_LONGEST = 200
+_MAX_CHARS = 200
+
+_Said = tuple[int, str, str, bool]
+"""Number, speaker and text of a message, and whether it is untrusted."""
 
 
-def internal_answer(request: ChatRequest) -> str:
-    """Return the JSON of the parts that a request asks for; the others are null."""
-    asked = set(_ASKED.findall(request.messages[0].content))
-    said = list(_said(request.last_user_message))
-    parts: dict[str, object] = {
-        "running_state": _state(said),
-        "facts": {"facts": list(_facts(said))},
-        "synopses": _synopsis(said),
-    }
-    return orjson.dumps(
-        {name: part if name in asked else None for name, part in parts.items()}
-    ).decode()
+class OfflineInternalModel:
+    """Answers internal calls with sentences from the input."""
+
+    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:  # noqa: ARG002 - the port's
+        """Return the parts that the instructions ask for; the others are None."""
+        asked = set(_ASKED.findall(instructions))
+        said = list(_said(material))
+        parts: dict[str, object] = {
+            "running_state": _state(said),
+            "facts": {"facts": list(_facts(said))},
+            "synopses": _synopsis(said),
+        }
+        return {name: part if name in asked else None for name, part in parts.items()}
+
+    async def write(self, instructions: str, material: str, max_tokens: int) -> str:  # noqa: ARG002 - the port's
+        """Return the memories of the input with their dates, one a line."""
+        lines = (line for line in material.splitlines() if line.startswith('{"on":'))
+        return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
 
 
-def narrative(request: ChatRequest) -> str:
-    """Return the memories that are to be woven, one below the other."""
-    lines = request.last_user_message.splitlines()
-    memories = [orjson.loads(line) for line in lines if line.startswith('{"on":')]
-    return "\n".join(f"{memory['on']}: {memory['memory']}" for memory in memories)
-
-
-def _said(material: str) -> Iterator[tuple[int, str, str, bool]]:
-    """Return number, speaker, words of each message and whether they are somebody else's."""
+def _said(material: str) -> Iterator[_Said]:
     for line in material.splitlines():
         if line.startswith('{"n":'):
             message = orjson.loads(line)
             yield message["n"], message["who"], message["said"], message.get("foreign", False)
 
 
-def _facts(said: list[tuple[int, str, str, bool]]) -> Iterator[dict[str, object]]:
-    for number, who, words, is_untrusted in said:
-        is_statement = _ABOUT_ME.search(words) and not _QUESTION.search(words)
-        if who != "assistant" and not is_untrusted and is_statement and len(words) <= _LONGEST:
-            yield {"text": words, "message": number, "replaces": None, "repeats": None}
+def _facts(said: list[_Said]) -> Iterator[dict[str, object]]:
+    for number, who, text, is_untrusted in said:
+        is_statement = _ABOUT_ME.search(text) and not _QUESTION.search(text)
+        if who != "assistant" and not is_untrusted and is_statement and len(text) <= _MAX_CHARS:
+            yield {"text": text, "message": number, "replaces": None, "repeats": None}
 
 
-def _state(said: list[tuple[int, str, str, bool]]) -> dict[str, object]:
-    by_people = [words for _, who, words, _ in said if who != "assistant"]
-    questions = [words[:_LONGEST] for words in by_people if _QUESTION.search(words)]
-    last = by_people[-1][:_LONGEST] if by_people else "unknown"
+def _state(said: list[_Said]) -> dict[str, object]:
+    by_people = [text for _, who, text, _ in said if who != "assistant"]
+    questions = [text[:_MAX_CHARS] for text in by_people if _QUESTION.search(text)]
+    last = by_people[-1][:_MAX_CHARS] if by_people else "unknown"
     return {
         "first_name": "unknown",
         "last_name": "unknown",
@@ -72,9 +72,9 @@ def _state(said: list[tuple[int, str, str, bool]]) -> dict[str, object]:
     }
 
 
-def _synopsis(said: list[tuple[int, str, str, bool]]) -> dict[str, object]:
-    by_people = [words[:_LONGEST] for _, who, words, _ in said if who != "assistant"]
-    answers = [words[:_LONGEST] for _, who, words, _ in said if who == "assistant"]
+def _synopsis(said: list[_Said]) -> dict[str, object]:
+    by_people = [text[:_MAX_CHARS] for _, who, text, _ in said if who != "assistant"]
+    answers = [text[:_MAX_CHARS] for _, who, text, _ in said if who == "assistant"]
     return {
         "likely_request": by_people[0] if by_people else None,
         "actions": f"Answered {len(answers)} times",

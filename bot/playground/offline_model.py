@@ -1,26 +1,29 @@
-"""Plays the model where there is no key: a few rules, so that people can try the memory.
+"""The offline chat model: a few rules, so that people can try the memory without a key.
 
-It says that it is no language model, calls the tools that it is offered, and quotes what it finds
-in the prompt. It understands nothing, so it never puts into own words what a person said.
+It says that it is not a language model, calls the tools that it is offered, and quotes what it
+finds in the prompt. It never puts a person's message into other words.
 """
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
+from typing import Literal
+from uuid import uuid4
 
 import orjson
 
-from bot.playground.model_api.hashed_words import is_stop_word, words
-from bot.playground.model_api.replies import Reply, tool_call
-from bot.playground.model_api.requests import ChatRequest
-from bot.playground.offline_memory import internal_answer, narrative
+from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.playground.offline_embedder import content_words, words
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
 
 INTRODUCTION = (
-    "I am no language model, only an offline stand-in: a few rules that let you try Ricordo's "
-    "memory without a key. Tell me things and ask me about them later; I also know the time and "
-    "can do sums. Set `OPENAI_API_KEY` to talk with a real model."
+    "I am not a language model. I am a small offline model: a few rules that let you try "
+    "Ricordo's memory without a key. Tell me things and ask me about them later; I also know the "
+    "time and can do sums. Set `OPENAI_API_KEY` to talk with a real model."
 )
 _WHO = re.compile(
     r"\b(?:who|what) are you\b|\bare you (?:an? |the )?(?:real|human|person|robot|bot|ai|llm|gpt|"
@@ -50,86 +53,105 @@ _QUESTION = re.compile(
     r"[?？؟]|^(?:who|what|when|where|which|whose|why|how|is|are|was|were|do|does|did|can)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # "Dr. X" is none
+_SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # not "Dr. X"
 _REMEMBERED = re.compile(r"^(?:- )?\[([^\]\n]+)\] ([^:\n]*): ", re.MULTILINE)  # date, speaker
-_CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, what people read
-_ENOUGH = 0.3  # of a question's words must stand in a sentence that is to answer it
+_MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
+_CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
+_MIN_SHARE = 0.3
+"""Share of a question's words that a sentence must contain to answer it."""
 
 
-class OfflineModel:
-    """Answers by rules; nothing is kept between two requests.
+class OfflineChatModel:
+    """Answers a prompt by rules, after `pause_s` of thought; it keeps nothing between calls."""
 
-    A streamed answer takes `chunk_delay_s` for each word.
-    """
-
-    def __init__(self, chunk_delay_s: float = 0.03) -> None:
-        self._chunk_delay_s = chunk_delay_s
+    def __init__(self, pause_s: float = 0.6) -> None:
+        self._pause_s = pause_s
         zones = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
         self._zones = {zone.split("/")[-1].replace("_", " ").casefold(): zone for zone in zones}
 
-    async def respond(self, request: ChatRequest) -> Reply:
-        """Return tool calls where the question wants some, else the answer."""
-        if request.response_format != "text":
-            return Reply(internal_answer(request))
-        if not request.tools:
-            return Reply(narrative(request))
-        results = _results(request)
-        calls = () if results else tuple(self._calls(request))
+    async def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        tools: Sequence[ToolDefinition],
+        *,
+        tool_choice: Literal["auto", "none"] = "auto",
+        labels: CallLabels = NO_LABELS,  # noqa: ARG002 - the port's
+    ) -> ModelReply:
+        """Return tool calls if the question needs a tool, else the answer."""
+        await asyncio.sleep(self._pause_s)
+        question = _Question.of(messages)
+        names = {tool.name for tool in tools} if tool_choice == "auto" else set()
+        calls = () if question.results else tuple(self._calls(question.text, names))
         if calls:
-            return Reply(tool_calls=calls, chunk_delay_s=self._chunk_delay_s)
-        asked_who = bool(_WHO.search(request.asked))
-        said = [INTRODUCTION] if asked_who or _is_first(request) else []
-        said += [] if asked_who else [_answer(request, results)]
-        return Reply("\n\n".join(said), chunk_delay_s=self._chunk_delay_s)
+            return ModelReply("", calls, "tool_calls")
+        asks_who = bool(_WHO.search(question.text))
+        paragraphs = [INTRODUCTION] if asks_who or question.is_first else []
+        paragraphs += [] if asks_who else [_answer(question)]
+        return ModelReply("\n\n".join(paragraphs), (), "stop")
 
-    def _calls(self, request: ChatRequest) -> Iterator[ToolCall]:
-        asked, usable = request.asked, request.usable_tools
-        if "current_time" in usable and _TIME.search(asked):
-            spoken = f" {' '.join(words(asked))} "
+    def _calls(self, text: str, names: set[str]) -> Iterator[ToolCall]:
+        if "current_time" in names and _TIME.search(text):
+            spoken = f" {' '.join(words(text))} "
             zones = [zone for city, zone in self._zones.items() if f" {city} " in spoken]
-            yield tool_call("current_time", **({"timezone": zones[0]} if zones else {}))
-        expression = expression_in(asked)
-        if "calculate" in usable and expression:
-            yield tool_call("calculate", expression=expression)
-        if "search_memory" in usable and _REMEMBER.search(asked):
-            subject = _subject(_REMEMBER.sub(" ", asked))
-            yield tool_call("search_memory", query=" ".join(subject) or asked)
+            yield _call("current_time", **({"timezone": zones[0]} if zones else {}))
+        expression = expression_in(text)
+        if "calculate" in names and expression:
+            yield _call("calculate", expression=expression)
+        if "search_memory" in names and _REMEMBER.search(text):
+            subject = content_words(_REMEMBER.sub(" ", text))
+            yield _call("search_memory", query=" ".join(subject) or text)
 
 
-def _is_first(request: ChatRequest) -> bool:
-    return all(message.role != "assistant" or message.tool_calls for message in request.messages)
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A prompt as the rules read it.
+
+    `text` is the person's message, `memory` the inside of the memory section, `earlier` what people
+    said before in the window, `results` the tool calls of this turn with their results.
+    """
+
+    text: str
+    memory: str
+    earlier: tuple[str, ...]
+    results: tuple[tuple[ToolCall, str], ...]
+    is_first: bool
+
+    @classmethod
+    def of(cls, messages: Sequence[PromptMessage]) -> "_Question":
+        *earlier, last = [message.content for message in messages if message.role == "user"]
+        memory = _MEMORY.match(last)
+        calls = {call.id: call for message in messages for call in message.tool_calls}
+        start = max(at for at, message in enumerate(messages) if message.role == "user")
+        return cls(
+            _MEMORY.sub("", last, count=1),
+            memory[1].strip() if memory else "",
+            tuple(earlier),
+            tuple((calls[m.tool_call_id], m.content) for m in messages[start:] if m.role == "tool"),
+            all(message.role != "assistant" or message.tool_calls for message in messages),
+        )
 
 
-def _results(request: ChatRequest) -> list[tuple[ToolCall, str]]:
-    """Return the calls of this run with their results, in order."""
-    calls = {call.id: call for message in request.messages for call in message.tool_calls}
-    found: list[tuple[ToolCall, str]] = []
-    for message in request.messages:
-        if message.role == "user":
-            found = []
-        elif message.role == "tool":
-            found.append((calls[message.tool_call_id], message.content))
-    return found
+def _call(name: str, **arguments: str) -> ToolCall:
+    return ToolCall(f"call_{uuid4().hex}", name, orjson.dumps(arguments).decode())
 
 
-def _answer(request: ChatRequest, results: list[tuple[ToolCall, str]]) -> str:
-    if results:
-        return "\n".join(_told(request, call, result) for call, result in results)
-    if _GREETING.fullmatch(request.asked.strip()):
+def _answer(question: _Question) -> str:
+    if question.results:
+        return "\n".join(_from_tool(question, call, result) for call, result in question.results)
+    text = question.text.strip()
+    if _GREETING.fullmatch(text):
         return "Hello! Tell me something worth remembering."
-    if _THANKS.fullmatch(request.asked.strip()):
+    if _THANKS.fullmatch(text):
         return "You are welcome."
-    if _QUESTION.search(request.asked) or _REMEMBER.search(request.asked):
-        return _quote(request) or "I have not heard about that yet. Tell me, and I will know it."
-    return (
-        f"Noted: “{_short(_sentences(request.asked)[0], 120)}” Ask me about it whenever you like."
-    )
+    if _QUESTION.search(text) or _REMEMBER.search(text):
+        return _quote(question) or "I have not heard about that yet. Tell me, and I will know it."
+    return f"Noted: “{_short(_sentences(text)[0], 120)}” Ask me about it whenever you like."
 
 
-def _told(request: ChatRequest, call: ToolCall, result: str) -> str:
-    """Say what a tool found; of a failed one, only that it failed."""
+def _from_tool(question: _Question, call: ToolCall, result: str) -> str:
+    """Say what a tool found; of a failed tool, only that it failed."""
     if call.name == "search_memory":
-        return _quote(request, result) or "I looked, and found nothing about that."
+        return _quote(question, result) or "I looked, and found nothing about that."
     if result.startswith("Error:"):
         return "That did not work out, sorry."
     if call.name == "calculate":
@@ -137,21 +159,18 @@ def _told(request: ChatRequest, call: ToolCall, result: str) -> str:
     return "My clock says: " + _CLOCK.sub(r", \1", result)
 
 
-def _quote(request: ChatRequest, found: str = "") -> str:
+def _quote(question: _Question, found: str = "") -> str:
     """Return the sentence that shares most words with the question, and when it was said.
 
-    Looks into what a tool found, the memory section and the window, which knows no dates. Asked to
-    remember nothing in particular, it returns the last thing said; with no match, nothing.
+    It looks into the memory section, into what a tool found, and into the window, which has no
+    dates. Asked about nothing in particular, it returns the last sentence; without a match, "".
     """
-    wanted = _stems(_REMEMBER.sub(" ", request.asked))
-    if not wanted and not _REMEMBER.search(request.asked):
+    wanted = _stems(_REMEMBER.sub(" ", question.text))
+    if not wanted and not _REMEMBER.search(question.text):
         return ""
-    sentences = [(f"From {date}", said) for date, said in _remembered(request.memory)]
-    sentences += [(f"From {date}", said) for date, said in _remembered(found)]
-    for message in request.messages:
-        if message.role == "user" and message.content != request.last_user_message:
-            sentences += [("A little earlier", said) for said in _sentences(message.content)]
-    best_share, best = _ENOUGH, ""
+    sentences = [*_remembered(question.memory), *_remembered(found)]
+    sentences += [("A little earlier", said) for m in question.earlier for said in _sentences(m)]
+    best_share, best = _MIN_SHARE, ""
     for when, sentence in sentences:
         share = len(wanted & _stems(sentence)) / len(wanted) if wanted else 1
         if share >= best_share and not _QUESTION.search(sentence):
@@ -165,22 +184,18 @@ def _remembered(section: str) -> Iterator[tuple[str, str]]:
     for date, speaker, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         if speaker != "You (assistant)":
             for sentence in _sentences(said):
-                yield date, sentence
+                yield f"From {date}", sentence
 
 
 def _sentences(text: str) -> list[str]:
-    """Return what stands between two ends, the whole of a text that has none."""
+    """Return the sentences of a text; the whole text if it has no sentence end."""
     sentences = [sentence.strip() for sentence in _SENTENCE_END.split(text)]
     return [sentence for sentence in sentences if sentence] or [text]
 
 
-def _subject(text: str) -> list[str]:
-    return [word for word in words(text) if not is_stop_word(word)]
-
-
 def _stems(text: str) -> set[str]:
-    """Return the words that say something, cut so that most inflected forms are equal."""
-    return {word[:5] for word in _subject(text)}
+    """Return the content words, cut so that most inflected forms are equal."""
+    return {word[:5] for word in content_words(text)}
 
 
 def _short(text: str, max_chars: int) -> str:

@@ -8,18 +8,22 @@ import asyncio
 import os
 import sys
 import webbrowser
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from threading import Thread
 
-from pydantic import SecretStr
-
 from bot.app import App
+from bot.assistant import Models, open_models
+from bot.metrics.metrics import Metrics
+from bot.metrics.usage_counter import UsageRecorder
+from bot.model.resting import Rest
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.loopback import LoopbackServer
-from bot.playground.model_api import ModelApiServer
-from bot.playground.offline_model import OfflineModel
+from bot.playground.offline_embedder import OfflineEmbedder
+from bot.playground.offline_memory import OfflineInternalModel
+from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page import InspectorPage
 from bot.playground.scene import ADMIN_ID, Scene
 from bot.runtime.process import run_until_signal
@@ -29,8 +33,8 @@ from memory.store.embedded import EmbeddedValkey
 
 _WITH_MODEL = "A playground on your machine, answered by {model}."
 _WITHOUT_KEY = (
-    "A playground on your machine. There is no OPENAI_API_KEY, so an offline stand-in answers: "
-    "it is no language model, but the memory is real."
+    "A playground on your machine. There is no OPENAI_API_KEY, so a small offline model answers: "
+    "it only quotes what you said, but the memory is real."
 )
 
 
@@ -57,11 +61,9 @@ _IN_PLAYGROUND = {
 async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         telegram = await stack.enter_async_context(BotApiServer())
-        note, here = _WITH_MODEL.format(model=settings.openai_model), settings
-        if not _has_model(settings):
-            model = await stack.enter_async_context(ModelApiServer(OfflineModel()))
-            note, here = _WITHOUT_KEY, _with_offline_model(settings, model.base_url)
-        here = here.model_copy(update=_IN_PLAYGROUND | {"telegram_api_url": telegram.url})
+        is_offline = not _has_model(settings)
+        note = _WITHOUT_KEY if is_offline else _WITH_MODEL.format(model=settings.openai_model)
+        here = settings.model_copy(update=_IN_PLAYGROUND | {"telegram_api_url": telegram.url})
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
         page = InspectorPage(telegram, scene, inspector, note)
@@ -73,7 +75,8 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
-        app = App(here, telegram.token, redis, observer=inspector)
+        models = offline_models if is_offline else open_models
+        app = App(here, telegram.token, redis, observer=inspector, models=models)
         await app.run(stopping)
 
 
@@ -93,15 +96,7 @@ def _has_model(settings: Settings) -> bool:
     return settings.openai_api_key is not None or "openai_base_url" in settings.model_fields_set
 
 
-def _with_offline_model(settings: Settings, url: str) -> Settings:
-    key = SecretStr("stand-in")
-    return settings.model_copy(
-        update={
-            "openai_base_url": url,
-            "openai_api_key": key,
-            "openai_model": "stand-in",
-            "openai_embedding_base_url": url,
-            "openai_embedding_api_key": key,
-            "openai_embedding_model": "hashed-words",
-        }
-    )
+@asynccontextmanager
+async def offline_models(_: Settings, __: Metrics, ___: UsageRecorder) -> AsyncIterator[Models]:
+    """Give the models that answer without a key; they run in this process and cost nothing."""
+    yield Models(OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), Rest(), ())

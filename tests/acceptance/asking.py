@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bot.playground.bot_api import Chat, Message, Person
 from tests.acceptance.rig import Rig
+from tests.servers.bot_api import Chat, Message, Person
 
 _ENDS = ("learned", "learning postponed", "learning failed")
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bot.playground.bot_api import Chat, Message, Person
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Person
 
 ERASE = "Erase"
 KEEP = "Keep everything"

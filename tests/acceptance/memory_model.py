@@ -12,8 +12,8 @@ from typing import TypeGuard
 
 import orjson
 
-from bot.playground.model_api import ApiRequest, ChatRequest, Reply, Scripted
 from tests.acceptance.rig import Rig
+from tests.servers.model_api import ApiRequest, ChatRequest, Reply, Scripted
 
 Parts = dict[str, object]
 

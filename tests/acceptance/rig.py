@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
-from bot.playground.bot_api import BotApiServer, Chat, Message, Pace, Person
-from bot.playground.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.acceptance.forked import Forked
+from tests.servers.bot_api import BotApiServer, Chat, Message, Pace, Person
+from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]

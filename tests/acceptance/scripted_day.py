@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import ChatRequest, Reply, tool_call
 from bot.reply.render import render
 from tests.acceptance.rig import Rig
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import ChatRequest, Reply, tool_call
 
 Wish = Literal["short", "long", "sum"]
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import ChatRequest, Reply
 from tests.acceptance.rig import Rig
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import ChatRequest, Reply
 
 
 def said(request: ChatRequest) -> list[tuple[str, str]]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Person
 from tests.acceptance.buttons import KEEP, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Person
 from tests.stored import everything_stored
 
 ADMIN_ID = 1009

@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-from bot.playground.model_api import Quirk, Reply, StreamBreak, tool_call
 from memory.behaviors.steps import ToolCall
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
+from tests.servers.model_api import Quirk, Reply, StreamBreak, tool_call
 
 UUID = "8E6C1F0A-7B1D-4C55-9A5E-2F1B9D3E4A77"
 

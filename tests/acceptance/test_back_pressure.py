@@ -2,11 +2,11 @@
 
 import asyncio
 
-from bot.playground.bot_api import Call, Chat, FloodWait, Person
-from bot.playground.model_api import Reply
 from tests.acceptance.buttons import KEEP, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.servers.bot_api import Call, Chat, FloodWait, Person
+from tests.servers.model_api import Reply
 
 ADMIN_ID = 1009
 SEND = "sendMessage"

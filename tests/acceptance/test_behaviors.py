@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 
-from bot.playground.bot_api import Chat
-from bot.playground.model_api import Reply, tool_call
 from memory.store.keys import Scope
 from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.operator_behaviors import TOLD
 from tests.acceptance.rig import Rig
+from tests.servers.bot_api import Chat
+from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
 HERE = "tests.acceptance.operator_behaviors"

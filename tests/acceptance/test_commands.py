@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from bot.playground.bot_api import Chat, Person
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.servers.bot_api import Chat, Person
 
 LANGUAGES = {"de": "de", "ru": "ru", "es-MX": "es", "fa": "fa", "en-GB": "en", "pt": "en"}
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import Reply
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
@@ -16,6 +14,8 @@ from memory.store.store import Store
 from tests.acceptance.buttons import ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import Reply
 from tests.stored import everything_stored
 
 ADMIN_ID = 1009

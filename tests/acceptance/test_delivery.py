@@ -2,7 +2,11 @@
 
 import asyncio
 
-from bot.playground.bot_api import (
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said
+from tests.servers.bot_api import (
     Chat,
     DropConnection,
     FloodWait,
@@ -10,13 +14,10 @@ from bot.playground.bot_api import (
     Refuse,
     SentThenDrop,
     SlowAnswer,
+    entity_text,
+    utf16_length,
 )
-from bot.playground.bot_api.formatting import entity_text, utf16_length
-from bot.playground.model_api import Reply
-from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope
-from tests.acceptance.rig import Rig
-from tests.acceptance.talk import said
+from tests.servers.model_api import Reply
 
 Doubts = tuple[tuple[DropConnection | SentThenDrop | SlowAnswer, int], ...]
 

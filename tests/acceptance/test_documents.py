@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Hang, Message, Person, Upload
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.buttons import ask_first, erase, press
 from tests.acceptance.rig import ROOT, Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.bot.documents.pdfs import encrypted, pdf
+from tests.servers.bot_api import Chat, Hang, Message, Person, Upload
 from tests.stored import everything_stored
 
 WHALE = b"The blue whale is the largest animal. A blue whale weighs up to 190 tonnes."

@@ -3,13 +3,13 @@
 import asyncio
 from pathlib import Path
 
-from bot.playground.model_api import Reply
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.model_api import Reply
 from tests.stored import everything_on_disk, everything_stored
 
 

@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from bot.playground.bot_api import Button, Chat, Message, Person
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Button, Chat, Message, Person
 
 ADMIN_ID = 1009
 AT_ONCE_S = 4

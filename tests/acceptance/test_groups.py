@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Sequence
 
-from bot.playground.bot_api import Chat, Message, Topic
-from bot.playground.bot_api.updates import Waiting
-from bot.playground.model_api import Reply
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Topic, Waiting
+from tests.servers.model_api import Reply
 from tests.stored import everything_stored
 
 US = "@ricordo_bot"

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from bot.playground.bot_api import Chat, Person
-from bot.playground.model_api import Reply
 from memory.store.keys import Scope
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import Reply
 
 ACKNOWLEDGED_S = 1
 TAKEN_OVER_S = 5

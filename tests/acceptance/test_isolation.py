@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Person, Topic, Upload
-from bot.playground.model_api import ChatRequest, EmbeddingsRequest
 from memory.store.client import RedisClient
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Person, Topic, Upload
+from tests.servers.model_api import ChatRequest, EmbeddingsRequest
 from tests.stored import everything_on_disk, everything_stored
 
 US = "@ricordo_bot"

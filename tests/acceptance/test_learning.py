@@ -8,8 +8,6 @@ from functools import partial
 import orjson
 import pytest
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import ApiRequest, Reply, server_error, tool_call
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end
@@ -25,6 +23,8 @@ from tests.acceptance.memory_model import (
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_recall import let_time_pass
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import ApiRequest, Reply, server_error, tool_call
 from tests.stored import everything_stored
 
 Ask = Callable[[Person, Chat, str], Awaitable[Message]]

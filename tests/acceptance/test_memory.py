@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from bot.playground.model_api import Reply, tool_call
 from memory.search.excerpt import LEFT_OUT
 from memory.text.tokens import MESSAGE_OVERHEAD, SHORTENED, TokenCounter
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
+from tests.servers.model_api import Reply, tool_call
 
 DAY = r"(?:today|yesterday), \d\d:\d\d"  # a test may run over midnight
 

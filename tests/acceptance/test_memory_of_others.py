@@ -2,8 +2,6 @@
 
 import pytest
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import Reply, tool_call
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.store.keys import Scope
@@ -14,6 +12,8 @@ from tests.acceptance.planting import stored_notebook
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import Reply, tool_call
 
 US = "@ricordo_bot"
 

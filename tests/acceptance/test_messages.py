@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from bot.playground.model_api import Reply
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.model_api import Reply
 
 
 async def test_a22_captions_are_read_other_kinds_refused_and_the_token_goes_to_telegram_alone(

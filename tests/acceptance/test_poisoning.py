@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from bot.playground.bot_api import Chat, Message, Person, Upload
-from bot.playground.model_api import ChatRequest, Reply, tool_call
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
@@ -24,6 +22,8 @@ from tests.acceptance.memory_model import (
 )
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Person, Upload
+from tests.servers.model_api import ChatRequest, Reply, tool_call
 
 US = "@ricordo_bot"
 ALL = "state facts synopses"

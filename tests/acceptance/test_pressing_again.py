@@ -1,12 +1,12 @@
 """What was confirmed is finished by either button, and shown once Telegram allows it."""
 
-from bot.playground.bot_api import Chat, FloodWait, Message, Person
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, FloodWait, Message, Person
 
 EDIT = "editMessageText"
 

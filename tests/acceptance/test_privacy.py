@@ -4,13 +4,13 @@ from typing import Any
 
 import orjson
 
-from bot.playground.bot_api import Chat, FloodWait, Message, Upload
-from bot.playground.model_api import Reply, tool_call
 from memory.store.keys import Scope
 from tests.acceptance.buttons import ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, FloodWait, Message, Upload
+from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
 CANARY = "quokka"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import orjson
 
-from bot.playground.model_api import ChatRequest
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
+from tests.servers.model_api import ChatRequest
 
 
 async def test_the_longest_message_and_a_burst_reach_the_model_whole(webhook_rig: Rig) -> None:

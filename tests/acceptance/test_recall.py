@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from bot.playground.model_api import Break, is_embeddings, server_error
-from bot.playground.model_api.faults import Fault
 from memory.scopes.log import seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.rig import Rig
+from tests.servers.model_api import Break, is_embeddings, server_error
+from tests.servers.model_api.faults import Fault
 
 FACTS = {  # fact, and a question that asks for it in other forms or other words
     "I keep my passports in the blue drawer": "Which drawers hold the passport?",

@@ -4,11 +4,11 @@ import orjson
 import pytest
 
 from bot.language.catalogue import Catalogue
-from bot.playground.bot_api import Chat, Person
-from bot.playground.model_api import ApiError, ApiRequest, Dialect
 from tests.acceptance.buttons import ask_first, press
 from tests.acceptance.rig import KEY, Rig
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import ApiError, ApiRequest, Dialect
 
 CATALOGUE = Catalogue()
 FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))

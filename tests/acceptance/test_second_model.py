@@ -7,10 +7,10 @@ from time import monotonic
 
 import pytest
 
-from bot.playground.model_api import Break, Dialect, ModelApiServer, Reply, Scripted, server_error
-from bot.playground.model_api.faults import Fault
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.talk import said
+from tests.servers.model_api import Break, Dialect, ModelApiServer, Reply, Scripted, server_error
+from tests.servers.model_api.faults import Fault
 
 SPARE_KEY = "sk-of-the-spare"
 

@@ -7,8 +7,6 @@ from time import time
 
 import pytest
 
-from bot.playground.bot_api import Chat, Person
-from bot.playground.model_api import Reply
 from memory.limits.dropping import Dropped
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
@@ -19,6 +17,8 @@ from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.memory.limits.ballast import fill_up
 from tests.memory.limits.old_days import DAY_S, OldDays
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import Reply
 from tests.valkey import ValkeyServer
 
 ADMIN_ID = 1000

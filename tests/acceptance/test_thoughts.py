@@ -1,8 +1,8 @@
 """A reasoning model answers people as any other, and its thoughts are kept nowhere."""
 
-from bot.playground.model_api import Reply, tool_call
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
+from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
 THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from bot.playground.model_api import Break, Reply, rate_limited, server_error
 from tests.acceptance.pages import page, readiness, wait_until_ready
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
+from tests.servers.model_api import Break, Reply, rate_limited, server_error
 from tests.valkey import ValkeyServer
 
 SECRET = "s3cret-of-the-webhook"

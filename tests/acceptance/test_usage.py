@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Message, Person
-from bot.playground.model_api import ModelApiServer, Reply, tool_call
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import ERASE, ask_first, press
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import ModelApiServer, Reply, tool_call
 
 ADMIN_ID = 1009
 PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"

@@ -6,8 +6,8 @@ from time import monotonic
 
 import httpx2
 
-from bot.playground.model_api import Reply
 from tests.acceptance.rig import BotProcess, Rig, open_rig
+from tests.servers.model_api import Reply
 from tests.valkey import free_port
 
 LEASE_S = 2

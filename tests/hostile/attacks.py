@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 
-from bot.playground.bot_api import Button, Chat, Person, Upload
 from tests.acceptance.buttons import press
 from tests.acceptance.rig import Rig
 from tests.bot.documents.pdfs import slow_pdf
 from tests.hostile.shapes import nested
+from tests.servers.bot_api import Button, Chat, Person, Upload
 
 US = "@ricordo_bot"
 MAX_PARTS = 8

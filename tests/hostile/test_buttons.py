@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Button, Message, Person
 from tests.acceptance.buttons import ERASE, ask_first, press, shown
 from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Button, Message, Person
 
 ADMIN_ID = 1009
 

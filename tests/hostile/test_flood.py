@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Person
 from memory.memory import Memory
 from memory.queue.mailbox import SEEN_MOST, Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
@@ -16,6 +15,7 @@ from tests.acceptance.rig import Rig, open_rig
 from tests.acceptance.sentences import sentence
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP
+from tests.servers.bot_api import Chat, Person
 
 US = "@ricordo_bot"
 DAY_S = 86_400

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.playground.bot_api import Chat, Person, Topic, Upload
-from bot.playground.model_api import Reply
 from tests.acceptance.rig import Rig, open_rig
 from tests.bot.documents.pdfs import slow_pdf
+from tests.servers.bot_api import Chat, Person, Topic, Upload
+from tests.servers.model_api import Reply
 
 US = "@ricordo_bot"
 SLOW = Upload(slow_pdf(pages=1), "slow.pdf", "application/pdf")

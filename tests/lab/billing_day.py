@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bot.playground.bot_api import Chat, Person
-from bot.playground.model_api import ChatRequest, ModelApiServer, Reply, Responder, tool_call
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig, open_rig
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import ChatRequest, ModelApiServer, Reply, Responder, tool_call
 from tests.valkey import ValkeyServer
 
 ADMIN_ID = 1009

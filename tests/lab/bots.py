@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.playground.bot_api import BotApiServer, Chat, Person
-from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
+from tests.servers.bot_api import BotApiServer, Chat, Person
+from tests.servers.model_api import ChatRequest, ModelApiServer, Reply
 from tests.valkey import ValkeyServer, free_port
 
 ROOT = Path(__file__).parents[2]

@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 from time import monotonic
 
-from bot.playground.bot_api import Chat, Person
-from bot.playground.model_api import Break, ModelApiServer, Reply, Scripted, server_error
 from tests.acceptance.rig import Rig, open_rig
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import Break, ModelApiServer, Reply, Scripted, server_error
 from tests.valkey import ValkeyServer
 
 OWN_S = 0.5

@@ -22,7 +22,6 @@ from bot.documents.refusals import DocumentRefused
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
-from bot.playground.bot_api import BotApiServer, Button, Message
 from bot.playground.inspector import Inspector
 from bot.playground.loopback import LoopbackServer
 from bot.playground.page import InspectorPage
@@ -42,6 +41,7 @@ from tests.hostile.test_model_server import STREAMS, ask
 from tests.hostile.waits import waits_during
 from tests.lab.hostile_answers import CHATS, EMBEDDINGS, PAGES
 from tests.lab.hostile_files import documents, pdfs
+from tests.servers.bot_api import BotApiServer, Button, Message
 from tests.valkey import ValkeyServer
 
 Row = tuple[int, int, float]

@@ -24,7 +24,7 @@ from typing import NotRequired, TypedDict
 
 import orjson
 
-from bot.playground.model_api.hashed_words import embed
+from bot.playground.offline_embedder import embed
 from tests.lab.bots import REPLY, empty
 from tests.lab.lean_http import CHUNKED, LAST_CHUNK, answer, chunk, serve
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from bot.check.recognition import recognize
-from bot.playground.bot_api import Chat, Person
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.rig import KEY, Rig, open_rig
 from tests.lab.outside_servers import (
@@ -30,6 +29,7 @@ from tests.lab.outside_servers import (
     install_litellm,
     litellm,
 )
+from tests.servers.bot_api import Chat, Person
 from tests.valkey import ValkeyServer
 
 MODEL, EMBEDDINGS = "gpt-5.4-mini", "text-embedding-3-small"

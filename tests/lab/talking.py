@@ -15,7 +15,7 @@ from bot.assistant import Assistant
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.playground.model_api.hashed_words import embed
+from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
 from bot.runtime.maintenance import Learner
 from bot.telegram.packing import to_bytes

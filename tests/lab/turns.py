@@ -27,8 +27,6 @@ from statistics import median
 from bot.behaviors import behaviors_of, teaching_of
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
-from bot.playground.bot_api import BotApiServer, Chat, Person
-from bot.playground.model_api import Dialect, ModelApiServer
 from config.settings import Settings
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
@@ -43,6 +41,8 @@ from tests.lab.recall import OPTIONS, TTL_S
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
 from tests.lab.traffic import Traffic, is_learned
 from tests.lab.wire_tap import RoundTrip, WireTap
+from tests.servers.bot_api import BotApiServer, Chat, Person
+from tests.servers.model_api import Dialect, ModelApiServer
 from tests.valkey import ValkeyServer
 
 STARTS = 3

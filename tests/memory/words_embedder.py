@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
-from bot.playground.model_api.hashed_words import embed
+from bot.playground.offline_embedder import embed
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 
 DIMENSIONS = 128

@@ -6,8 +6,8 @@ egoist/chatwise-releases#1256.
 
 from dataclasses import dataclass
 
-from bot.playground.model_api import ApiError, ApiRequest, ChatRequest
-from bot.playground.model_api.errors import bad_request
+from tests.servers.model_api import ApiError, ApiRequest, ChatRequest
+from tests.servers.model_api.errors import bad_request
 
 _TODAY = ("none", "low", "medium", "high", "xhigh")
 

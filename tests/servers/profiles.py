@@ -5,9 +5,9 @@ Read in their sources, on their pages and in reports of their users; LiteLLM 1.1
 
 from dataclasses import replace
 
-from bot.playground.model_api import ApiError, ApiRequest, ChatRequest, Dialect, Quirk
-from bot.playground.model_api.errors import bad_request
-from bot.playground.model_api.requests import is_embeddings
+from tests.servers.model_api import ApiError, ApiRequest, ChatRequest, Dialect, Quirk
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.requests import is_embeddings
 from tests.servers.openai_models import refused_by_openai
 
 

@@ -5,7 +5,7 @@ It thinks for long and shows nothing meanwhile, and its thoughts use up the room
 
 from dataclasses import dataclass, field, replace
 
-from bot.playground.model_api import ChatRequest, Reply, Responder
+from tests.servers.model_api import ChatRequest, Reply, Responder
 
 THOUGHTS = {"none": 0, "minimal": 20, "low": 100, "": 400, "medium": 400, "high": 2000}
 """Tokens of thoughts by effort; the server's own is medium."""

@@ -7,8 +7,8 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from bot.playground.model_api import Dialect, ModelApiServer, Scripted
-from tests.bot.playground.model_api_client import client_of
+from tests.servers.model_api import Dialect, ModelApiServer, Scripted
+from tests.servers.model_api_client import client_of
 from tests.servers.openai_models import refused_by_openai
 from tests.servers.reasoning_model import ReasoningModel
 

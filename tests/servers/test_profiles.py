@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from bot.playground.model_api import Dialect, ModelApiServer, Scripted
 from tests.servers import profiles
+from tests.servers.model_api import Dialect, ModelApiServer, Scripted
 
 HELLO = [{"role": "user", "content": "hello"}]
 

@@ -9,10 +9,10 @@ from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import Api
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Scripted
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill
+from tests.servers.model_api import ChatRequest, Dialect, ModelApiServer, Reply, Scripted
 from tests.servers.profiles import OPENAI, SERVERS
 from tests.servers.reasoning_model import ReasoningModel
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bot.playground.model_api.hashed_words import DIMENSIONS, embed
+from bot.playground.offline_embedder import DIMENSIONS, embed
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes

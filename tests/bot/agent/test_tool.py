@@ -5,8 +5,8 @@ from datetime import UTC
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
-from bot.playground.model_api.schemas import schema_complaint
 from tests.bot.agent.tools import echo, tool
+from tests.servers.model_api.schemas import schema_complaint
 
 
 def test_a_definition_holds_what_the_model_needs_and_no_noise() -> None:

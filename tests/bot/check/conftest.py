@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from bot.check.rows import Row, Rows
-from bot.playground.bot_api import BotApiServer
-from bot.playground.model_api import ModelApiServer
 from config.settings import Settings
 from tests.bot.check.front_reader import FrontReader
+from tests.servers.bot_api import BotApiServer
+from tests.servers.model_api import ModelApiServer
 from tests.valkey import ValkeyServer
 
 SettingsOf = Callable[..., Settings]

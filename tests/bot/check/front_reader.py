@@ -2,7 +2,7 @@
 
 import json
 
-from bot.playground.model_api import ChatRequest, Reply, tool_call
+from tests.servers.model_api import ChatRequest, Reply, tool_call
 
 TEST_WORDS = ("marzipan", "gyroscope")
 

@@ -7,7 +7,11 @@ import pytest
 from bot.check.chat_model import check_chat
 from bot.check.prompt_front import front_was_read
 from bot.model.call import ModelReply, Usage
-from bot.playground.model_api import (
+from config.settings import Settings
+from memory.text.tokens import TokenCounter
+from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.bot.check.front_reader import FrontReader
+from tests.servers.model_api import (
     ApiError,
     Break,
     ChatRequest,
@@ -17,11 +21,7 @@ from bot.playground.model_api import (
     rate_limited,
     server_error,
 )
-from bot.playground.model_api.faults import Fault
-from config.settings import Settings
-from memory.text.tokens import TokenCounter
-from tests.bot.check.conftest import SettingsOf, rows_of
-from tests.bot.check.front_reader import FrontReader
+from tests.servers.model_api.faults import Fault
 
 PROMPT_TOKENS, REPLY_TOKENS = 4000, 500
 

@@ -10,11 +10,11 @@ import pytest
 
 from bot.check.command import bounded
 from bot.check.rows import Row, Rows
-from bot.playground.bot_api import BotApiServer
-from bot.playground.model_api import ModelApiServer
 from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.forked import Forked
 from tests.acceptance.rig import ROOT, BotProcess
+from tests.servers.bot_api import BotApiServer
+from tests.servers.model_api import ModelApiServer
 from tests.valkey import free_port
 
 pytestmark = pytest.mark.usefixtures("launcher")

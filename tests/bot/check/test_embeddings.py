@@ -3,7 +3,8 @@
 import pytest
 
 from bot.check.embeddings import check_embeddings, unasked
-from bot.playground.model_api import (
+from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.servers.model_api import (
     ApiError,
     Break,
     Dialect,
@@ -11,8 +12,7 @@ from bot.playground.model_api import (
     is_embeddings,
     server_error,
 )
-from bot.playground.model_api.faults import Fault
-from tests.bot.check.conftest import SettingsOf, rows_of
+from tests.servers.model_api.faults import Fault
 
 HONEST = Dialect(dimensions=256)
 STUBBORN = Dialect(dimensions=256, honours_dimensions=False)

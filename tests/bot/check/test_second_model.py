@@ -6,10 +6,10 @@ import pytest
 
 from bot.check.preferences import check_settings
 from bot.check.second_model import check_second
-from bot.playground.model_api import ApiError, Dialect, ModelApiServer
 from config.settings import Settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.bot.check.front_reader import FrontReader
+from tests.servers.model_api import ApiError, Dialect, ModelApiServer
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from bot.model.chat import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import ModelApiServer, Scripted
+from tests.servers.model_api import ModelApiServer, Scripted
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from pydantic import BaseModel
 
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import Dialect, ModelApiServer
 from memory.text.shape import Shape
+from tests.servers.model_api import Dialect, ModelApiServer
 
 
 class State(BaseModel):

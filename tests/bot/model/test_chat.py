@@ -21,7 +21,9 @@ from bot.model.model_errors import (
     NotAModel,
 )
 from bot.model.openai_client import ModelClient
-from bot.playground.model_api import (
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api import (
     ApiError,
     ApiRequest,
     Break,
@@ -35,8 +37,6 @@ from bot.playground.model_api import (
     rate_limited,
     tool_call,
 )
-from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
 
 TEXT = "One two three four five six seven eight."
 HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bot.model.embedder import OpenAIEmbedder, _batches, _clean
 from bot.model.openai_client import ModelClient
-from bot.playground.model_api import (
+from memory.search.embeddings import EmbeddingsUnavailable
+from tests.servers.model_api import (
     ApiError,
     Break,
     Dialect,
@@ -18,7 +19,6 @@ from bot.playground.model_api import (
     is_embeddings,
     rate_limited,
 )
-from memory.search.embeddings import EmbeddingsUnavailable
 
 TEXTS = ["the red boat", "a green field", "seven blue birds"]
 

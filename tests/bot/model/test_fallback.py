@@ -15,7 +15,8 @@ from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, M
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
+from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from tests.servers.model_api import (
     ApiError,
     Break,
     ModelApiServer,
@@ -26,9 +27,8 @@ from bot.playground.model_api import (
     rate_limited,
     server_error,
 )
-from bot.playground.model_api.errors import bad_request
-from bot.playground.model_api.faults import Fault
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.faults import Fault
 
 HELLO = (PromptMessage("user", "Hello"),)
 LIMIT_S = 4.0

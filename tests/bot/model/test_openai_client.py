@@ -6,7 +6,7 @@ from bot.model.call import PromptMessage
 from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import open_client
-from bot.playground.model_api import Dialect, ModelApiServer
+from tests.servers.model_api import Dialect, ModelApiServer
 
 HELLO = (PromptMessage("user", "hello"),)
 

@@ -9,7 +9,10 @@ from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
+from tests.servers.model_api import (
     ChatRequest,
     Dialect,
     ModelApiServer,
@@ -19,9 +22,6 @@ from bot.playground.model_api import (
     StreamBreak,
     tool_call,
 )
-from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
-from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
 
 TEXT = "One two three four five six seven eight."
 HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))

@@ -11,7 +11,9 @@ from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import ServerApi
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, PARTS, fill
+from tests.servers.model_api import (
     ApiError,
     ApiRequest,
     ChatRequest,
@@ -20,8 +22,6 @@ from bot.playground.model_api import (
     Scripted,
     is_responses,
 )
-from memory.behaviors.tool import ToolDefinition
-from tests.bot.model.internal_calls import ANSWER, PARTS, fill
 
 HELLO = (PromptMessage("user", "hello"),)
 CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})

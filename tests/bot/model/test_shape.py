@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from bot.playground.model_api.schemas import schema_complaint
 from memory.text.shape import PartInvalid, Shape
+from tests.servers.model_api.schemas import schema_complaint
 
 
 class Mood(Enum):

@@ -16,18 +16,6 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
-    ApiError,
-    ApiRequest,
-    Break,
-    ChatRequest,
-    Dialect,
-    ModelApiServer,
-    Reply,
-    Scripted,
-    is_chat,
-    rate_limited,
-)
 from tests.bot.model.internal_calls import (
     ANSWER,
     LOOSE,
@@ -42,6 +30,18 @@ from tests.bot.model.internal_calls import (
     modes,
     sent,
     write,
+)
+from tests.servers.model_api import (
+    ApiError,
+    ApiRequest,
+    Break,
+    ChatRequest,
+    Dialect,
+    ModelApiServer,
+    Reply,
+    Scripted,
+    is_chat,
+    rate_limited,
 )
 
 

@@ -11,7 +11,6 @@ from bot.model.model_errors import (
     ModelError,
 )
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import ApiError, Dialect, ModelApiServer, Reply, Scripted
 from tests.bot.model.internal_calls import (
     ANSWER,
     MATERIAL,
@@ -25,6 +24,7 @@ from tests.bot.model.internal_calls import (
     sent,
     write,
 )
+from tests.servers.model_api import ApiError, Dialect, ModelApiServer, Reply, Scripted
 
 
 @pytest.fixture

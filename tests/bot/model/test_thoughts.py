@@ -9,7 +9,9 @@ from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
+from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
+from tests.servers.model_api import (
     ApiError,
     ApiRequest,
     Break,
@@ -19,8 +21,6 @@ from bot.playground.model_api import (
     Scripted,
     tool_call,
 )
-from memory.behaviors.tool import ToolDefinition
-from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 
 HELLO = (PromptMessage("user", "hello"),)
 CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from bot.playground.bot_api import BotApiServer
 from bot.telegram.client import TelegramClient
+from tests.servers.bot_api import BotApiServer
 
 PLACES = 4
 STEPS = 60

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from time import time
 
-from bot.playground.bot_api import FloodWait
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import ASKING, BEING_SENT
 from tests.lab.faults.scene import Scene, Stage
+from tests.servers.bot_api import FloodWait
 
 _LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
 FAKED = {

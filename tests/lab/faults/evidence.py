@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from bot.playground.bot_api import Chat
 from memory.message import Message
 from memory.scopes.log import message_of
 from memory.store.client import RedisClient
 from tests.acceptance.scripted_day import answer_to, markers, parts_of
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.scene import Scene
+from tests.servers.bot_api import Chat
 
 Closing = Literal["apologised", "undelivered"]
 """How a text may end unanswered.

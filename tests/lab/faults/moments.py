@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.playground import bot_api
-from bot.playground.bot_api import Hang, SlowAnswer
-from bot.playground.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
 from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import Wish
 from tests.lab.faults.scene import Scene
+from tests.servers.bot_api import Hang, SlowAnswer
+from tests.servers.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
 
 _LONGEST_S = 25
 """A conversation whose learner died is not learned for 15 s."""

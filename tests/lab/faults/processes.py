@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from bot.playground.bot_api import Hang, SlowAnswer
-from bot.playground.model_api import Break
 from tests.acceptance.rig import BotProcess
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import (
@@ -22,6 +20,8 @@ from tests.lab.faults.moments import (
     is_for_learning,
 )
 from tests.lab.faults.scene import MANY, POLLED_MANY, Scene, Stage
+from tests.servers.bot_api import Hang, SlowAnswer
+from tests.servers.model_api import Break
 
 _KILLS = 26
 """In each of two days, which are played side by side."""

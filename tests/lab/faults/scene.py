@@ -13,13 +13,13 @@ from random import Random
 from time import monotonic
 from typing import Literal
 
-from bot.playground.bot_api import BotApiServer, Chat, Pace
-from bot.playground.model_api import ModelApiServer
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
 from memory.store.keys import ConversationKeys, Keys, Scope
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
+from tests.servers.bot_api import BotApiServer, Chat, Pace
+from tests.servers.model_api import ModelApiServer
 from tests.valkey import ValkeyServer
 
 Role = Literal["all", "web", "worker"]

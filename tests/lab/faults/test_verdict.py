@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from bot.playground.bot_api import Chat, Message
 from memory.store.client import RedisClient
 from tests.acceptance.sentences import sentence
 from tests.lab.faults.scene import Scene, Stage, open_scene
 from tests.lab.faults.verdict import Allowance, Verdict, judge
+from tests.servers.bot_api import Chat, Message
 
 NOTHING = Allowance(frozenset(), 0)
 APOLOGY = sentence("error.turn", reference="12ab")

@@ -5,7 +5,11 @@ What is tried again is answered. What stays broken is apologised for, and the ne
 
 from collections.abc import Mapping
 
-from bot.playground.model_api import (
+from tests.acceptance.scripted_day import markers
+from tests.lab.faults.evidence import Closing, apologies_in
+from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.scene import Scene, Stage
+from tests.servers.model_api import (
     ApiError,
     Break,
     Call,
@@ -15,10 +19,6 @@ from bot.playground.model_api import (
     rate_limited,
     server_error,
 )
-from tests.acceptance.scripted_day import markers
-from tests.lab.faults.evidence import Closing, apologies_in
-from tests.lab.faults.fault import Fault, Strike
-from tests.lab.faults.scene import Scene, Stage
 
 AnyFault = ApiError | Break | StreamBreak
 

@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-from bot.playground.bot_api import (
+from tests.lab.faults.evidence import Closing
+from tests.lab.faults.fault import Fault, Strike
+from tests.lab.faults.scene import MANY, Scene, Stage
+from tests.servers.bot_api import (
     DropConnection,
     FloodWait,
     Hang,
@@ -12,9 +15,6 @@ from bot.playground.bot_api import (
     ServerError,
     SlowAnswer,
 )
-from tests.lab.faults.evidence import Closing
-from tests.lab.faults.fault import Fault, Strike
-from tests.lab.faults.scene import MANY, Scene, Stage
 
 AnyFault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection | SentThenDrop
 

@@ -19,14 +19,6 @@ from bot.model.internal import InternalCalls
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from bot.playground.model_api import (
-    ApiError,
-    Dialect,
-    ModelApiServer,
-    Scripted,
-    content_filtered,
-    is_embeddings,
-)
 from memory.learning import learner
 from memory.learning import progress as ledger
 from memory.learning.internal_model import InternalModelUnavailable
@@ -39,6 +31,14 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.learning.scripted import Notes, talk
+from tests.servers.model_api import (
+    ApiError,
+    Dialect,
+    ModelApiServer,
+    Scripted,
+    content_filtered,
+    is_embeddings,
+)
 
 DAY_S = 86_400
 CHATS = [Scope.of_chat(chat) for chat in (7, 8, 9)]

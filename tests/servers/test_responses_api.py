@@ -13,9 +13,9 @@ from openai.types.responses import (
 )
 from pydantic import TypeAdapter
 
-from bot.playground.model_api import ModelApiServer, Quirk, Reply, Scripted, is_responses
 from memory.behaviors.steps import ToolCall
-from tests.bot.playground.model_api_client import client_of
+from tests.servers.model_api import ModelApiServer, Quirk, Reply, Scripted, is_responses
+from tests.servers.model_api_client import client_of
 
 TEXT = "A longer answer,\n\n with  blanks, 日本語の長い言葉が続くのですよ and a 🙂 at its end. "
 CALLS = (

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import orjson
 
-from bot.playground.model_api.requests import ChatRequest
 from memory.behaviors.steps import ToolCall
+from tests.servers.model_api.requests import ChatRequest
 
 
 @dataclass(frozen=True, slots=True)

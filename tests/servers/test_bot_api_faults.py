@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 from telegram.error import Forbidden, NetworkError, RetryAfter, TimedOut
 
-from bot.playground.bot_api import (
+from tests.servers.bot_api import (
     DropConnection,
     FloodWait,
     Hang,
@@ -13,7 +13,7 @@ from bot.playground.bot_api import (
     ServerError,
     SlowAnswer,
 )
-from tests.bot.playground.bot_api_client import raw_client, scene
+from tests.servers.bot_api_client import raw_client, scene
 
 
 @pytest.fixture(autouse=True)

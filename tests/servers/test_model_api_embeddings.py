@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.playground.model_api import Dialect, ModelApiServer, Scripted
-from bot.playground.model_api.hashed_words import DIMENSIONS, embed, words
-from tests.bot.playground.model_api_client import client_of
+from bot.playground.offline_embedder import DIMENSIONS, embed, words
+from tests.servers.model_api import Dialect, ModelApiServer, Scripted
+from tests.servers.model_api_client import client_of
 
 UNRELATED = [
     "My sister's boat is called Ada.",
@@ -66,7 +66,7 @@ def test_a_vector_has_length_one_or_the_text_no_word(text: str) -> None:
 
 def test_another_process_gives_the_same_vector() -> None:
     code = (
-        "from bot.playground.model_api.hashed_words import embed;"
+        "from bot.playground.offline_embedder import embed;"
         "print(embed('The boat of Ünal').tobytes().hex())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from openai import AsyncOpenAI, AsyncStream
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 
-from bot.playground.model_api import ModelApiServer
+from tests.servers.model_api import ModelApiServer
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from starlette.routing import Route
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 from telegram.error import BadRequest
 
-from bot.playground.bot_api import BotApiServer, Pace
 from bot.playground.bot_api.changes import Changes
 from bot.playground.loopback import LoopbackServer
-from tests.bot.playground.bot_api_client import Scene, refusal, scene
+from tests.servers.bot_api import BotApiServer, Pace
+from tests.servers.bot_api_client import Scene, refusal, scene
 
 NOBODY = "http://127.0.0.1:9/telegram"
 BUTTON = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="yes")]])

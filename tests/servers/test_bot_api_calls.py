@@ -5,8 +5,8 @@ import httpx2
 import pytest
 from telegram.error import InvalidToken
 
-from bot.playground.bot_api import BotApiServer
-from tests.bot.playground.bot_api_client import bot_of, raw_client, scene
+from tests.servers.bot_api import BotApiServer
+from tests.servers.bot_api_client import bot_of, raw_client, scene
 
 
 async def test_the_bot_learns_who_it_is() -> None:

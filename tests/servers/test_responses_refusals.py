@@ -6,8 +6,8 @@ from typing import Any
 import openai
 import pytest
 
-from bot.playground.model_api import Dialect, ModelApiServer, Reply, Scripted
-from tests.bot.playground.model_api_client import client_of
+from tests.servers.model_api import Dialect, ModelApiServer, Reply, Scripted
+from tests.servers.model_api_client import client_of
 
 Json = Mapping[str, Any]
 

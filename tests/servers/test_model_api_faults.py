@@ -10,7 +10,7 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionUserMessageParam
 
-from bot.playground.model_api import (
+from tests.servers.model_api import (
     ApiRequest,
     Break,
     Dialect,
@@ -24,9 +24,9 @@ from bot.playground.model_api import (
     server_error,
     tool_call,
 )
-from bot.playground.model_api.faults import Faults
-from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest
-from tests.bot.playground.model_api_client import Streamed, client_of, collect, collect_into
+from tests.servers.model_api.faults import Faults
+from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
+from tests.servers.model_api_client import Streamed, client_of, collect, collect_into
 
 HELLO = ChatCompletionUserMessageParam(role="user", content="hello")
 TEXT = "One two three four five six seven eight."

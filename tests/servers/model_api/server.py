@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from bot.playground.loopback import LoopbackServer, drop_connection, until_disconnect
-from bot.playground.model_api.answers import (
+from tests.servers.model_api.answers import (
     Usage,
     bill,
     completion,
@@ -27,20 +27,20 @@ from bot.playground.model_api.answers import (
     models,
     stream,
 )
-from bot.playground.model_api.bodies import read_chat, read_embeddings
-from bot.playground.model_api.calls import Call, CallLog
-from bot.playground.model_api.errors import ApiError, server_error, wrong_key
-from bot.playground.model_api.faults import Break, Fault, Faults, StreamBreak
-from bot.playground.model_api.replies import Responder
-from bot.playground.model_api.requests import ApiRequest, ChatRequest
-from bot.playground.model_api.responses_answers import (
+from tests.servers.model_api.bodies import read_chat, read_embeddings
+from tests.servers.model_api.calls import Call, CallLog
+from tests.servers.model_api.errors import ApiError, server_error, wrong_key
+from tests.servers.model_api.faults import Break, Fault, Faults, StreamBreak
+from tests.servers.model_api.replies import Responder
+from tests.servers.model_api.requests import ApiRequest, ChatRequest
+from tests.servers.model_api.responses_answers import (
     Answered,
     failed_event,
     response,
     response_stream,
 )
-from bot.playground.model_api.responses_bodies import read_responses
-from bot.playground.model_api.rules import Dialect, check_request, cut_front, prompt_tokens
+from tests.servers.model_api.responses_bodies import read_responses
+from tests.servers.model_api.rules import Dialect, check_request, cut_front, prompt_tokens
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

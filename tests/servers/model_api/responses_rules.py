@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bot.playground.model_api.errors import ApiError, bad_request
-from bot.playground.model_api.requests import ChatRequest
-from bot.playground.model_api.responses_bodies import input_entries
+from tests.servers.model_api.errors import ApiError, bad_request
+from tests.servers.model_api.requests import ChatRequest
+from tests.servers.model_api.responses_bodies import input_entries
 
 Json = Mapping[str, Any]
 

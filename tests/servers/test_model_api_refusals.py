@@ -6,9 +6,9 @@ from typing import NamedTuple
 import openai
 import pytest
 
-from bot.playground.model_api import Dialect, ModelApiServer, Scripted
-from bot.playground.model_api.schemas import schema_complaint
-from tests.bot.playground.model_api_client import client_of
+from tests.servers.model_api import Dialect, ModelApiServer, Scripted
+from tests.servers.model_api.schemas import schema_complaint
+from tests.servers.model_api_client import client_of
 
 Json = Mapping[str, object]
 

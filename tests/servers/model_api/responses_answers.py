@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from bot.playground.model_api.answers import PIECES, Usage, event
-from bot.playground.model_api.faults import Fault, Quirk
-from bot.playground.model_api.replies import Reply
-from bot.playground.model_api.requests import ChatRequest
-from bot.playground.model_api.responses_rules import encrypted
 from memory.behaviors.steps import ToolCall
+from tests.servers.model_api.answers import PIECES, Usage, event
+from tests.servers.model_api.faults import Fault, Quirk
+from tests.servers.model_api.replies import Reply
+from tests.servers.model_api.requests import ChatRequest
+from tests.servers.model_api.responses_rules import encrypted
 
 Json = dict[str, Any]
 

@@ -12,11 +12,11 @@ from operator import ne
 import orjson
 
 from bot.model.call import PromptMessage
-from bot.playground.model_api.errors import ApiError, bad_request, content_filtered
-from bot.playground.model_api.faults import Quirk
-from bot.playground.model_api.hashed_words import DIMENSIONS
-from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
-from bot.playground.model_api.responses_rules import check_responses
+from bot.playground.offline_embedder import DIMENSIONS
+from tests.servers.model_api.errors import ApiError, bad_request, content_filtered
+from tests.servers.model_api.faults import Quirk
+from tests.servers.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
+from tests.servers.model_api.responses_rules import check_responses
 
 _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts
 

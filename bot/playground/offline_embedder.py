@@ -1,13 +1,14 @@
-"""Embeddings without a model: a text's words hashed into a vector, and the words themselves.
+"""Embeddings without a model: the words of a text hashed into a vector.
 
-Texts are near each other when they share words that say something; nothing here knows a synonym.
-The same text gives the same vector in every process.
+Two texts are near each other if they share content words. The same text gives the same vector in
+every process.
 """
 
 import hashlib
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -44,9 +45,9 @@ def words(text: str) -> list[str]:
     return [word for word in found if word]
 
 
-def is_stop_word(word: str) -> bool:
-    """Tell whether a case-folded English word says nothing about a text's subject."""
-    return word in _STOP_WORDS
+def content_words(text: str) -> list[str]:
+    """Return the case-folded words of `text` without English stop words."""
+    return [word for word in words(text) if word not in _STOP_WORDS]
 
 
 def embed(text: str, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:
@@ -54,11 +55,21 @@ def embed(text: str, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:
     vector = np.zeros(dimensions, dtype=np.float64)
     for word, count in Counter(words(text)).items():
         hashed = np.frombuffer(hashlib.blake2b(word.encode()).digest(), dtype="<u4")[:_COMPONENTS]
-        weight = _STOP_WORD_WEIGHT if is_stop_word(word) else 1.0
+        weight = _STOP_WORD_WEIGHT if word in _STOP_WORDS else 1.0
         signs = np.where(hashed >> 31, 1.0, -1.0)
         np.add.at(vector, hashed % dimensions, signs * weight * np.sqrt(count))
     length = np.linalg.norm(vector)
     return (vector / length if length else vector).astype(np.float32)
+
+
+class OfflineEmbedder:
+    """Embeds texts by their words; implements `memory.search.embeddings.Embedder`."""
+
+    fingerprint = f"offline-words/{DIMENSIONS}"
+
+    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return `(len(texts), DIMENSIONS)` float32 unit rows, in the order of `texts`."""
+        return np.stack([embed(text) for text in texts])
 
 
 def _belongs_to_word(char: str) -> bool:

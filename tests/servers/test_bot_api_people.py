@@ -13,8 +13,8 @@ from telegram import (
 from telegram.constants import ZERO_DATE, ChatType
 from telegram.error import BadRequest, ChatMigrated, Forbidden
 
-from bot.playground.bot_api import BotApiServer, Chat, Entity, Upload
-from tests.bot.playground.bot_api_client import Scene, refusal, scene
+from tests.servers.bot_api import BotApiServer, Chat, Entity, Upload
+from tests.servers.bot_api_client import Scene, refusal, scene
 
 
 async def newest(at: Scene) -> Message:

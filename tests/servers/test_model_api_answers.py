@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionUserMessageParam
 
-from bot.playground.model_api import (
+from memory.behaviors.steps import ToolCall
+from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api import (
     ChatRequest,
     Dialect,
     ModelApiServer,
@@ -19,10 +21,8 @@ from bot.playground.model_api import (
     is_embeddings,
     tool_call,
 )
-from bot.playground.model_api.answers import Usage, stream
-from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
-from tests.bot.playground.model_api_client import client_of, collect
+from tests.servers.model_api.answers import Usage, stream
+from tests.servers.model_api_client import client_of, collect
 
 HELLO = ChatCompletionUserMessageParam(role="user", content="hello")
 TEXT = "A longer answer,\n\n with  blanks, 日本語の長い言葉が続くのですよ and a 🙂 at its end. "

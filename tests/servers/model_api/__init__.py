@@ -1,10 +1,10 @@
 """A model API on this machine: the server, the replies it gives and the faults it is asked for."""
 
-from bot.playground.model_api.calls import Call
-from bot.playground.model_api.errors import ApiError, content_filtered, rate_limited, server_error
-from bot.playground.model_api.faults import Break, Quirk, StreamBreak
-from bot.playground.model_api.replies import Reply, Responder, Scripted, tool_call
-from bot.playground.model_api.requests import (
+from tests.servers.model_api.calls import Call
+from tests.servers.model_api.errors import ApiError, content_filtered, rate_limited, server_error
+from tests.servers.model_api.faults import Break, Quirk, StreamBreak
+from tests.servers.model_api.replies import Reply, Responder, Scripted, tool_call
+from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
@@ -12,8 +12,8 @@ from bot.playground.model_api.requests import (
     is_embeddings,
     is_responses,
 )
-from bot.playground.model_api.rules import Dialect
-from bot.playground.model_api.server import ModelApiServer
+from tests.servers.model_api.rules import Dialect
+from tests.servers.model_api.server import ModelApiServer
 
 __all__ = [
     "ApiError",

@@ -13,8 +13,8 @@ from telegram import (
 )
 from telegram.error import BadRequest
 
-from bot.playground.bot_api import Chat, Person
-from tests.bot.playground.bot_api_client import Scene, raw_client, refusal, scene
+from tests.servers.bot_api import Chat, Person
+from tests.servers.bot_api_client import Scene, raw_client, refusal, scene
 
 
 async def set_menu(bot: Bot, name: str, scope: BotCommandScope, language: str = "") -> None:

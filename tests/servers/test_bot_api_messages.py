@@ -11,8 +11,8 @@ from telegram import (
 from telegram.constants import ChatAction, ParseMode
 from telegram.error import BadRequest
 
-from bot.playground.bot_api import BotApiServer, Button, Entity, Upload
-from tests.bot.playground.bot_api_client import raw_client, refusal, scene
+from tests.servers.bot_api import BotApiServer, Button, Entity, Upload
+from tests.servers.bot_api_client import raw_client, refusal, scene
 
 NOT_MODIFIED = (
     "Message is not modified: specified new message content and reply markup are exactly the same "

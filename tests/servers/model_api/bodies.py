@@ -9,12 +9,12 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.model.call import PromptMessage
-from bot.playground.model_api.errors import bad_request
-from bot.playground.model_api.parsing import first_wrong, parsed
-from bot.playground.model_api.requests import ChatRequest, EmbeddingsRequest
-from bot.playground.model_api.schemas import schema_complaint
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.parsing import first_wrong, parsed
+from tests.servers.model_api.requests import ChatRequest, EmbeddingsRequest
+from tests.servers.model_api.schemas import schema_complaint
 
 # Parameters that we let pass unread
 _PASSED = frozenset(

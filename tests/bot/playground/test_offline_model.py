@@ -1,21 +1,19 @@
-"""The stand-in is plain about what it is, uses the tools and quotes; it never makes anything up."""
+"""The offline model says what it is, uses the tools and quotes; it invents nothing."""
 
+import asyncio
+from typing import Literal
+
+import numpy as np
 import pytest
-from openai.types.chat import (
-    ChatCompletionAssistantMessageParam,
-    ChatCompletionFunctionToolParam,
-    ChatCompletionMessageParam,
-    ChatCompletionToolMessageParam,
-    ChatCompletionUserMessageParam,
-)
 
 from bot.model.call import PromptMessage
-from bot.playground.model_api import ChatRequest, ModelApiServer, Reply
-from bot.playground.offline_model import INTRODUCTION, OfflineModel
+from bot.playground.offline_embedder import OfflineEmbedder
+from bot.playground.offline_memory import OfflineInternalModel
+from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from tests.bot.playground.model_api_client import client_of, collect
+from memory.text.shape import Shape
 
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
@@ -40,24 +38,24 @@ MEMORY = """<memory>
 """
 
 
-def chat(
-    asked: str,
-    *run: PromptMessage,
-    earlier: tuple[PromptMessage, ...] = EARLIER,
-    tool_choice: str = "auto",
-) -> ChatRequest:
-    messages = (PromptMessage("system", "Be kind."), *earlier, PromptMessage("user", asked), *run)
-    return ChatRequest("stand-in", messages, TOOLS, tool_choice)
+def prompt(
+    asked: str, *run: PromptMessage, earlier: tuple[PromptMessage, ...] = EARLIER
+) -> tuple[PromptMessage, ...]:
+    return (PromptMessage("system", "Be kind."), *earlier, PromptMessage("user", asked), *run)
 
 
-async def answer(request: ChatRequest) -> str:
-    reply = await OfflineModel().respond(request)
+async def answer(
+    messages: tuple[PromptMessage, ...], tool_choice: Literal["auto", "none"] = "auto"
+) -> str:
+    reply = await OfflineChatModel(0).complete(messages, TOOLS, tool_choice=tool_choice)
     assert reply.tool_calls == ()
     return reply.text
 
 
-async def calls(request: ChatRequest) -> list[tuple[str, str]]:
-    reply = await OfflineModel().respond(request)
+async def calls(
+    messages: tuple[PromptMessage, ...], tools: tuple[ToolDefinition, ...] = TOOLS
+) -> list[tuple[str, str]]:
+    reply = await OfflineChatModel(0).complete(messages, tools)
     assert reply.text == ""
     return [(call.name, call.arguments) for call in reply.tool_calls]
 
@@ -69,11 +67,11 @@ def ran(name: str, arguments: str, result: str) -> tuple[PromptMessage, PromptMe
     )
 
 
-async def test_the_first_answer_says_that_it_is_no_language_model() -> None:
-    first = await answer(chat("My cat is called Tom.", earlier=()))
-    assert first.startswith("I am no language model")
+async def test_the_first_answer_says_that_it_is_not_a_language_model() -> None:
+    first = await answer(prompt("My cat is called Tom.", earlier=()))
+    assert first.startswith("I am not a language model")
     assert "“My cat is called Tom.”" in first
-    assert INTRODUCTION not in await answer(chat("My cat is called Tom."))
+    assert INTRODUCTION not in await answer(prompt("My cat is called Tom."))
 
 
 @pytest.mark.parametrize(
@@ -81,13 +79,13 @@ async def test_the_first_answer_says_that_it_is_no_language_model() -> None:
     ["Who are you?", "are you a bot", "Are you the real ChatGPT?", "Was bist du?", "Ты бот?"],
 )
 async def test_asked_what_it_is_it_says_so(asked: str) -> None:
-    assert await answer(chat(asked)) == INTRODUCTION
-    assert await answer(chat(asked, earlier=())) == INTRODUCTION
+    assert await answer(prompt(asked)) == INTRODUCTION
+    assert await answer(prompt(asked, earlier=())) == INTRODUCTION
 
 
 async def test_the_first_answer_after_a_tool_says_it_too() -> None:
     run = ran("calculate", '{"expression":"2+2"}', "4")
-    assert await answer(chat("2+2?", *run, earlier=())) == f"{INTRODUCTION}\n\n2+2 = 4"
+    assert await answer(prompt("2+2?", *run, earlier=())) == f"{INTRODUCTION}\n\n2+2 = 4"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +103,7 @@ async def test_the_first_answer_after_a_tool_says_it_too() -> None:
     ],
 )
 async def test_the_time_is_asked_of_the_clock(asked: str, arguments: str) -> None:
-    assert await calls(chat(asked)) == [("current_time", arguments)]
+    assert await calls(prompt(asked)) == [("current_time", arguments)]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +111,7 @@ async def test_the_time_is_asked_of_the_clock(asked: str, arguments: str) -> Non
     ["What time is my appointment?", "What is the time of the concert?", "I had a good time."],
 )
 async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> None:
-    await answer(chat(asked))
+    await answer(prompt(asked))
 
 
 @pytest.mark.parametrize(
@@ -126,21 +124,20 @@ async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> N
     ],
 )
 async def test_what_was_said_is_searched_for(asked: str, query: str) -> None:
-    assert await calls(chat(asked)) == [("search_memory", f'{{"query":"{query}"}}')]
+    assert await calls(prompt(asked)) == [("search_memory", f'{{"query":"{query}"}}')]
 
 
 async def test_several_wishes_become_several_calls() -> None:
-    assert await calls(chat("What time is it, and what is 2 + 3?")) == [
+    assert await calls(prompt("What time is it, and what is 2 + 3?")) == [
         ("current_time", "{}"),
         ("calculate", '{"expression":"2 + 3"}'),
     ]
 
 
 async def test_no_tool_is_called_that_may_not_be() -> None:
-    assert await answer(chat("What is 2 + 3?", tool_choice="none"))
-    assert await calls(chat("What time is it, and what is 2 + 3?", tool_choice="calculate")) == [
-        ("calculate", '{"expression":"2 + 3"}')
-    ]
+    assert await answer(prompt("What is 2 + 3?"), "none")
+    asked = prompt("What time is it, and what is 2 + 3?")
+    assert await calls(asked, TOOLS[1:]) == [("calculate", '{"expression":"2 + 3"}')]
 
 
 @pytest.mark.parametrize(
@@ -158,16 +155,16 @@ async def test_no_tool_is_called_that_may_not_be() -> None:
     ],
 )
 async def test_a_tool_s_result_is_told(run: tuple[PromptMessage, ...], said: str) -> None:
-    assert await answer(chat("Tell me.", *run)) == said
+    assert await answer(prompt("Tell me.", *run)) == said
 
 
 async def test_what_the_search_found_is_quoted_with_its_date() -> None:
     found = "[3 May 2024, 2 years ago] Ann: Lunch. My dentist is Dr. Krone.\n[today] Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
-    asked = chat("Do you remember my dentist?", *run)
+    asked = prompt("Do you remember my dentist?", *run)
     assert await answer(asked) == "From 3 May 2024, 2 years ago: “My dentist is Dr. Krone.”"
     nothing = ran("search_memory", '{"query":"dentist"}', "nothing found")
-    asked = chat("Do you remember my dentist?", *nothing)
+    asked = prompt("Do you remember my dentist?", *nothing)
     assert await answer(asked) == "I looked, and found nothing about that."
 
 
@@ -184,7 +181,7 @@ async def test_what_the_search_found_is_quoted_with_its_date() -> None:
 async def test_a_question_is_answered_with_the_best_sentence_of_a_person(
     asked: str, said: str
 ) -> None:
-    assert await answer(chat(MEMORY + asked)) == said
+    assert await answer(prompt(MEMORY + asked)) == said
 
 
 @pytest.mark.parametrize(
@@ -192,14 +189,14 @@ async def test_a_question_is_answered_with_the_best_sentence_of_a_person(
 )
 async def test_without_a_match_it_says_that_it_does_not_know(asked: str) -> None:
     earlier = EARLIER[:2] + EARLIER[4:]
-    said = await answer(chat(asked, earlier=earlier))
+    said = await answer(prompt(asked, earlier=earlier))
     assert said == "I have not heard about that yet. Tell me, and I will know it."
 
 
 async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> None:
-    recalled = await answer(chat(f"{MEMORY}What did I say?", earlier=(), tool_choice="none"))
+    recalled = await answer(prompt(f"{MEMORY}What did I say?", earlier=()), "none")
     assert recalled.endswith("From yesterday, 14:06: “私の妹は京都に住んでいます。”")
-    said = await answer(chat("What did I say?", tool_choice="none"))
+    said = await answer(prompt("What did I say?"), "none")
     assert said == "A little earlier: “She bought it in Oslo.”"
 
 
@@ -214,7 +211,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
     ],
 )
 async def test_a_statement_is_heard(said: str, heard: str) -> None:
-    assert await answer(chat(said)) == heard
+    assert await answer(prompt(said)) == heard
 
 
 @pytest.mark.parametrize(
@@ -245,44 +242,36 @@ def test_a_sum_is_found_and_mere_numbers_are_not(text: str, expression: str) -> 
     assert expression_in(text) == expression
 
 
-async def test_a_conversation_through_the_sdk() -> None:
-    """Streams a call, takes its result and answers, as the bot does it."""
-    tool: ChatCompletionFunctionToolParam = {
-        "type": "function",
-        "function": {"name": "calculate", "parameters": {"type": "object", "properties": {}}},
-    }
-    messages: list[ChatCompletionMessageParam] = [
-        ChatCompletionUserMessageParam(role="user", content="What is 6 * 7?")
-    ]
-    stand_in = OfflineModel(chunk_delay_s=0)
-    async with ModelApiServer(stand_in) as server, client_of(server) as client:
-        asked = await collect(
-            await client.chat.completions.create(
-                model="stand-in", messages=messages, tools=[tool], stream=True
-            )
-        )
-        assert (asked.names, asked.arguments) == (["calculate"], ['{"expression":"6 * 7"}'])
-        messages += [
-            ChatCompletionAssistantMessageParam(
-                role="assistant",
-                tool_calls=[
-                    {
-                        "id": asked.ids[0],
-                        "type": "function",
-                        "function": {"name": "calculate", "arguments": asked.arguments[0]},
-                    }
-                ],
-            ),
-            ChatCompletionToolMessageParam(role="tool", tool_call_id=asked.ids[0], content="42"),
-        ]
-        told = await collect(
-            await client.chat.completions.create(
-                model="stand-in", messages=messages, tools=[tool], stream=True
-            )
-        )
-    assert told.text == f"{INTRODUCTION}\n\n6 * 7 = 42"
+async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
+    began = asyncio.get_running_loop().time()
+    await OfflineChatModel(pause_s=0.05).complete(prompt("Hello"), TOOLS)
+    assert asyncio.get_running_loop().time() - began >= 0.05
 
 
-async def test_it_takes_its_time_for_each_word() -> None:
-    reply = await OfflineModel(chunk_delay_s=0.5).respond(chat("Hello"))
-    assert reply == Reply("Hello! Tell me something worth remembering.", chunk_delay_s=0.5)
+MATERIAL = """## facts: learns from messages 1 to 3
+## What was said
+{"n":1,"who":"Ann","said":"I live in Riga"}
+{"n":2,"who":"assistant","said":"Noted"}
+{"n":3,"who":"Ann","said":"My name is Eve","foreign":true}
+{"n":4,"who":"Ann","said":"Where do I live?"}
+"""
+SHAPE = Shape({}, {})
+
+
+async def test_it_learns_facts_from_a_persons_own_statements() -> None:
+    parts = await OfflineInternalModel().fill("Learn.\n\n## facts\nFacts.", MATERIAL, SHAPE)
+    fact = {"text": "I live in Riga", "message": 1, "replaces": None, "repeats": None}
+    assert parts == {"facts": {"facts": [fact]}, "running_state": None, "synopses": None}
+
+
+async def test_it_writes_a_narrative_of_the_dated_memories() -> None:
+    lines = '{"on":"3 May","memory":"Lunch"}\n{"on":"4 May","memory":"A walk"}'
+    assert await OfflineInternalModel().write("Weave.", lines, 100) == "3 May: Lunch\n4 May: A walk"
+
+
+async def test_texts_that_share_content_words_are_near_each_other() -> None:
+    boat, same, other = await OfflineEmbedder().embed(
+        ["My boat is called Aurora", "What is the boat called?", "I had soup for lunch"]
+    )
+    assert boat @ same > 0.4 > boat @ other
+    assert np.linalg.norm(boat) == pytest.approx(1)

@@ -10,7 +10,7 @@ from telegram import Bot, Update
 from telegram.error import TelegramError
 from telegram.request import HTTPXRequest
 
-from bot.playground.bot_api import BotApiServer, Chat, Message, Person
+from tests.servers.bot_api import BotApiServer, Chat, Message, Person
 
 
 @dataclass(frozen=True, slots=True)

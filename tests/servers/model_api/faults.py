@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from bot.playground.model_api.errors import ApiError
-from bot.playground.model_api.requests import ApiRequest, ChatRequest, is_chat
+from tests.servers.model_api.errors import ApiError
+from tests.servers.model_api.requests import ApiRequest, ChatRequest, is_chat
 
 
 class Break(Enum):

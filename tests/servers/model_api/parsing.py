@@ -3,7 +3,7 @@
 import orjson
 from pydantic_core import ErrorDetails
 
-from bot.playground.model_api.errors import ApiError, bad_request
+from tests.servers.model_api.errors import ApiError, bad_request
 
 _PARSE = "We could not parse the JSON body of your request."
 _BRANCHES = frozenset({"str", "int", "list", "none"})

@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from bot.model.call import PromptMessage
-from bot.playground.model_api.errors import bad_request
-from bot.playground.model_api.parsing import first_wrong, parsed
-from bot.playground.model_api.requests import ChatRequest
-from bot.playground.model_api.schemas import schema_complaint
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.parsing import first_wrong, parsed
+from tests.servers.model_api.requests import ChatRequest
+from tests.servers.model_api.schemas import schema_complaint
 
 Json = Mapping[str, Any]
 

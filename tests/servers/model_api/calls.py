@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.playground.model_api.answers import Usage
-from bot.playground.model_api.errors import ApiError
-from bot.playground.model_api.faults import Fault
-from bot.playground.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
+from tests.servers.model_api.answers import Usage
+from tests.servers.model_api.errors import ApiError
+from tests.servers.model_api.faults import Fault
+from tests.servers.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import pytest
 from telegram import Update
 from telegram.error import Conflict
 
-from tests.bot.playground.bot_api_client import Scene, refusal, scene
+from tests.servers.bot_api_client import Scene, refusal, scene
 
 WEBHOOK = "http://127.0.0.1:9/telegram"  # nobody is there
 OTHER_POLL = (
