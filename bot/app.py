@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -14,7 +15,7 @@ from bot.assistant import Assistant, OpenModels, open_models
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.build import Running, command_room
 from bot.commands.buttons import Buttons
-from bot.commands.exporting import ExportingSender
+from bot.commands.exporting import export_file
 from bot.commands.menus import descriptions, menus
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
@@ -22,7 +23,7 @@ from bot.documents.build import document_room
 from bot.language.catalogue import Catalogue
 from bot.metrics.budget import Budget, BudgetWatch
 from bot.metrics.metrics import Metrics
-from bot.metrics.observers import MeteredAnswerer, MeteredRunner, MeteredSender
+from bot.metrics.observers import MeteredAnswerer, MeteredRunner
 from bot.metrics.page import metrics_route
 from bot.metrics.prices import Prices
 from bot.metrics.usage_counter import UsageRecorder
@@ -209,8 +210,12 @@ class App:
             parts.hooks,
             options,
         )
-        sender = MeteredSender(ExportingSender(telegram, memory.exporter), self._metrics)
-        deliverer = Deliverer(sender, min(10.0, settings.lease_s / 2), telegram.budget.waits)
+        deliverer = Deliverer(
+            telegram,
+            min(10.0, settings.lease_s / 2),
+            partial(export_file, memory.exporter),
+            self._metrics.observe,
+        )
         rationed = RationedAnswerer(answerer, allowance, sentences)
         runner = TurnRunner(
             memory,

@@ -1,20 +1,11 @@
 """Who asks for a change, as the rule in `memory.ownership` wants to know it."""
 
-from typing import Protocol
-
+from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.ownership import Asker
 
 
-class GroupAdmins(Protocol):
-    """Knows who administers a group."""
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Tell whether a person administers a group; raises `TelegramError`."""
-        ...
-
-
-def asker_of(asked: IncomingMessage | ButtonPress, telegram: GroupAdmins) -> Asker:
+def asker_of(asked: IncomingMessage | ButtonPress, telegram: Chat) -> Asker:
     """Return who asks; Telegram is asked only when the rule needs to know.
 
     The anonymous admin account is no admin: anybody behind it could be meant.

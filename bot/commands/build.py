@@ -15,7 +15,7 @@ from bot.commands.usage import UsageBounds, UsageCommand
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.model.resting import Rest
-from bot.telegram.client import TelegramClient
+from bot.telegram.chat import Chat
 from bot.telegram.values import BotIdentity
 from config.settings import Settings
 from memory.memory import Memory
@@ -40,7 +40,7 @@ class Running:
 def command_room(
     settings: Settings,
     memory: Memory,
-    telegram: TelegramClient,
+    telegram: Chat,
     sentences: Sentences,
     running: Running,
 ) -> CommandRoom:

@@ -5,15 +5,15 @@ Whatever was in flight for what it erases is refused afterwards by the protocol.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 
 import orjson
 import structlog
 
 from bot.commands.admin import Target
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.chat import Chat
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.late_edits import LateEdits
 from bot.telegram.updates import ButtonPress
@@ -37,18 +37,6 @@ Act = Callable[[ButtonPress, Scope, str], Awaitable[tuple[Part, ...]]]
 """
 
 
-class Editor(GroupAdmins, Protocol):
-    """What buttons need of Telegram; all raise `TelegramError`."""
-
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours."""
-        ...
-
-    async def answer_button(self, callback_id: str, text: str = "") -> None:
-        """End the waiting mark on a button."""
-        ...
-
-
 class Buttons:
     """Carries out what was confirmed and writes the receipt where the question stood.
 
@@ -59,7 +47,7 @@ class Buttons:
         self,
         memory: Memory,
         sentences: Sentences,
-        telegram: Editor,
+        telegram: Chat,
         admins: frozenset[int],
         deleting: Callable[[CallContext], Awaitable[None]],
         others: Mapping[str, Act],

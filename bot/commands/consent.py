@@ -8,10 +8,11 @@ from secrets import token_urlsafe
 import orjson
 import structlog
 
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.buttons import Act
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
+from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress
 from memory.erasure.clearing import NotConfirmed
 from memory.learning.consent import Consent
@@ -93,7 +94,7 @@ def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button,
 class ConsentButtons:
     """Acts on the answers; only whoever was asked may give one."""
 
-    def __init__(self, consent: Consent, sentences: Sentences, telegram: GroupAdmins) -> None:
+    def __init__(self, consent: Consent, sentences: Sentences, telegram: Chat) -> None:
         self._consent = consent
         self._sentences = sentences
         self._telegram = telegram

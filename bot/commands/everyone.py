@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.telegram.values import BotIdentity
 from memory.erasure.ownership import is_first_party, may_change
@@ -49,9 +50,7 @@ class Facts:
 class EveryonesCommands:
     """`/start /help /new /clear /forget /privacy /ask`."""
 
-    def __init__(
-        self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, facts: Facts
-    ) -> None:
+    def __init__(self, memory: Memory, sentences: Sentences, telegram: Chat, facts: Facts) -> None:
         self._memory = memory
         self._sentences = sentences
         self._telegram = telegram

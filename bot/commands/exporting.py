@@ -5,16 +5,15 @@ one, so that its delivery has the guarantees of every part.
 """
 
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.everyone import Answer, admins_only
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import OutgoingFile
+from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
-from bot.telegram.values import OutgoingFile
 from memory.erasure.export import Exporter
 from memory.erasure.ownership import may_change
 from memory.store.keys import Scope
@@ -25,7 +24,7 @@ log = structlog.get_logger(__name__)
 class ExportCommand:
     """Answers with a part that stands for a file; in a group only to its administrators."""
 
-    def __init__(self, exporter: Exporter, sentences: Sentences, telegram: GroupAdmins) -> None:
+    def __init__(self, exporter: Exporter, sentences: Sentences, telegram: Chat) -> None:
         self._exporter = exporter
         self._sentences = sentences
         self._telegram = telegram
@@ -45,48 +44,7 @@ class ExportCommand:
         return Answer((replace(said, export_of=conversation.tag),))
 
 
-class PartSender(Protocol):
-    """Sends text and files; all raise `TelegramError`."""
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        """Send one part and return its message id."""
-        ...
-
-    async def send_file(
-        self,
-        chat_id: int,
-        topic_id: int,
-        file: OutgoingFile,
-        reply_to: int | None,
-        timeout_s: float,
-    ) -> int:
-        """Send a file and return the message id."""
-        ...
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete one of our messages."""
-        ...
-
-
-class ExportingSender:
-    """Sends parts; the one that stands for an export goes with the file, made now."""
-
-    def __init__(self, telegram: PartSender, exporter: Exporter) -> None:
-        self._telegram = telegram
-        self._exporter = exporter
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        """Send one part; return its message id or raise `TelegramError` or `StoreError`."""
-        if not part.export_of:
-            return await self._telegram.send(chat_id, topic_id, part, reply_to, timeout_s)
-        export = await self._exporter.export(Scope(part.export_of))
-        file = OutgoingFile(export.name, export.content, caption=part)
-        return await self._telegram.send_file(chat_id, topic_id, file, reply_to, timeout_s)
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete one of our messages or raise `TelegramError`."""
-        await self._telegram.delete(chat_id, message_id)
+async def export_file(exporter: Exporter, conversation: Scope) -> OutgoingFile:
+    """Return everything that is stored of a conversation as a file; raise `StoreError`."""
+    export = await exporter.export(conversation)
+    return OutgoingFile(export.name, export.content)

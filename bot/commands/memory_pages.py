@@ -11,12 +11,13 @@ from secrets import token_hex
 
 import structlog
 
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.everyone import Answer, admins_only
 from bot.commands.memory_lines import Line, MemoryLines
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
+from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import facts_scope
 from memory.documents.library import Library
@@ -62,7 +63,7 @@ class MemoryPages:
     """Shows and deletes memories, turns remembering off and on."""
 
     def __init__(
-        self, memory: Memory, sentences: Sentences, telegram: GroupAdmins, window_messages: int
+        self, memory: Memory, sentences: Sentences, telegram: Chat, window_messages: int
     ) -> None:
         self._memory = memory
         self._library = Library(memory.store, memory.scopes)

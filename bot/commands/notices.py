@@ -3,14 +3,15 @@
 In private, in the language in which an admin last used an admin command.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Protocol
 
 import structlog
 
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.alerts import News
 from memory.limits.dropping import Dropped
@@ -22,19 +23,11 @@ log = structlog.get_logger(__name__)
 _DEFAULT_LANGUAGE = b"en"
 
 
-class Messenger(Protocol):
-    """What notices need of Telegram."""
-
-    async def announce(self, chat_id: int, part: Part) -> None:
-        """Send one part when there is a place for it; raise `TelegramError`."""
-        ...
-
-
 class AdminNotices:
     """Tells all admins; one who never wrote to the bot, or blocked it, cannot be told."""
 
     def __init__(
-        self, memory: Memory, sentences: Sentences, telegram: Messenger, admins: frozenset[int]
+        self, memory: Memory, sentences: Sentences, telegram: Chat, admins: frozenset[int]
     ) -> None:
         self._client = memory.client
         self._languages = memory.keys.admins
@@ -67,7 +60,9 @@ class AdminNotices:
         """Send in private; false when the same may pass later."""
         try:
             for part in parts:
-                await self._telegram.announce(admin, part)
+                async for wait_s in self._telegram.waits(admin):
+                    await asyncio.sleep(wait_s)
+                await self._telegram.send(Destination(admin), part)
         except TelegramError as error:
             log.warning("admin not told", user=admin, reason=type(error).__name__)
             return not isinstance(error, Unreachable | FloodWait)

@@ -9,7 +9,7 @@ from bot.commands.sentences import Sentences
 from bot.documents.formats import Formats, Limits
 from bot.documents.listing import VERB, DocumentList
 from bot.documents.upload import Desk, Upload
-from bot.telegram.client import TelegramClient
+from bot.telegram.chat import Chat
 from bot.turn.answer import Receive
 from config.settings import Settings
 from memory.behaviors.text_rag import TextRag, TextRagOptions
@@ -30,7 +30,7 @@ class DocumentRoom:
 def document_room(
     settings: Settings,
     memory: Memory,
-    telegram: TelegramClient,
+    telegram: Chat,
     sentences: Sentences,
     learn: Callable[[Scope], None],
 ) -> DocumentRoom:

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render
+from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.documents.library import Document, Library
 from memory.erasure.clearing import NotConfirmed
@@ -27,7 +28,7 @@ _BUTTON_CHARS = 40
 class DocumentList:
     """Shows documents and removes them; in a group whoever sent one may, and the admins."""
 
-    def __init__(self, library: Library, sentences: Sentences, telegram: GroupAdmins) -> None:
+    def __init__(self, library: Library, sentences: Sentences, telegram: Chat) -> None:
         self._library = library
         self._sentences = sentences
         self._telegram = telegram

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol
 
 import structlog
 
@@ -15,6 +14,7 @@ from bot.commands.everyone import Answer
 from bot.commands.sentences import Sentences
 from bot.documents.formats import Formats, format_of
 from bot.documents.refusals import DocumentRefused
+from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
 from memory.documents.chunking import Section, passages
@@ -34,14 +34,6 @@ MAX_PASSAGES_HERE = 4_000
 """Of all documents of a conversation: some 8 MB of Redis."""
 
 
-class FileSource(Protocol):
-    """Where files are fetched from."""
-
-    async def download(self, file_id: str, max_bytes: int) -> bytes:
-        """Return a file's content; raise `TelegramError`, `Refused` as "too_big"."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Desk:
     """What taking in a file needs: where it is read, kept, counted; `most_bytes` of a file."""
@@ -59,12 +51,12 @@ class Upload:
     def __init__(
         self,
         desk: Desk,
-        files: FileSource,
+        chat: Chat,
         sentences: Sentences,
         learn: Callable[[Scope], None],
     ) -> None:
         self._desk = desk
-        self._files = files
+        self._chat = chat
         self._sentences = sentences
         self._learn = learn
 
@@ -110,7 +102,7 @@ class Upload:
         if file.nbytes > self._desk.max_bytes:
             raise DocumentRefused("too_big")
         try:
-            content = await self._files.download(file.file_id, self._desk.max_bytes)
+            content = await self._chat.download(file.file_id, self._desk.max_bytes)
         except Refused as refusal:
             raise DocumentRefused(
                 "too_big" if refusal.reason == "too_big" else "damaged"

@@ -15,6 +15,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bot.model.call import Usage
+from bot.turn.observers import Event
 
 Which: TypeAlias = Literal["first", "second"]
 """Which model: that of `OPENAI_MODEL` or `OPENAI_MEMORY_MODEL`, or `FALLBACK_MODEL`."""
@@ -120,6 +121,10 @@ class Metrics:
             ("reasoning", usage.reasoning_tokens),
         ):
             self.tokens.labels(kind, model, direction).inc(tokens)
+
+    def observe(self, event: Event) -> None:
+        """Count one step of a turn."""
+        self.sends.labels(event.outcome).inc()
 
     def exposition(self) -> bytes:
         """Return all of it in Prometheus' text format."""

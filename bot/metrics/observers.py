@@ -7,10 +7,7 @@ from bot.metrics.metrics import Metrics
 from bot.metrics.usage_counter import ModelMeter
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, ModelReply, PromptMessage
 from bot.model.model_errors import ModelError
-from bot.reply.parts import Part
-from bot.telegram.errors import TelegramError
 from bot.telegram.updates import IncomingMessage
-from bot.turn.deliver import Sender
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from bot.turn.worker import Runner
@@ -85,31 +82,6 @@ class MeteredEmbedder:
         """Return `(len(texts), dimensions)` unit rows; raise `EmbeddingsUnavailable`."""
         with self._meter.call():
             return await self._embedder.embed(texts)
-
-
-class MeteredSender:
-    """Counts messages sent, and refusals by their names."""
-
-    def __init__(self, telegram: Sender, metrics: Metrics) -> None:
-        self._telegram = telegram
-        self._metrics = metrics
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        """Send one part; return its message id or raise `TelegramError`."""
-        outcome = "sent"
-        try:
-            return await self._telegram.send(chat_id, topic_id, part, reply_to, timeout_s)
-        except TelegramError as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            self._metrics.sends.labels(outcome).inc()
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete one of our messages or raise `TelegramError`."""
-        await self._telegram.delete(chat_id, message_id)
 
 
 class MeteredAnswerer:

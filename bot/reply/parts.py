@@ -4,7 +4,7 @@ Plain values. Sending them is `bot.telegram`'s business, making them `render`'s.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -37,16 +37,27 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
+class OutgoingFile:
+    """A file to send."""
+
+    name: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One Telegram message: text, entities in order of their offsets, rows of buttons.
 
-    `export_of` names the conversation of which all that is stored goes along as a file.
+    `export_of` names a conversation: everything stored of it is sent along as a file. The `file` is
+    made right before it is sent and is never stored; the text is then its caption, of at most 1024
+    UTF-16 units.
     """
 
     text: str
     entities: tuple[Entity, ...] = ()
     buttons: tuple[tuple[Button, ...], ...] = ()
     export_of: str = ""
+    file: OutgoingFile | None = None
 
 
 def to_json(parts: Sequence[Part]) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import telegram
 from telegram import error as ptb
@@ -15,6 +16,7 @@ from bot.reply.parts import Part
 from bot.reply.utf16 import well_formed
 from bot.telegram import outgoing
 from bot.telegram.bot_api import ALLOWED_UPDATES, CONNECT_S, BotApi, Transport
+from bot.telegram.chat import Destination
 from bot.telegram.errors import DECLINED, OutcomeUnknown, Refused
 from bot.telegram.files import FileServer
 from bot.telegram.ptb_errors import translate
@@ -23,7 +25,6 @@ from bot.telegram.values import (
     CommandMenu,
     Description,
     MenuScope,
-    OutgoingFile,
     WebhookState,
 )
 
@@ -67,54 +68,32 @@ class TelegramClient:
                 can_read_all_group_messages=bool(me.can_read_all_group_messages),
             )
 
-    async def send(
-        self,
-        chat_id: int,
-        topic_id: int,
-        part: Part,
-        reply_to: int | None = None,
-        timeout_s: float = CALL_S,
-    ) -> int:
-        """Send one part and return its message id; a vanished `reply_to` does not matter."""
+    async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
+        """Send one part, with its file if it has one; return the id of the message."""
         # Shorter than the whole, so that what was never sent is told from what perhaps was.
         connect_s = min(CONNECT_S, timeout_s / 2)
+        options: dict[str, Any] = {
+            "reply_markup": outgoing.keyboard(part.buttons),
+            "reply_parameters": outgoing.reply_to(to.reply_to),
+            "message_thread_id": to.topic_id or None,
+            "connect_timeout": connect_s,
+            "pool_timeout": connect_s,
+        }
+        text, entities = well_formed(part.text), outgoing.message_entities(part.entities)
         async with _within(timeout_s):
-            message = await self._bot.send_message(
-                chat_id,
-                well_formed(part.text),
-                entities=outgoing.message_entities(part.entities),
-                reply_markup=outgoing.keyboard(part.buttons),
-                reply_parameters=outgoing.reply_to(reply_to),
-                message_thread_id=topic_id or None,
-                link_preview_options=_NO_PREVIEW,
-                connect_timeout=connect_s,
-                pool_timeout=connect_s,
-            )
-            return message.message_id
-
-    async def send_file(
-        self,
-        chat_id: int,
-        topic_id: int,
-        file: OutgoingFile,
-        reply_to: int | None = None,
-        timeout_s: float = CALL_S,
-    ) -> int:
-        """Send a file and return its message id; as `send` otherwise."""
-        connect_s = min(CONNECT_S, timeout_s / 2)
-        async with _within(timeout_s):
-            message = await self._bot.send_document(
-                chat_id,
-                telegram.InputFile(file.content, file.name),
-                caption=well_formed(file.caption.text),
-                caption_entities=outgoing.message_entities(file.caption.entities),
-                reply_markup=outgoing.keyboard(file.caption.buttons),
-                reply_parameters=outgoing.reply_to(reply_to),
-                message_thread_id=topic_id or None,
-                disable_content_type_detection=True,
-                connect_timeout=connect_s,
-                pool_timeout=connect_s,
-            )
+            if part.file is None:
+                message = await self._bot.send_message(
+                    to.chat_id, text, entities=entities, link_preview_options=_NO_PREVIEW, **options
+                )
+            else:
+                message = await self._bot.send_document(
+                    to.chat_id,
+                    telegram.InputFile(part.file.content, part.file.name),
+                    caption=text,
+                    caption_entities=entities,
+                    disable_content_type_detection=True,
+                    **options,
+                )
             return message.message_id
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
@@ -134,11 +113,12 @@ class TelegramClient:
         async with _unless("message_gone"), _within(CALL_S):
             await self._bot.delete_message(chat_id, message_id)
 
-    async def typing(self, chat_id: int, topic_id: int) -> None:
-        """Show "typing" for five seconds, or until a message of ours arrives."""
+    async def show_typing(self, to: Destination) -> None:
+        """Show "typing" for five seconds, or until our next message arrives."""
+        typing = telegram.constants.ChatAction.TYPING
         async with _within(CALL_S):
             await self._bot.send_chat_action(
-                chat_id, telegram.constants.ChatAction.TYPING, message_thread_id=topic_id or None
+                to.chat_id, typing, message_thread_id=to.topic_id or None
             )
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:

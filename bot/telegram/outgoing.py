@@ -56,8 +56,8 @@ def keyboard(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMark
     return telegram.InlineKeyboardMarkup(rows) if rows else None
 
 
-def reply_to(message_id: int | None) -> telegram.ReplyParameters | None:
-    """Answer that message; when it is gone by then, the reply is sent all the same."""
-    if message_id is None:
+def reply_to(message_id: int) -> telegram.ReplyParameters | None:
+    """Answer that message, or none for 0; if it is gone by then, the reply is sent all the same."""
+    if not message_id:
         return None
     return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)

@@ -5,62 +5,31 @@ here it only hears of Telegram's bans. Edits and deletions count and never wait:
 press, which Telegram repeats when it is kept waiting.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.reply.parts import Part
-from bot.telegram.backoff import Pause
+from bot.telegram.chat import Destination
 from bot.telegram.client import CALL_S, TelegramClient
 from bot.telegram.errors import FloodWait
 from bot.telegram.rate_limit import OutboundBudget
-from bot.telegram.values import OutgoingFile
 
 
 class RateLimitedTelegramClient(TelegramClient):
     """A client that keeps to a budget."""
 
-    def __init__(
-        self,
-        token: str,
-        api_url: str,
-        budget: OutboundBudget,
-        *,
-        pause: Pause = asyncio.sleep,
-    ) -> None:
+    def __init__(self, token: str, api_url: str, budget: OutboundBudget) -> None:
         super().__init__(token, api_url)
         self.budget = budget
-        self._pause = pause
 
-    async def send(
-        self,
-        chat_id: int,
-        topic_id: int,
-        part: Part,
-        reply_to: int | None = None,
-        timeout_s: float = CALL_S,
-    ) -> int:
-        """Send one part and return its message id; its place was taken before."""
-        async with self._heeding(chat_id):
-            return await super().send(chat_id, topic_id, part, reply_to, timeout_s)
+    def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Take a permit for one message; yield each wait in seconds."""
+        return self.budget.waits(chat_id)
 
-    async def send_file(
-        self,
-        chat_id: int,
-        topic_id: int,
-        file: OutgoingFile,
-        reply_to: int | None = None,
-        timeout_s: float = CALL_S,
-    ) -> int:
-        """Send a file and return its message id; as `send` otherwise."""
-        async with self._heeding(chat_id):
-            return await super().send_file(chat_id, topic_id, file, reply_to, timeout_s)
-
-    async def announce(self, chat_id: int, part: Part) -> None:
-        """Send one part that answers nobody, after a wait where the budget is used up."""
-        async for wait_s in self.budget.waits(chat_id):
-            await self._pause(wait_s)
-        await self.send(chat_id, 0, part)
+    async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
+        """Send one part and return the id of the message; its permit was taken before."""
+        async with self._heeding(to.chat_id):
+            return await super().send(to, part, timeout_s)
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, at once; raise `FloodWait` unasked while its chat is shut."""
@@ -74,11 +43,11 @@ class RateLimitedTelegramClient(TelegramClient):
         async with self._heeding(chat_id):
             await super().delete(chat_id, message_id)
 
-    async def typing(self, chat_id: int, topic_id: int) -> None:
-        """Show "typing", where the budget has a place to spare."""
-        if await self.budget.take_spare(chat_id):
-            async with self._heeding(chat_id):
-                await super().typing(chat_id, topic_id)
+    async def show_typing(self, to: Destination) -> None:
+        """Show "typing" if the rate limit has a permit to spare."""
+        if await self.budget.take_spare(to.chat_id):
+            async with self._heeding(to.chat_id):
+                await super().show_typing(to)
 
     @asynccontextmanager
     async def _heeding(self, chat_id: int) -> AsyncIterator[None]:

@@ -1,9 +1,7 @@
 """What we tell Telegram about ourselves and what it tells us: plain values, nothing of its SDK."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
-
-from bot.reply.parts import Part
 
 MenuScope = Literal["default", "private", "groups"] | int
 
@@ -40,15 +38,6 @@ class Description:
 
     language: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingFile:
-    """A file to send; the caption has at most 1024 UTF-16 units."""
-
-    name: str
-    content: bytes = field(repr=False)
-    caption: Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
-from typing import Protocol
 
 import structlog
 
 from bot.agent.refused import WordsRefused
-from bot.commands.askers import GroupAdmins, asker_of
+from bot.commands.askers import asker_of
 from bot.commands.consent import named, questions, told
 from bot.commands.everyone import Answer, Handler
 from bot.commands.sentences import Sentences
@@ -21,11 +20,12 @@ from bot.model.advice import reason_of
 from bot.model.model_errors import ModelError
 from bot.reply.replies import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
 from bot.telegram.updates import IncomingMessage
 from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
-from bot.turn.typing import TypingSender, typing
+from bot.turn.typing import typing
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction, digest
 from memory.behaviors.trust import is_answer_untrusted
@@ -64,10 +64,6 @@ class Desks:
     receive: Receive | None = None
 
 
-class TurnTelegram(TypingSender, GroupAdmins, Protocol):
-    """What answering needs of Telegram."""
-
-
 class TurnAnswerer:
     """Answers one person's messages."""
 
@@ -76,14 +72,14 @@ class TurnAnswerer:
         run_agent: RunAgent,
         desks: Desks,
         sentences: Sentences,
-        telegram: TurnTelegram,
+        chat: Chat,
         hooks: TurnHooks,
         options: AnswerOptions,
     ) -> None:
         self._run_agent = run_agent
         self._desks = desks
         self._sentences = sentences
-        self._telegram = telegram
+        self._chat = chat
         self._hooks = hooks
         self._options = options
 
@@ -95,7 +91,7 @@ class TurnAnswerer:
         try:
             if outbox := await self._at_once(last, words, history):
                 return outbox
-            async with typing(self._telegram, last.chat_id, last.topic_id):
+            async with typing(self._chat, Destination(last.chat_id, last.topic_id)):
                 return await self._reply(last, words, history)
         except (LeaseLost, StoreError):
             raise
@@ -130,7 +126,7 @@ class TurnAnswerer:
 
     async def _reply(self, last: IncomingMessage, words: Message, history: ChatHistory) -> Outbox:
         window = history.select_messages(self._options.selector)
-        is_admin = partial(self._is_admin, asker_of(last, self._telegram))
+        is_admin = partial(self._is_admin, asker_of(last, self._chat))
         writes: list[ToolWrite] = []
         call_context = replace(call_context_of(last, history.conversation, is_admin), writes=writes)
         async with asyncio.timeout(self._options.timeout_s):
@@ -193,7 +189,7 @@ class TurnAnswerer:
         if self._desks.receive is None:
             return None if sent.text else self._notice(sent, "unsupported.document")
         async with (
-            typing(self._telegram, sent.chat_id, sent.topic_id),
+            typing(self._chat, Destination(sent.chat_id, sent.topic_id)),
             asyncio.timeout(self._options.timeout_s),
         ):
             answer = await self._desks.receive(sent, history.conversation)

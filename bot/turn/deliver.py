@@ -4,15 +4,16 @@ Decides what each of Telegram's refusals means for the turn; never asks the mode
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import structlog
 
-from bot.reply.parts import Part
+from bot.reply.parts import OutgoingFile, Part
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -22,8 +23,10 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
+from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
 from memory.queue.turns import LeaseLost, Superseded
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -40,22 +43,8 @@ Raises `Superseded` where the last of these may count, otherwise `LeaseLost`.
 
 Pause = Callable[[float], Awaitable[object]]
 
-Waits = Callable[[int], AsyncIterator[float]]
-"""Yields what to wait before a chat may be sent something; raises `FloodWait` for a long wait."""
-
-
-class Sender(Protocol):
-    """What delivery needs of Telegram."""
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        """Send one part; return its message id or raise `TelegramError`."""
-        ...
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete one of our messages or raise `TelegramError`."""
-        ...
+MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
+"""Returns everything that is stored of a conversation as a file; raises `StoreError`."""
 
 
 class Parked(Exception):  # noqa: N818 - says when
@@ -81,26 +70,22 @@ class Delivery:
     in_doubt: int
 
 
-async def _at_once(_: int) -> AsyncIterator[float]:
-    no_waits: tuple[float, ...] = ()
-    for wait_s in no_waits:
-        yield wait_s
-
-
 class Deliverer:
     """Sends outboxes."""
 
     def __init__(
         self,
-        telegram: Sender,
+        chat: Chat,
         timeout_s: float,
-        waits: Waits = _at_once,
+        export: MakeFile,
+        observe: Observer,
         *,
         pause: Pause = asyncio.sleep,
     ) -> None:
-        self._telegram = telegram
+        self._chat = chat
         self._timeout_s = timeout_s
-        self._waits = waits
+        self._export = export
+        self._observe = observe
         self._pause = pause
 
     async def deliver(
@@ -157,7 +142,7 @@ class Deliverer:
 
     async def _take_back(self, chat_id: int, message_id: int) -> None:
         try:
-            await self._telegram.delete(chat_id, message_id)
+            await self._chat.delete(chat_id, message_id)
         except TelegramError as error:
             log.warning("could not take back", reason=type(error).__name__)
 
@@ -196,19 +181,31 @@ class Deliverer:
 
     async def _wait_for_place(self, chat_id: int, marking: Callable[[], Awaitable[None]]) -> None:
         """Wait until the budget has a place for a message; raise `FloodWait` for a long wait."""
-        async for wait_s in self._waits(chat_id):
+        async for wait_s in self._chat.waits(chat_id):
             await self._pause(wait_s)
             await marking()
 
     async def _send_once(self, outbox: Outbox, number: int, part: Part) -> int:
         """Send a part; cancelled meanwhile, wait for it and take it back, as `guard` would."""
-        reply_to = outbox.reply_to if number == 0 and outbox.reply_to else None
-        sending = asyncio.ensure_future(
-            self._telegram.send(outbox.chat_id, outbox.topic_id, part, reply_to, self._timeout_s)
-        )
+        reply_to = outbox.reply_to if number == 0 else 0
+        to = Destination(outbox.chat_id, outbox.topic_id, reply_to)
+        sending = asyncio.ensure_future(self._send_observed(to, part))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             with suppress(TelegramError):
                 await self._take_back(outbox.chat_id, await sending)
             raise
+
+    async def _send_observed(self, to: Destination, part: Part) -> int:
+        """Send a part, with the file that it stands for made now; observers hear of the outcome."""
+        if part.export_of:
+            part = replace(part, file=await self._export(Scope(part.export_of)))
+        outcome = "sent"
+        try:
+            return await self._chat.send(to, part, self._timeout_s)
+        except TelegramError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._observe(PartSent(outcome))

@@ -3,26 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 
+from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
 
 _EVERY_S = 4.5
 """Telegram shows it for five seconds."""
 
 
-class TypingSender(Protocol):
-    """Shows that a reply is being written."""
-
-    async def typing(self, chat_id: int, topic_id: int) -> None:
-        """Show it for five seconds; raises `TelegramError`."""
-        ...
-
-
 @asynccontextmanager
-async def typing(telegram: TypingSender, chat_id: int, topic_id: int) -> AsyncIterator[None]:
+async def typing(chat: Chat, to: Destination) -> AsyncIterator[None]:
     """Keep "typing" shown until the block ends."""
-    task = asyncio.create_task(_keep_typing(telegram, chat_id, topic_id))
+    task = asyncio.create_task(_keep_typing(chat, to))
     try:
         yield
     finally:
@@ -30,10 +22,10 @@ async def typing(telegram: TypingSender, chat_id: int, topic_id: int) -> AsyncIt
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _keep_typing(telegram: TypingSender, chat_id: int, topic_id: int) -> None:
+async def _keep_typing(chat: Chat, to: Destination) -> None:
     try:
         while True:
-            await telegram.typing(chat_id, topic_id)
+            await chat.show_typing(to)
             await asyncio.sleep(_EVERY_S)
     except TelegramError:
         return

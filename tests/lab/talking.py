@@ -18,6 +18,7 @@ from bot.language.catalogue import Catalogue
 from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
 from bot.runtime.maintenance import Learner
+from bot.telegram.chat import Destination
 from bot.telegram.packing import to_bytes
 from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
@@ -36,6 +37,7 @@ from memory.text.tokens import TokenCounter
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.sessions import Exchange
 from tests.lab.simulated_time import SimulatedClock, simulated
+from tests.quiet_chat import QuietChat, no_export
 
 MODEL_S = 0.02
 """What every model takes to answer."""
@@ -57,32 +59,20 @@ class HashedWords:
         return np.stack([embed(text) for text in texts])
 
 
-class Telegram:
-    """Takes every part, and knows when the last one came."""
+class Telegram(QuietChat):
+    """Takes every part and notes when the last one came."""
 
     def __init__(self) -> None:
-        self.sent = 1_000_000
+        super().__init__()
+        self.last_id = 1_000_000
         self.last_at = 0.0
 
-    async def typing(self, chat_id: int, topic_id: int) -> None:
-        """Show nothing."""
-
-    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Say no: nobody administers anything."""
-        del chat_id, user_id
-        return False
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
         """Take a part."""
-        del chat_id, topic_id, part, reply_to, timeout_s
+        del to, part, timeout_s
         self.last_at = perf_counter()
-        self.sent += 1
-        return self.sent
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete nothing."""
+        self.last_id += 1
+        return self.last_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +109,7 @@ class Talk:
                 hooks,
                 AnswerOptions(selector, settings.recall_k, settings.turn_timeout_s),
             ),
-            Deliverer(rig.telegram, timeout_s=10),
+            Deliverer(rig.telegram, 10, no_export, lambda _: None),
             hooks,
             self._learn,
         )

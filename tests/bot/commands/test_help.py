@@ -7,13 +7,13 @@ from bot.commands.sentences import Sentences
 from bot.documents.build import document_room
 from bot.language.catalogue import Catalogue
 from bot.model.resting import Rest
-from bot.telegram.client import TelegramClient
 from bot.telegram.values import BotIdentity
 from config.settings import Settings
 from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
+from tests.quiet_chat import QuietChat
 
 UNLISTED = {"start"}
 """What Telegram sends by itself, before anybody asks for help."""
@@ -26,13 +26,11 @@ async def test_help_names_every_command_that_is_answered(
 ) -> None:
     settings, sentences = Settings(), Sentences(Catalogue())
     memory = Memory(store, 42, tokens, None, OPTIONS)
-    telegram = TelegramClient("42:made_up", settings.telegram_api_url)
-    own = command_room(settings, memory, telegram, sentences, Running(ME, Rest()))
-    files = document_room(settings, memory, telegram, sentences, lambda _: None)
+    own = command_room(settings, memory, QuietChat(), sentences, Running(ME, Rest()))
+    files = document_room(settings, memory, QuietChat(), sentences, lambda _: None)
 
     pages = ("help.private", "help.group", "help.admin")
     told = " ".join(sentences.text("en", page, username="ricordo_bot") for page in pages)
 
     answered = {*own.commands, *files.commands}
     assert answered - UNLISTED == {*re.findall(r"/([a-z_]+)", told)}
-    await telegram.close()

@@ -1,11 +1,12 @@
 """Admins are told in private, each in their language, and again later where nobody was reached."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
+from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
 from memory.limits.alerts import News
 from memory.limits.dropping import Dropped
@@ -14,23 +15,30 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.quiet_chat import QuietChat
 
 NEWS = News("dropped", Dropped(vectors=12, messages=34))
 FULL_SOON = FillLevel(used=21 * 2**20, limit=25 * 2**20)
 NOBODY: Mapping[int, TelegramError] = {}
 
 
-class Telegram:
+class Telegram(QuietChat):
     """Keeps what was sent to whom; fails for some."""
 
     def __init__(self, failures: Mapping[int, TelegramError]) -> None:
-        self.sent: dict[int, str] = {}
+        super().__init__()
+        self.waited: list[int] = []
         self._failures = failures
 
-    async def announce(self, chat_id: int, part: Part) -> None:
-        if chat_id in self._failures:
-            raise self._failures[chat_id]
-        self.sent[chat_id] = part.text
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        yield 0
+        self.waited.append(chat_id)
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
+        if to.chat_id in self._failures:
+            raise self._failures[to.chat_id]
+        assert to.chat_id in self.waited
+        return await super().send(to, part, timeout_s)
 
 
 async def told(
@@ -42,7 +50,8 @@ async def told(
     telegram = Telegram(failures)
     sentences = Sentences(Catalogue())
     notices = AdminNotices(memory, sentences, telegram, frozenset(admins))
-    return await notices.tell(NEWS, FULL_SOON), telegram.sent
+    is_told = await notices.tell(NEWS, FULL_SOON)
+    return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 
 
 async def test_each_admin_is_told_in_their_language(store: RedisClient) -> None:

@@ -15,14 +15,16 @@ from memory.documents.library import Library
 from memory.memory import Memory
 from memory.queue.turns import LeaseLost
 from memory.store.keys import Scope
+from tests.quiet_chat import QuietChat
 
 HERE = Scope.of_chat(7)
 
 
-class Files:
+class Files(QuietChat):
     """Gives `content`; or refuses, or does something `meanwhile`, as if fetching took long."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.content = b"The whale is blue."
         self.refusal: RefusalReason | None = None
         self.meanwhile: Callable[[], Awaitable[object]] | None = None

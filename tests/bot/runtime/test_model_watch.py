@@ -9,22 +9,24 @@ from bot.model.condition import ModelCondition
 from bot.model.model_errors import ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
 from bot.runtime.model_watch import ModelWatch
+from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
+from tests.quiet_chat import QuietChat
 
 WRONG_KEY = ModelRefused("refused", 401, "invalid_api_key")
 ONE_MESSAGE = ModelRefused("refused", 400)
 
 
-class Scene:
+class Scene(QuietChat):
     """Two processes of one bot, and what its admin is sent."""
 
     def __init__(self, store: RedisClient, tokens: TokenCounter) -> None:
+        super().__init__()
         self.now = 1_000.0
-        self.sent: list[str] = []
         self.trouble: TelegramError | None = None
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, tokens, None, options)
@@ -36,11 +38,15 @@ class Scene:
             ModelWatch(memory, notices, [each], lambda: self.now) for each in self.conditions
         ]
 
-    async def announce(self, chat_id: int, part: Part) -> None:
-        assert chat_id == 1
+    async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
+        assert to.chat_id == 1
         if self.trouble:
             raise self.trouble
-        self.sent.append(part.text)
+        return await super().send(to, part, timeout_s)
+
+    @property
+    def texts(self) -> list[str]:
+        return [part.text for _, part in self.sent]
 
     async def later(self, seconds: float) -> int:
         """Let both processes look after a while; return how many notices there were by then."""
@@ -64,12 +70,12 @@ async def test_a_model_that_fails_for_a_minute_is_told_once_and_so_is_its_return
     assert await scene.later(59) == 0
     assert await scene.later(1) == 1
     assert await scene.later(3_600) == 1
-    assert "401 invalid_api_key" in scene.sent[0]
-    assert "OPENAI_API_KEY" in scene.sent[0]
+    assert "401 invalid_api_key" in scene.texts[0]
+    assert "OPENAI_API_KEY" in scene.texts[0]
     other.answered()
     assert await scene.later(15) == 2
     assert await scene.later(15) == 2
-    assert "answer again" in scene.sent[1]
+    assert "answer again" in scene.texts[1]
 
 
 async def test_what_another_process_is_answered_is_no_failure_for_everybody(scene: Scene) -> None:

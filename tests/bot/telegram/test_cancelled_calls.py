@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bot.telegram.chat import Destination
 from bot.telegram.client import TelegramClient
 from tests.servers.bot_api import BotApiServer
 
@@ -18,7 +19,7 @@ async def test_cancelled_calls_keep_no_connection(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bot.telegram.bot_api.CONNECT_S", 1.0)
 
     async def cancel_after(steps: int) -> None:
-        typing = asyncio.create_task(client.typing(chat.id, 0))
+        typing = asyncio.create_task(client.show_typing(Destination(chat.id)))
         for _ in range(steps):
             await asyncio.sleep(0)
         typing.cancel()

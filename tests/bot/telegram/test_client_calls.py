@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bot.reply.parts import Button, Entity, Part
+from bot.telegram.chat import Destination
 from bot.telegram.client import TelegramClient
 from bot.telegram.values import BotIdentity, CommandMenu, Description, WebhookState
 from tests.bot.telegram.scripted_api import ScriptedApi, ok
@@ -38,7 +39,7 @@ async def test_send_carries_text_entities_buttons_topic_and_reply(
         (Entity("pre", 0, 8, language="python"),),
         ((Button("yes", "y:1"), Button("no", "n:1")),),
     )
-    assert await client.send(5, 3, part, reply_to=9) == 77
+    assert await client.send(Destination(5, 3, reply_to=9), part) == 77
     sent = api.calls[0].parameters
     assert (sent["chat_id"], sent["text"], sent["message_thread_id"]) == ("5", "print(1)", "3")
     assert json.loads(sent["entities"]) == [
@@ -60,7 +61,7 @@ async def test_a_plain_send_names_no_topic_reply_or_keyboard(
     client: TelegramClient, api: ScriptedApi
 ) -> None:
     api.script(SENT)
-    await client.send(5, 0, Part("hi"))
+    await client.send(Destination(5), Part("hi"))
     assert set(api.calls[0].parameters) == {"chat_id", "text", "link_preview_options"}
 
 
@@ -74,7 +75,7 @@ async def test_unknown_entities_are_dropped_and_the_words_sent(
         Entity("custom_emoji", 0, 2),
         Entity("bold", 0, 2),
     )
-    await client.send(5, 0, Part("hi", entities))
+    await client.send(Destination(5), Part("hi", entities))
     assert json.loads(api.calls[0].parameters["entities"]) == [
         {"type": "bold", "offset": 0, "length": 2}
     ]
@@ -84,7 +85,7 @@ async def test_a_lone_surrogate_is_replaced_before_it_is_sent(
     client: TelegramClient, api: ScriptedApi
 ) -> None:
     api.script(SENT)
-    await client.send(5, 0, Part("a\ud83db \U0001f600"))
+    await client.send(Destination(5), Part("a\ud83db \U0001f600"))
     assert api.calls[0].parameters["text"] == "a\ufffdb \U0001f600"
 
 
@@ -98,7 +99,7 @@ async def test_edit_replaces_text_and_takes_the_buttons_away(
 
 
 async def test_typing_is_shown_in_the_topic(client: TelegramClient, api: ScriptedApi) -> None:
-    await client.typing(-100, 3)
+    await client.show_typing(Destination(-100, 3))
     assert api.calls[0].parameters == {
         "chat_id": "-100",
         "action": "typing",

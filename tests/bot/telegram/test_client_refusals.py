@@ -10,6 +10,7 @@ from telegram import error as ptb
 
 from bot.reply.parts import Part
 from bot.telegram import errors
+from bot.telegram.chat import Destination
 from bot.telegram.client import TelegramClient
 from bot.telegram.errors import TelegramError
 from bot.telegram.ptb_errors import translate
@@ -43,7 +44,7 @@ async def test_a_failed_send_says_what_to_do_and_never_the_token(
 ) -> None:
     api.script(act)
     with pytest.raises(TelegramError) as raised:
-        await client.send(5, 0, PART, timeout_s=0.3)
+        await client.send(Destination(5), PART, timeout_s=0.3)
     assert type(raised.value) is expected
     assert TOKEN not in "".join(traceback.format_exception(raised.value))
     assert len(api.calls) == 1
@@ -52,7 +53,7 @@ async def test_a_failed_send_says_what_to_do_and_never_the_token(
 async def test_a_refused_connection_was_never_sent() -> None:
     client = TelegramClient(TOKEN, "http://127.0.0.1:1")
     with pytest.raises(errors.Unreachable):
-        await client.send(5, 0, PART)
+        await client.send(Destination(5), PART)
     await client.close()
 
 
@@ -66,7 +67,7 @@ async def test_a_connection_that_hangs_was_never_sent() -> None:
             waiting.connect_ex(deaf.getsockname())
         client = TelegramClient(TOKEN, f"http://127.0.0.1:{deaf.getsockname()[1]}")
         with pytest.raises(errors.Unreachable):
-            await client.send(5, 0, PART, timeout_s=0.2)
+            await client.send(Destination(5), PART, timeout_s=0.2)
         await client.close()
 
 
@@ -83,7 +84,7 @@ async def test_a_flood_tells_how_long_to_wait(
 ) -> None:
     api.script(act)
     with pytest.raises(errors.FloodWait) as raised:
-        await client.send(5, 0, PART)
+        await client.send(Destination(5), PART)
     assert raised.value.retry_after_s == expected_s
 
 
@@ -93,7 +94,7 @@ async def test_a_group_that_became_a_supergroup_tells_its_new_id(
     description = "Bad Request: group chat was upgraded to a supergroup chat"
     api.script(refusal(400, description, migrate_to_chat_id=-1001))
     with pytest.raises(errors.ChatMigrated) as raised:
-        await client.send(-5, 0, PART)
+        await client.send(Destination(-5), PART)
     assert raised.value.new_chat_id == -1001
 
 
@@ -116,7 +117,7 @@ async def test_a_refusal_tells_its_reason(
 ) -> None:
     api.script(refusal(400, f"Bad Request: {description}"))
     with pytest.raises(errors.Refused) as raised:
-        await client.send(5, 0, PART)
+        await client.send(Destination(5), PART)
     assert raised.value.reason == reason
     assert raised.value.bad_entities == (reason == "entities")
 

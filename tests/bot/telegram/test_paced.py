@@ -5,22 +5,24 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.reply.parts import Part
+from bot.reply.parts import OutgoingFile, Part
+from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
 from bot.telegram.rate_limit import OutboundBudget
 from bot.telegram.rate_limited import RateLimitedTelegramClient
-from bot.telegram.values import OutgoingFile
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.limits.send_rate import LONGEST_WAIT_S
 from tests.bot.telegram.pacing import paces_of
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient
+from tests.quiet_chat import no_export
 
 ANNA, BEN = 7, 8
 PART = Part("hi")
+WITH_FILE = Part("hi", file=OutgoingFile("a.txt", b"a"))
 SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 7, "type": "private"}, "text": "x"})
-EVERY_KIND = ("say", "announce", "edit", "delete", "typing")
+EVERY_KIND = ("say", "edit", "delete", "typing")
 
 
 async def unmarked(_: int, __: tuple[int, ...]) -> None:
@@ -39,8 +41,8 @@ class Speaker:
         # Three at once, in all as in one private chat; of all, one more after a tenth of a second.
         send_rates = paces_of(DirectClient(lambda: self.now))
         self.budget = OutboundBudget(12, send_rates, lambda: self.now)
-        self.client = RateLimitedTelegramClient(TOKEN, self.api.url, self.budget, pause=self._pause)
-        self.deliverer = Deliverer(self.client, 10.0, self.budget.waits, pause=self._pause)
+        self.client = RateLimitedTelegramClient(TOKEN, self.api.url, self.budget)
+        self.deliverer = Deliverer(self.client, 10.0, no_export, lambda _: None, pause=self._pause)
 
     async def call(self, kind: str, chat_id: int = ANNA) -> None:
         """Make one call; "say" is a send as the bot makes it, which takes its place before."""
@@ -48,18 +50,15 @@ class Speaker:
             case "say":
                 await self.say(PART, chat_id=chat_id)
             case "send":
-                await self.client.send(chat_id, 0, PART)
+                await self.client.send(Destination(chat_id), PART)
             case "send_file":
-                await self.client.send_file(chat_id, 0, OutgoingFile("a.txt", b"a", PART))
-            case "announce":
-                self.api.script(SENT)
-                await self.client.announce(chat_id, PART)
+                await self.client.send(Destination(chat_id), WITH_FILE)
             case "edit":
                 await self.client.edit(chat_id, 9, PART)
             case "delete":
                 await self.client.delete(chat_id, 9)
             case "typing":
-                await self.client.typing(chat_id, 0)
+                await self.client.show_typing(Destination(chat_id))
 
     async def say(self, *parts: Part, chat_id: int = ANNA) -> Delivery:
         """Deliver an answer."""
@@ -106,14 +105,6 @@ async def test_typing_is_left_out_where_an_answer_could_want_its_place(
     assert [call.method for call in speaker.api.calls] == ["sendMessage"] * 3
 
 
-async def test_a_notice_waits_for_its_place(speaker: Speaker) -> None:
-    for _ in range(3):
-        await speaker.call("say")
-    await speaker.call("announce")
-    assert speaker.waited_s == [1]
-    assert len(speaker.api.calls) == 4
-
-
 @pytest.mark.parametrize("kind", ["edit", "delete"])
 async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
     """A button's receipt is an edit; while it waited, no other update would be taken in."""
@@ -147,7 +138,7 @@ async def test_all_parts_of_an_answer_go_out_in_the_end_and_in_order(
     assert speaker.waited_s[:5] == [1, 1, 1, 7, 1]
 
 
-@pytest.mark.parametrize("kind", ["send", "send_file", "announce", "edit", "delete", "typing"])
+@pytest.mark.parametrize("kind", ["send", "send_file", "edit", "delete", "typing"])
 async def test_a_flood_shuts_its_chat_whatever_call_met_it(
     speaker: Speaker, api: ScriptedApi, kind: str
 ) -> None:

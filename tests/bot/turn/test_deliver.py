@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.reply.parts import Entity, Part
+from bot.telegram.chat import Destination
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -19,6 +20,7 @@ from bot.telegram.errors import (
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.queue.turns import LeaseLost, Superseded
+from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7
 BOLD = Part("one", (Entity("bold", 0, 3),))
@@ -26,23 +28,30 @@ ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
 
 
 @dataclass
-class ScriptedTelegram:
+class ScriptedTelegram(QuietChat):
     """Answers sends from a script, then with ids that grow from 100 on; logs what was asked."""
 
     answers: list[TelegramError | None] = field(default_factory=list)
-    sent: list[tuple[int, str, int | None]] = field(default_factory=list)
-    deleted: list[tuple[int, int]] = field(default_factory=list)
+    waits_s: list[float | FloodWait] = field(default_factory=list)
     delete_error: TelegramError | None = None
     gate: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     before_delete: Callable[[], Awaitable[None]] | None = None
 
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        assert (topic_id, timeout_s) == (3, 10.0)
-        self.sent.append((chat_id, part.text + "*" * len(part.entities), reply_to))
-        message_id = 99 + len(self.sent)
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        del chat_id
+        while self.waits_s:
+            wait = self.waits_s.pop(0)
+            if isinstance(wait, FloodWait):
+                raise wait
+            yield wait
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
+        assert (to.topic_id, timeout_s) == (3, 10.0)
+        message_id = await super().send(to, part)
         self.asked.set()
         if self.gate:
             await self.gate.wait()
@@ -54,13 +63,13 @@ class ScriptedTelegram:
     async def delete(self, chat_id: int, message_id: int) -> None:
         if self.before_delete:
             await self.before_delete()
-        self.deleted.append((chat_id, message_id))
+        await super().delete(chat_id, message_id)
         if self.delete_error:
             raise self.delete_error
 
     @property
     def texts(self) -> list[str]:
-        return [text for _, text, _ in self.sent]
+        return [part.text + "*" * len(part.entities) for _, part in self.sent]
 
 
 @dataclass
@@ -83,7 +92,6 @@ class Delivering:
     telegram: ScriptedTelegram = field(default_factory=ScriptedTelegram)
     marks: Marks = field(default_factory=Marks)
     pauses: list[float] = field(default_factory=list)
-    waits: list[float | FloodWait] = field(default_factory=list)
 
     async def __call__(self, *parts: Part, start: int = 0, sent: tuple[int, ...] = ()) -> Delivery:
         return await self.deliverer.deliver(
@@ -92,14 +100,7 @@ class Delivering:
 
     @property
     def deliverer(self) -> Deliverer:
-        return Deliverer(self.telegram, 10.0, self._waits_for, pause=self._pause)
-
-    async def _waits_for(self, _: int) -> AsyncIterator[float]:
-        while self.waits:
-            wait = self.waits.pop(0)
-            if isinstance(wait, FloodWait):
-                raise wait
-            yield wait
+        return Deliverer(self.telegram, 10.0, no_export, lambda _: None, pause=self._pause)
 
     async def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -119,7 +120,7 @@ async def test_parts_go_out_in_order_each_but_the_first_marked_before(deliver: D
 
 async def test_only_the_first_part_answers_the_persons_message(deliver: Delivering) -> None:
     await deliver(ONE, TWO)
-    assert [reply_to for *_, reply_to in deliver.telegram.sent] == [55, None]
+    assert [to.reply_to for to, _ in deliver.telegram.sent] == [55, 0]
 
 
 async def test_a_successor_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
@@ -138,7 +139,7 @@ async def test_a_part_whose_formatting_is_refused_goes_out_plain(deliver: Delive
 async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
     deliver: Delivering,
 ) -> None:
-    deliver.waits = [1.5, 0.1]
+    deliver.telegram.waits_s = [1.5, 0.1]
     assert (await deliver(ONE)).outcome == "delivered"
     assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
 
@@ -146,14 +147,14 @@ async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
 async def test_nothing_is_sent_that_was_erased_while_it_waited_for_its_place(
     deliver: Delivering,
 ) -> None:
-    deliver.waits, deliver.marks.refused_from = [1.5], 1
+    deliver.telegram.waits_s, deliver.marks.refused_from = [1.5], 1
     with pytest.raises(LeaseLost):
         await deliver(ONE)
     assert deliver.telegram.sent == []
 
 
 async def test_a_turn_whose_place_is_far_off_is_parked_until_then(deliver: Delivering) -> None:
-    deliver.waits = [FloodWait(40)]
+    deliver.telegram.waits_s = [FloodWait(40)]
     with pytest.raises(Parked) as parked:
         await deliver(ONE)
     assert (parked.value.pause_s, deliver.telegram.sent) == (40, [])
@@ -181,7 +182,7 @@ async def test_a_part_without_an_answer_is_not_repeated_and_the_rest_goes_on(
 async def test_a_moved_group_is_followed_by_all_further_parts(deliver: Delivering) -> None:
     deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE, TWO)
-    assert [chat_id for chat_id, *_ in deliver.telegram.sent] == [CHAT, -100, -100]
+    assert [to.chat_id for to, _ in deliver.telegram.sent] == [CHAT, -100, -100]
     assert delivery.chat_id == -100
 
 

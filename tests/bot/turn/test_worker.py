@@ -32,6 +32,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
+from tests.quiet_chat import QuietChat, no_export
 
 LEASE_S = 0.6
 OPTIONS = MemoryOptions(
@@ -135,7 +136,7 @@ class WatchedDoorbell(ReadyQueue):
             await self._news.wait_for(is_true)
 
 
-class Yes:
+class Yes(QuietChat):
     """Answers "yes" to everything, and is Telegram itself, which takes it."""
 
     async def answer(
@@ -145,15 +146,6 @@ class Yes:
         return Outbox(mail[-1].chat_id, 0, 0, (Part("yes"),), said="yes")
 
     def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
-        raise NotImplementedError
-
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
-        del chat_id, topic_id, part, reply_to, timeout_s
-        return 100
-
-    async def delete(self, chat_id: int, message_id: int) -> None:
         raise NotImplementedError
 
 
@@ -388,7 +380,7 @@ async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_w
     rig: Rig, tokens: TokenCounter
 ) -> None:
     slow, yes, learning = SlowAtTheEnd(rig.ready_queue), Yes(), list[Scope]()
-    deliverer, hooks = Deliverer(yes, 10.0), TurnHooks(slow)
+    deliverer, hooks = Deliverer(yes, 10.0, no_export, lambda _: None), TurnHooks(slow)
     runner = TurnRunner(rig.memory, tokens, yes, deliverer, hooks, learning.append)
     rig.runner.script = [MeteredRunner(runner, Metrics()).run]
     said = raw.inbound(raw.message("hello"))

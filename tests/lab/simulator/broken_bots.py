@@ -16,6 +16,7 @@ from memory.queue.turns import Committed, Lease, OpenTurn, TurnStore
 from memory.store.keys import Scope
 from tests.lab.simulator.bot import Ends, SimulatedBot
 from tests.lab.simulator.turn import NamingRunner
+from tests.quiet_chat import no_export
 
 
 class HastyBot(SimulatedBot):
@@ -103,8 +104,8 @@ class DiscouragedBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         runner = _turn_runner(self)
-        deliverer = runner._deliverer
-        runner._deliverer = _DiscouragedDeliverer(deliverer._telegram, deliverer._timeout_s)
+        chat, timeout_s = runner._deliverer._chat, runner._deliverer._timeout_s
+        runner._deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, lambda _: None)
 
 
 class _DiscouragedDeliverer(Deliverer):

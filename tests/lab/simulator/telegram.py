@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bot.reply.parts import Part
+from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Unreachable
 from tests.lab.simulator import telling
 from tests.lab.simulator.audit import Auditor
@@ -12,6 +13,7 @@ from tests.lab.simulator.ledger import SentPart
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.turn import token_of_turn
+from tests.quiet_chat import QuietChat
 
 
 @dataclass(slots=True)
@@ -55,19 +57,18 @@ class SimulatedTelegram:
         return posted
 
 
-class TelegramEnd:
+class TelegramEnd(QuietChat):
     """One process's client, for everything that the bot does with Telegram."""
 
     def __init__(self, telegram: SimulatedTelegram, process: Process) -> None:
+        super().__init__()
         self._telegram = telegram
         self._process = process
         self._chance = telegram.chance
 
-    async def send(
-        self, chat_id: int, topic_id: int, part: Part, reply_to: int | None, timeout_s: float
-    ) -> int:
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
         """Send one part, or fail as Telegram may."""
-        del topic_id, reply_to
+        chat_id = to.chat_id
         process, token = self._process, token_of_turn()
         fate = self._chance.fate("send")
         process.check()
@@ -134,9 +135,9 @@ class TelegramEnd:
         await self._process.travel(self._chance.latency())
         return True
 
-    async def typing(self, chat_id: int, topic_id: int) -> None:
+    async def show_typing(self, to: Destination) -> None:
         """Show nothing."""
-        del chat_id, topic_id
+        del to
         self._process.check()
 
     def _arrive(self, chat_id: int, part: Part, token: str) -> None:

@@ -10,8 +10,9 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
+from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
-from bot.turn.deliver import Deliverer, Sender
+from bot.turn.deliver import Deliverer
 from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from bot.turn.worker import Runner
@@ -27,6 +28,7 @@ from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.ledger import Ledger
 from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.telling import PartName
+from tests.quiet_chat import no_export
 
 T = TypeVar("T")
 
@@ -66,8 +68,8 @@ class NamingRunner:
 class NamingDeliverer(Deliverer):
     """Delivers so that one can tell who was not answered whether the part just sent counts."""
 
-    def __init__(self, telegram: Sender, timeout_s: float, ledger: Ledger) -> None:
-        super().__init__(telegram, timeout_s)
+    def __init__(self, chat: Chat, timeout_s: float, ledger: Ledger) -> None:
+        super().__init__(chat, timeout_s, no_export, lambda _: None)
         self._ledger = ledger
 
     async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:

@@ -1,0 +1,65 @@
+"""The one port for everything that the bot sends to a chat or asks about one.
+
+The turn, the commands and the documents know Telegram only by this port; `rate_limited` implements
+it. Every method raises `TelegramError`, and none repeats a call: the caller decides by the kind of
+error whether to try again.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from bot.reply.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a message goes.
+
+    `topic_id` is 0 in a chat without topics and in the General topic. `reply_to` is the id of the
+    message that is answered, 0 for none; a message that no longer exists does no harm.
+    """
+
+    chat_id: int
+    topic_id: int = 0
+    reply_to: int = 0
+
+
+class Chat(Protocol):
+    """Sends, edits and deletes messages, fetches files, knows the administrators of a group."""
+
+    def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Take a permit of the rate limit for one message; yield each wait in seconds.
+
+        The caller waits, because after each wait it has to look whether the message is still
+        wanted. Raise `FloodWait` if the wait would be too long, or `StoreError`.
+        """
+        ...
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = ...) -> int:
+        """Send one part, with its file if it has one; return the id of the message."""
+        ...
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours, buttons included."""
+        ...
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete a message of ours; a message that is already gone is no error."""
+        ...
+
+    async def show_typing(self, to: Destination) -> None:
+        """Show "typing" for five seconds, or until our next message arrives."""
+        ...
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """End the waiting mark on a pressed button; `text` is shown on top of the chat."""
+        ...
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Tell whether this person owns or administers the group."""
+        ...
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        """Return the content of a file that somebody sent; `Refused` as "too_big" beyond that."""
+        ...

@@ -1,0 +1,60 @@
+"""A chat for tests: takes everything, keeps what was sent, and knows no administrator."""
+
+from collections.abc import AsyncIterator
+
+from bot.reply.parts import OutgoingFile, Part
+from bot.telegram.chat import Destination
+from memory.store.keys import Scope
+
+
+class QuietChat:
+    """Implements `Chat` in memory; a test overrides the method that it is about."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Destination, Part]] = []
+        self.edited: list[tuple[int, int, Part]] = []
+        self.deleted: list[tuple[int, int]] = []
+        self.button_answers: list[str] = []
+
+    async def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Yield nothing: there is no rate limit."""
+        del chat_id
+        no_waits: tuple[float, ...] = ()
+        for wait_s in no_waits:
+            yield wait_s
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
+        """Keep the part; return ids from 100 on."""
+        del timeout_s
+        self.sent.append((to, part))
+        return 99 + len(self.sent)
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Keep the new text."""
+        self.edited.append((chat_id, message_id, part))
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Keep the id."""
+        self.deleted.append((chat_id, message_id))
+
+    async def show_typing(self, to: Destination) -> None:
+        """Show nothing."""
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """Keep the text."""
+        del callback_id
+        self.button_answers.append(text)
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Say no."""
+        del chat_id, user_id
+        return False
+
+    async def download(self, file_id: str, max_bytes: int) -> bytes:
+        """Refuse: nobody sent a file."""
+        raise NotImplementedError
+
+
+async def no_export(conversation: Scope) -> OutgoingFile:
+    """Stand for the maker of export files where nothing is exported."""
+    raise NotImplementedError(conversation.tag)
