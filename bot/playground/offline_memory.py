@@ -48,7 +48,7 @@ def _said(material: str) -> Iterator[_Said]:
     for line in material.splitlines():
         if line.startswith('{"n":'):
             message = orjson.loads(line)
-            yield message["n"], message["who"], message["said"], message.get("foreign", False)
+            yield message["n"], message["who"], message["said"], message.get("untrusted", False)
 
 
 def _facts(said: list[_Said]) -> Iterator[dict[str, object]]:

@@ -41,7 +41,7 @@ _TASK = (
     "behaved, what they felt, what they prefer, and why the assistant answered as it did. One or "
     "two sentences each, in the past tense, with names, numbers and decisions, and without dates "
     'like "today". Leave null what cannot be told from the messages; after mere small talk leave '
-    'everything null. Words marked "foreign" are somebody else\'s: say so where you use them.'
+    'everything null. Words marked "untrusted" are somebody else\'s: say so where you use them.'
 )
 
 _FIELD_BYTES = 600
@@ -222,8 +222,8 @@ def _beginning(messages: Iterable[Message]) -> list[Message]:
 def _trust(batch: Batch) -> Trust:
     """Return the least trust of what a synopsis is written from."""
     earlier = _continued(batch)
-    rests_on_foreign = earlier is not None and earlier.trust is Trust.SDK_ERRORS
-    return Trust.SDK_ERRORS if batch.holds_untrusted or rests_on_foreign else Trust.DERIVED
+    rests_on_foreign = earlier is not None and earlier.trust is Trust.UNTRUSTED
+    return Trust.UNTRUSTED if batch.holds_untrusted or rests_on_foreign else Trust.DERIVED
 
 
 def _continued(batch: Batch) -> Synopsis | None:
@@ -235,7 +235,7 @@ def _continued(batch: Batch) -> Synopsis | None:
 
 
 def _mark(synopses: Iterable[Synopsis]) -> str:
-    is_untrusted = any(synopsis.trust is Trust.SDK_ERRORS for synopsis in synopses)
+    is_untrusted = any(synopsis.trust is Trust.UNTRUSTED for synopsis in synopses)
     return f" {UNTRUSTED_MARK}" if is_untrusted else ""
 
 

@@ -21,7 +21,7 @@ def transcript(
 ) -> str:
     """Return one line a message: its number, day, speaker and words, and what its tools did.
 
-    Long words are shortened. "foreign" marks what is forwarded, quoted or read from a document.
+    Long words are shortened. "untrusted" marks what is forwarded, quoted or read from a document.
     """
     return "\n".join(_line(message, digests.get(message.seq, ""), tokens) for message in messages)
 
@@ -35,7 +35,7 @@ def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
         "said": tokens.shorten(harmless(message.text), _LONGEST_TOKENS),
     }
     if not message.is_first_party:
-        line["foreign"] = True
+        line["untrusted"] = True
     if digest:
         line["tools"] = harmless(digest)
     return orjson.dumps(line).decode()

@@ -11,11 +11,11 @@ from enum import IntEnum
 class Trust(IntEnum):
     """How far a memory may be believed: the least of its sources decides.
 
-    `PERSON`: a person's own words. `DERIVED`: a model's summary of such. `FOREIGN`: forwarded or
+    `PERSON`: a person's own words. `DERIVED`: a model's summary of such. `UNTRUSTED`: forwarded or
     quoted words, documents, what tools answered.
     """
 
-    SDK_ERRORS = 0
+    UNTRUSTED = 0
     DERIVED = 1
     PERSON = 2
 
@@ -109,7 +109,7 @@ class Chunk:
     link: str = ""
     place: str = ""
     added_at: float = 0
-    trust: Trust = Trust.SDK_ERRORS
+    trust: Trust = Trust.UNTRUSTED
 
 
 Record = Fact | Synopsis | Chunk

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from redis import exceptions as untrusted
+from redis import exceptions as redis_errors
 
 
 class StoreError(Exception):
@@ -32,19 +32,19 @@ class StoreRefused(StoreError):  # noqa: N818 - says when
 
 # The nearest class in an error's line of descent decides.
 MEANINGS: dict[type[Exception], type[StoreError]] = {
-    untrusted.AskError: StoreUnavailable,
-    untrusted.AuthenticationError: StoreRefused,
-    untrusted.AuthorizationError: StoreRefused,
-    untrusted.ClusterError: StoreUnavailable,
-    untrusted.ConnectionError: StoreUnavailable,
-    untrusted.InvalidResponse: StoreUnavailable,
-    untrusted.OutOfMemoryError: StoreFull,
-    untrusted.ReadOnlyError: StoreUnavailable,
-    untrusted.RedisClusterException: StoreRefused,
-    untrusted.RedisError: StoreRefused,
-    untrusted.SlotNotCoveredError: StoreUnavailable,
-    untrusted.TimeoutError: StoreUnavailable,
-    untrusted.TryAgainError: StoreUnavailable,
+    redis_errors.AskError: StoreUnavailable,
+    redis_errors.AuthenticationError: StoreRefused,
+    redis_errors.AuthorizationError: StoreRefused,
+    redis_errors.ClusterError: StoreUnavailable,
+    redis_errors.ConnectionError: StoreUnavailable,
+    redis_errors.InvalidResponse: StoreUnavailable,
+    redis_errors.OutOfMemoryError: StoreFull,
+    redis_errors.ReadOnlyError: StoreUnavailable,
+    redis_errors.RedisClusterException: StoreRefused,
+    redis_errors.RedisError: StoreRefused,
+    redis_errors.SlotNotCoveredError: StoreUnavailable,
+    redis_errors.TimeoutError: StoreUnavailable,
+    redis_errors.TryAgainError: StoreUnavailable,
 }
 SDK_ERRORS = tuple(MEANINGS)
 # Objections without a class of their own, and those that Redis 6 wraps into a script's error.
@@ -80,14 +80,16 @@ def meaning(name: str, exc: Exception) -> StoreError:
         )
     text = type(exc).__name__
     if isinstance(
-        exc, untrusted.ConnectionError | untrusted.TimeoutError | untrusted.ResponseError
+        exc, redis_errors.ConnectionError | redis_errors.TimeoutError | redis_errors.ResponseError
     ):
         text = str(exc).partition(", with args beginning")[0]
     exc.args = (text,)  # the cause is logged with the error
     marked = MARKED.search(text)
     if marked:
         return (StoreFull if marked["full"] else StoreUnavailable)(f"{name}: {text}")
-    if isinstance(exc, untrusted.RedisClusterException) and isinstance(exc.__cause__, SDK_ERRORS):
+    if isinstance(exc, redis_errors.RedisClusterException) and isinstance(
+        exc.__cause__, SDK_ERRORS
+    ):
         return meaning(name, exc.__cause__)
     kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
     return kind(f"{name}: {text}")

@@ -136,7 +136,7 @@ async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
 async def test_where_much_was_read_already_there_is_no_room(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MOST_PASSAGES_HERE", 1)
+    monkeypatch.setattr(reception, "MAX_PASSAGES_HERE", 1)
     await uploads.take()
 
     assert "There's no room for more.txt" in (await uploads.take("more.txt") or "")
@@ -146,7 +146,7 @@ async def test_where_much_was_read_already_there_is_no_room(
 async def test_a_text_of_too_many_passages_is_too_long(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MOST_PASSAGES", 1)
+    monkeypatch.setattr(reception, "MAX_PASSAGES", 1)
     uploads.files.content = b"# One\nA\n# Two\nB"
 
     assert "too many pages" in (await uploads.take("a.md") or "")

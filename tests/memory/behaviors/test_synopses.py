@@ -141,8 +141,8 @@ def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None
     ("messages", "digest", "trust"),
     [
         ([said(1, "x"), answered(2, "y")], "calculate({}) -> 3", Trust.DERIVED),
-        ([said(1, "x"), answered(2, "y")], f"{UNTRUSTED_STEP}fetch({{}}) -> z", Trust.SDK_ERRORS),
-        ([said(1, "x", is_first_party=False), answered(2, "y")], "", Trust.SDK_ERRORS),
+        ([said(1, "x"), answered(2, "y")], f"{UNTRUSTED_STEP}fetch({{}}) -> z", Trust.UNTRUSTED),
+        ([said(1, "x", is_first_party=False), answered(2, "y")], "", Trust.UNTRUSTED),
     ],
 )
 def test_a_synopsis_is_trusted_as_its_least_source(
@@ -202,7 +202,7 @@ async def test_many_long_synopses_are_told_within_a_budget(
 
 
 async def test_a_synopsis_of_others_words_says_so(behavior: Synopses, scopes: Scopes) -> None:
-    await store_entries(scopes, PRIVATE, synopsis("Sailing", 3, trust=Trust.SDK_ERRORS))
+    await store_entries(scopes, PRIVATE, synopsis("Sailing", 3, trust=Trust.UNTRUSTED))
     assert (await told(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
 
 
@@ -313,8 +313,8 @@ async def test_a_cancelled_turn_is_not_held_up(scopes: Scopes, tokens: TokenCoun
 
 
 def test_what_goes_on_from_a_foreign_synopsis_is_foreign_too(behavior: Synopses) -> None:
-    began = replace(synopsis("A table", 0), trust=Trust.SDK_ERRORS)
-    for at, trust in ((NOW, Trust.SDK_ERRORS), (NOW + DAY, Trust.DERIVED)):
+    began = replace(synopsis("A table", 0), trust=Trust.UNTRUSTED)
+    for at, trust in ((NOW, Trust.UNTRUSTED), (NOW + DAY, Trust.DERIVED)):
         taught = batch(said(3, "x", at=at), here=scope_memory(began))
         (entry,) = behavior.learn(taught, SynopsisPart(result="x")).entries
         assert isinstance(entry, Synopsis)

@@ -46,7 +46,7 @@ async def test_a_document_is_its_passages_with_their_source(
             link="https://pets",
             place=passage.place,
             added_at=document.added_at,
-            trust=Trust.SDK_ERRORS,
+            trust=Trust.UNTRUSTED,
         )
         for number, passage in enumerate(CATS)
     ]
