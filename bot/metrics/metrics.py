@@ -15,6 +15,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bot.model.call import Usage
+from bot.model.call_report import CallReport
 from bot.turn.observers import Event
 
 Which: TypeAlias = Literal["first", "second"]
@@ -121,6 +122,12 @@ class Metrics:
             ("reasoning", usage.reasoning_tokens),
         ):
             self.tokens.labels(kind, model, direction).inc(tokens)
+
+    def model_called(self, report: CallReport) -> None:
+        """Count one call of a model: its outcome, its time and its tokens."""
+        self.model_calls.labels(report.kind, report.which, report.outcome).inc()
+        self.model_seconds.labels(report.kind, report.which).observe(report.seconds)
+        self.used(report.kind, report.usage, report.which)
 
     def observe(self, event: Event) -> None:
         """Count one step of a turn."""

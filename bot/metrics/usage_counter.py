@@ -17,6 +17,7 @@ import structlog
 
 from bot.metrics.metrics import Metrics, Which
 from bot.model.call import Usage
+from bot.model.call_report import CallReport
 from memory.limits.usage import NOBODY, REPEATS_S, BilledCall, Source, Tokens, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -76,6 +77,11 @@ class UsageRecorder:
             asyncio.get_running_loop().call_later(_HELD_S, self._release, call.conversation)
         else:
             self._waiting.put_nowait(call)
+
+    def model_called(self, report: CallReport) -> None:
+        """Have a call counted for whoever `billed_to` names."""
+        source = Source(report.kind, report.model, report.which == "second")
+        self.note(source, report.usage, is_last=report.is_reply)
 
     @asynccontextmanager
     async def writing(self, store: UsageStore) -> AsyncIterator[None]:

@@ -11,6 +11,7 @@ from bot.metrics.observers import MeteredChatModel, MeteredEmbedder
 from bot.metrics.page import metrics_route
 from bot.metrics.usage_counter import ModelMeter, UsageRecorder
 from bot.model.call import ModelReply, Usage
+from bot.model.call_report import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import PartSent
 from memory.memory import Memory
@@ -141,6 +142,18 @@ async def test_calls_of_the_second_model_are_told_apart() -> None:
         for which in ("first", "second")
     }
     assert calls == {"first": None, "second": 1}
+
+
+def test_calls_of_models_are_counted_with_their_time_and_tokens() -> None:
+    metrics = Metrics()
+    usage = Usage(prompt_tokens=100, completion_tokens=7, cached_tokens=60)
+    metrics.model_called(CallReport("internal", "m", "second", 0.5, usage))
+    metrics.model_called(CallReport("internal", "m", "second", 0.5, outcome="ModelUnavailable"))
+    of_second = {"kind": "internal", "model": "second"}
+    for outcome in ("ok", "ModelUnavailable"):
+        assert value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_second) == 1
+    assert value(metrics, "ricordo_model_seconds_sum", **of_second) == 1
+    assert value(metrics, "ricordo_tokens_total", direction="cached", **of_second) == 60
 
 
 def test_sends_are_counted_by_outcome() -> None:
