@@ -15,7 +15,7 @@ from bot.assistant import Assistant, OpenModels, open_models
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.build import Running, command_room
 from bot.commands.buttons import Buttons
-from bot.commands.exporting import export_file
+from bot.commands.export import export_file
 from bot.commands.menus import descriptions, menus
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.commands import dead_letters
-from bot.commands.admin import AdminCommands, ModelsInUse
 from bot.commands.buttons import Act
 from bot.commands.consent import ConsentButtons
-from bot.commands.everyone import EveryonesCommands, Facts, Handler
-from bot.commands.exporting import ExportCommand
-from bot.commands.memory_pages import VERB, MemoryPages
+from bot.commands.export import ExportCommand
+from bot.commands.general import EveryonesCommands, Facts, Handler
+from bot.commands.memory_list import VERB, MemoryPages
+from bot.commands.operators import AdminCommands, ModelsInUse
 from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageBounds, UsageCommand
 from bot.metrics.budget import Budget

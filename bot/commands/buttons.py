@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 import orjson
 import structlog
 
-from bot.commands.admin import Target
-from bot.commands.askers import asker_of
+from bot.commands.access import asker_of
+from bot.commands.operators import Target
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat

@@ -8,7 +8,7 @@ from secrets import token_urlsafe
 import orjson
 import structlog
 
-from bot.commands.askers import asker_of
+from bot.commands.access import asker_of
 from bot.commands.buttons import Act
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.everyone import Answer
+from bot.commands.general import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render

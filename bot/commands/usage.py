@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time
 
-from bot.commands.everyone import Answer
+from bot.commands.general import Answer
 from bot.commands.sentences import Sentences
 from bot.metrics.budget import Budget
 from bot.metrics.prices import shown

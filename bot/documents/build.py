@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bot.commands.buttons import Act
-from bot.commands.everyone import Handler
+from bot.commands.document_list import VERB, DocumentList
+from bot.commands.general import Handler
 from bot.commands.sentences import Sentences
 from bot.documents.formats import Formats, Limits
-from bot.documents.listing import VERB, DocumentList
 from bot.documents.upload import Desk, Upload
 from bot.telegram.chat import Chat
 from bot.turn.answer import Receive

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 import structlog
 
-from bot.commands.everyone import Answer
+from bot.commands.general import Answer
 from bot.commands.sentences import Sentences
 from bot.documents.formats import Formats, format_of
 from bot.documents.refusals import DocumentRefused

@@ -12,9 +12,9 @@ from secrets import token_hex
 import structlog
 
 from bot.agent.refused import WordsRefused
-from bot.commands.askers import asker_of
+from bot.commands.access import asker_of
 from bot.commands.consent import named, questions, told
-from bot.commands.everyone import Answer, Handler
+from bot.commands.general import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.advice import reason_of
 from bot.model.model_errors import ModelError

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.commands.everyone import Answer
+from bot.commands.general import Answer
 from bot.telegram.packing import from_bytes
 from bot.telegram.updates import IncomingMessage
 from bot.turn.answer import Receive

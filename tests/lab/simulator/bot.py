@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bot.commands.buttons import Buttons
-from bot.commands.everyone import EveryonesCommands, Facts
+from bot.commands.general import EveryonesCommands, Facts
 from bot.runtime.maintenance import Learner, Maintenance
 from bot.telegram.backpressure import Backpressure
 from bot.telegram.intake import Intake

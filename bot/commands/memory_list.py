@@ -11,9 +11,9 @@ from secrets import token_hex
 
 import structlog
 
-from bot.commands.askers import asker_of
-from bot.commands.everyone import Answer, admins_only
-from bot.commands.memory_lines import Line, MemoryLines
+from bot.commands.access import asker_of
+from bot.commands.general import Answer, admins_only
+from bot.commands.memory_entries import Line, MemoryLines
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render

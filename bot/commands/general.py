@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.commands.askers import asker_of
+from bot.commands.access import asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from bot.commands.everyone import Answer, Handler
+from bot.commands.general import Answer, Handler
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
 from bot.model.resting import Rest

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.askers import asker_of
-from bot.commands.everyone import Answer
+from bot.commands.access import asker_of
+from bot.commands.general import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.reply.render import render

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.askers import asker_of
-from bot.commands.everyone import Answer, admins_only
+from bot.commands.access import asker_of
+from bot.commands.general import Answer, admins_only
 from bot.commands.sentences import Sentences
 from bot.reply.parts import OutgoingFile
 from bot.telegram.chat import Chat
