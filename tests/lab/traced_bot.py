@@ -1,0 +1,75 @@
+"""The bot, with a count of our own functions that run: `python -m tests.lab.traced_bot`.
+
+SIGUSR1 begins a new count; SIGUSR2 writes it to `trace.json` in the home folder: every function of
+ours that ran, as `file:function`, and our frames between the event
+loop and the first call of the chat model into the SDK.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from bot.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+OURS = tuple(f"{ROOT / package}{os.sep}" for package in ("bot", "memory", "config"))
+SDK = f"{os.sep}site-packages{os.sep}openai{os.sep}"
+
+CHAT_MODEL = "OpenAIChatModel."
+
+functions: set[str] = set()
+to_the_sdk: list[str] = []
+
+
+def look(frame: FrameType, event: str, _: object) -> None:
+    """Note one call."""
+    if event != "call":
+        return
+    path = frame.f_code.co_filename
+    if path.startswith(OURS):
+        name = _name(frame)
+        if "<" not in name:
+            functions.add(name)
+    elif not to_the_sdk and SDK in path:
+        stack = _stack(frame)
+        if any(CHAT_MODEL in name for name in stack):
+            at_loop = max(at for at, name in enumerate(stack) if name.endswith("run_loop"))
+            to_the_sdk.extend(stack[at_loop + 1 :])
+
+
+def begin(*_: object) -> None:
+    """Begin a new count."""
+    functions.clear()
+    to_the_sdk.clear()
+
+
+def write(*_: object) -> None:
+    """Write what was counted."""
+    counted = {"functions": sorted(functions), "to_the_sdk": list(to_the_sdk)}
+    (Path.home() / "trace.json").write_text(json.dumps(counted))
+
+
+def _stack(frame: FrameType | None) -> list[str]:
+    names = []
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(OURS):
+            names.append(_name(frame))
+        frame = frame.f_back
+    return names[::-1]
+
+
+def _name(frame: FrameType) -> str:
+    path = Path(frame.f_code.co_filename).relative_to(ROOT)
+    return f"{path}:{frame.f_code.co_qualname}"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, begin)
+    signal.signal(signal.SIGUSR2, write)
+    threading.setprofile(look)
+    sys.setprofile(look)
+    main()
