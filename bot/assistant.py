@@ -33,8 +33,8 @@ from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import FinishAction
-from memory.learning.internal_model import InternalModel
 from memory.search.embeddings import Embedder
+from memory.text.internal_model import InternalModel
 from memory.text.tokens import TokenCounter
 
 _EMBEDDING_TIMEOUT_S = 10.0
@@ -223,7 +223,7 @@ class Assistant:
 
     def _labels(self, context: AgentContext) -> CallLabels:
         """Name conversation and person by hashes, which differ from bot to bot."""
-        person = context.words.sender_id if self._names_people else 0
+        person = context.user_message.sender_id if self._names_people else 0
         return CallLabels(
             conversation=self._hash(context.conversation.tag),
             person=self._hash(f"person {person}") if person else "",
@@ -238,11 +238,11 @@ class Assistant:
 
 def _parts(context: AgentContext) -> PromptParts:
     return PromptParts(
-        words=context.words,
+        words=context.user_message,
         now=context.now,
         window=context.window,
         recalled=context.recalled,
-        told=context.told,
+        told=context.memory_context,
         steps=tuple(context.completed_steps),
         speakers=context.speakers,
     )

@@ -12,18 +12,17 @@ from pydantic import BaseModel
 from bot.documents.build import text_rag
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.cadence import Cadence
-from memory.behaviors.kept import Kept
+from memory.behaviors.behavior_store import BehaviorStore
+from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
 from memory.behaviors.user_facts import UserFacts
-from memory.learning.batch import LearningBehavior
-from memory.learning.internal_model import InternalModel
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
 from memory.memory import Memory
 from memory.scopes.scopes import Scopes
+from memory.text.internal_model import InternalModel
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _BATCH_TOKENS = 3_000
@@ -80,12 +79,12 @@ def domain_of(settings: Settings) -> type[BaseModel] | None:
 
 def teaching_of(
     settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
-) -> Teaching:
+) -> LearningConfig:
     """Return those that learn, with the model they learn by."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
     states = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     with_domain = states[0].with_domain if states else without_domain
-    return Teaching(learning, model, with_domain, settings.openai_memory_model)
+    return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
 
 
 def _made(path: str, scopes: Scopes) -> AIContextBehavior:
@@ -104,7 +103,7 @@ def _made(path: str, scopes: Scopes) -> AIContextBehavior:
         raise UnusableBehavior(
             f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(Kept(scopes, name)) if wanted else kind()
+    behavior = kind(BehaviorStore(scopes, name)) if wanted else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
     return behavior

@@ -7,14 +7,14 @@ import asyncio
 from dataclasses import dataclass
 
 from memory.behaviors.call_context import facts_scope
-from memory.erasure.clearing import Erasure
+from memory.erasure.confirmations import Erasure
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import Consent
-from memory.learning.learner import ConversationLearner, Progress, Teaching
+from memory.learning.learner import ConversationLearner, LearningConfig, Progress
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.quotas import Quotas
@@ -105,9 +105,9 @@ class Memory:
         )
         self.plan = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
-        self.teach(Teaching())
+        self.teach(LearningConfig())
 
-    def teach(self, teaching: Teaching) -> None:
+    def teach(self, teaching: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._learner = ConversationLearner(
             self.store, self.scopes, self.tokens, self._vectors, teaching

@@ -39,9 +39,9 @@ async def run_despite_refusals(
         if not error.may_concern_messages:
             raise
         refusal = error
-    if context.window or context.recalled or context.told or context.completed_steps:
+    if context.window or context.recalled or context.memory_context or context.completed_steps:
         log.warning("words tried alone", status=refusal.status, code=refusal.code)
-        context.window, context.recalled, context.told = (), (), ""
+        context.window, context.recalled, context.memory_context = (), (), ""
         del context.writes[len(before) :]
         try:
             return await run_agent(agent, toolbox, context)
@@ -57,8 +57,8 @@ async def _takes_other_words(agent: FunctionsBasedAgent, context: AgentContext) 
 
     If not, the fault is the operator's: a parameter, the system prompt or a tool.
     """
-    words = replace(context.words, text=_HARMLESS)
-    harmless = replace(context, words=words, completed_steps=[], writes=[])
+    words = replace(context.user_message, text=_HARMLESS)
+    harmless = replace(context, user_message=words, completed_steps=[], writes=[])
     try:
         await agent.next_action(harmless)
     except ModelError:

@@ -2,7 +2,7 @@
 
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.ownership import Asker
+from memory.behaviors.call_context import Asker
 
 
 def asker_of(asked: IncomingMessage | ButtonPress, telegram: Chat) -> Asker:

@@ -18,10 +18,9 @@ from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.late_edits import LateEdits
 from bot.telegram.updates import ButtonPress
 from bot.turn.hooks import call_context_of
-from memory.behaviors.call_context import CallContext
-from memory.erasure.clearing import NotConfirmed, Receipt
+from memory.behaviors.call_context import CallContext, may_change
+from memory.erasure.confirmations import NotConfirmed, Receipt
 from memory.erasure.jobs import Finished, Job, Kind
-from memory.erasure.ownership import may_change
 from memory.memory import Memory
 from memory.store.keys import Scope
 

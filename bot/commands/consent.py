@@ -14,7 +14,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress
-from memory.erasure.clearing import NotConfirmed
+from memory.erasure.confirmations import NotConfirmed
 from memory.learning.consent import Consent
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
 from memory.store.keys import Scope

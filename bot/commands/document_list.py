@@ -11,9 +11,9 @@ from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.behaviors.call_context import may_change
 from memory.documents.library import Document, Library
-from memory.erasure.clearing import NotConfirmed
-from memory.erasure.ownership import may_change
+from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

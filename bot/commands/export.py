@@ -14,8 +14,8 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import OutgoingFile
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
+from memory.behaviors.call_context import may_change
 from memory.erasure.export import Exporter
-from memory.erasure.ownership import may_change
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
 from bot.telegram.values import BotIdentity
-from memory.erasure.ownership import is_first_party, may_change
+from memory.behaviors.call_context import is_first_party, may_change
 from memory.memory import Memory
 from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope

@@ -19,10 +19,9 @@ from bot.reply.parts import Button, Part
 from bot.reply.render import render
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.call_context import facts_scope
+from memory.behaviors.call_context import facts_scope, may_change
 from memory.documents.library import Library
-from memory.erasure.clearing import NotConfirmed
-from memory.erasure.ownership import may_change
+from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import senders_of

@@ -17,9 +17,9 @@ from bot.documents.refusals import DocumentRefused
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
+from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, Put, documents, key_of
-from memory.erasure.ownership import is_first_party
 from memory.queue.turns import LeaseLost
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import NotWritten, Scopes

@@ -12,11 +12,11 @@ from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from bot.turn.worker import Runner
 from memory.behaviors.tool import ToolDefinition
-from memory.learning.internal_model import InternalModel
 from memory.message import Message
 from memory.queue.turns import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import Embedder, Vectors
+from memory.text.internal_model import InternalModel
 from memory.text.shape import Shape
 
 
@@ -55,15 +55,15 @@ class MeteredInternalModel:
         self._model = model
         self._meter = meter
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
         with self._meter.call():
-            return await self._model.fill(instructions, material, shape)
+            return await self._model.fill(instructions, content, shape)
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
         with self._meter.call():
-            return await self._model.write(instructions, material, max_tokens)
+            return await self._model.write(instructions, content, max_tokens)
 
 
 class MeteredEmbedder:

@@ -26,7 +26,7 @@ from bot.model.model_errors import (
 )
 from bot.model.resting import Attempt, Rest
 from memory.behaviors.tool import ToolDefinition
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
@@ -155,13 +155,13 @@ class FallbackInternalModel:
     def __init__(self, pair: ModelPair[InternalModel]) -> None:
         self._pair = pair
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
-        return await self._ask(lambda model: model.fill(instructions, material, shape))
+        return await self._ask(lambda model: model.fill(instructions, content, shape))
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
-        return await self._ask(lambda model: model.write(instructions, material, max_tokens))
+        return await self._ask(lambda model: model.write(instructions, content, max_tokens))
 
     async def _ask(self, call: Callable[[InternalModel], Awaitable[_Answer]]) -> _Answer:
         try:

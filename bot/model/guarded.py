@@ -23,8 +23,8 @@ from bot.model.model_errors import (
     ModelUnavailable,
 )
 from bot.model.resting import Attempt, Rest
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
@@ -107,16 +107,16 @@ class GuardedInternalModel:
         self._model = model
         self._guard = guard
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
         return await self._guard.ask(
-            lambda: self._model.fill(instructions, material, shape), InternalModelUnavailable
+            lambda: self._model.fill(instructions, content, shape), InternalModelUnavailable
         )
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
         return await self._guard.ask(
-            lambda: self._model.write(instructions, material, max_tokens),
+            lambda: self._model.write(instructions, content, max_tokens),
             InternalModelUnavailable,
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError
 from bot.model.structured import StructuredModel
-from memory.learning.internal_model import InternalModelUnavailable, MaterialRefused
+from memory.text.internal_model import InputRefused, InternalModelUnavailable
 from memory.text.shape import Shape
 
 
@@ -14,18 +14,18 @@ class InternalCalls:
     def __init__(self, model: StructuredModel) -> None:
         self._model = model
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of an answer; raise `InternalModelUnavailable`."""
         try:
-            return await self._model.fill(instructions, material, shape)
+            return await self._model.fill(instructions, content, shape)
         except (ContentRefused, ContextTooLong) as error:
-            raise MaterialRefused(type(error).__name__) from error
+            raise InputRefused(type(error).__name__) from error
         except ModelError as error:
             raise InternalModelUnavailable(type(error).__name__) from error
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
         try:
-            return await self._model.write(instructions, material, max_tokens)
+            return await self._model.write(instructions, content, max_tokens)
         except ModelError as error:
             raise InternalModelUnavailable(type(error).__name__) from error

@@ -82,7 +82,7 @@ class StructuredModel:
         refused = self._served.taken.refused
         return next(name for name in (_STRICT, _JSON, PROMPT) if name not in refused)
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> dict[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> dict[str, object]:
         """Return each part of the shape as the model wrote it, None for one that it left out.
 
         Validating them is `Shape.validate`'s business. An answer of another shape is asked for
@@ -90,17 +90,17 @@ class StructuredModel:
         """
         async with self._in_time():
             try:
-                return await self._fill(instructions, material, shape, tells=self._always_tells)
+                return await self._fill(instructions, content, shape, tells=self._always_tells)
             except AnswerUnreadable as error:
                 log.warning("answer of no use", reason=str(error))
-            parts = await self._fill(instructions, material, shape, tells=True)
+            parts = await self._fill(instructions, content, shape, tells=True)
             # A server may take a schema and not mind it; a schema in words has helped.
             self._always_tells = True
             return parts
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
-        prompt = _messages(instructions, material)
+        prompt = _messages(instructions, content)
         bound = max_tokens if self._is_bounded else None
         form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, bound)
         async with self._in_time():
@@ -114,12 +114,12 @@ class StructuredModel:
         raise AnswerUnreadable("no text")
 
     async def _fill(
-        self, instructions: str, material: str, shape: Shape, *, tells: bool
+        self, instructions: str, content: str, shape: Shape, *, tells: bool
     ) -> dict[str, object]:
         """Return the parts of one answer; `tells` has the schema in the prompt in any case."""
         schema = json.dumps(shape.schema, ensure_ascii=False, separators=(",", ":"))
-        untold = _messages(instructions, material)
-        told = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", material)
+        untold = _messages(instructions, content)
+        told = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", content)
 
         def formats(dialect: Dialect) -> Options:
             plain = dialect.prompt(told)
@@ -180,8 +180,8 @@ class StructuredModel:
             raise ModelUnavailable("no answer in time", code="timeout") from error
 
 
-def _messages(instructions: str, material: str) -> Sequence[PromptMessage]:
-    return (PromptMessage("system", instructions), PromptMessage("user", material))
+def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
+    return (PromptMessage("system", instructions), PromptMessage("user", content))
 
 
 def _log_usage(usage: Usage, mode: str, seconds: float) -> None:

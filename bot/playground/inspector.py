@@ -18,7 +18,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.key_dump import KeyDump, dump_keys
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.keys import SHARDS, Scope
 
 _MAX_TURNS = 20
@@ -63,7 +63,7 @@ class Turn:
         return self.trace.prompt.messages
 
     @cached_property
-    def recalled(self) -> list[Recollection]:
+    def recalled(self) -> list[SearchResult]:
         """What was recalled, best first."""
         return sorted(self.trace.recalled, key=lambda recollection: -recollection.score)
 

@@ -16,13 +16,13 @@ from bot.prompt.sections import alternating, memory_line, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.steps import CompletedStep
 from memory.behaviors.tool import ToolDefinition
-from memory.behaviors.untrusted_text import harmless
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.excerpt import relevant_excerpt
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.text.speakers import Speakers
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
+from memory.text.untrusted_text import harmless
 
 # Shares of what system message and tools leave. Memory gets no more than its share; words and steps
 # get theirs, and more as far as the window does not need it; the window gets the rest.
@@ -66,7 +66,7 @@ class PromptParts:
     words: Message
     now: float
     window: tuple[Message, ...] = ()
-    recalled: tuple[Recollection, ...] = ()
+    recalled: tuple[SearchResult, ...] = ()
     told: str = ""
     steps: tuple[CompletedStep, ...] = ()
     speakers: Speakers | None = None
@@ -215,7 +215,7 @@ def _within(limit: int, dialogue: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(dropwhile(lambda message: message.role == "assistant", selector.select(dialogue)))
 
 
-def _best_first(recalled: Sequence[Recollection]) -> Iterator[Message]:
+def _best_first(recalled: Sequence[SearchResult]) -> Iterator[Message]:
     for recollection in sorted(recalled, key=lambda recollection: -recollection.score):
         yield from sorted(
             recollection.messages, key=lambda message: message.seq != recollection.seq

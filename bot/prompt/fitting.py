@@ -10,8 +10,8 @@ from dataclasses import replace
 from bot.model.call import PromptMessage
 from memory.behaviors.steps import CompletedStep, ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.behaviors.untrusted_text import harmless, harmless_json
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
+from memory.text.untrusted_text import harmless, harmless_json
 
 # A result is not shortened below this: enough to see what it was.
 _RESULT_FLOOR = 48

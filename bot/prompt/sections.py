@@ -8,11 +8,10 @@ from datetime import tzinfo
 from itertools import groupby
 
 from bot.model.call import PromptMessage
-from memory.behaviors.untrusted_text import harmless
-from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.message import Message
 from memory.text.dates import dated
 from memory.text.speakers import Speakers
+from memory.text.untrusted_text import UNTRUSTED_MARK, harmless
 
 _INDENT = "\n  "
 """Before each further line of a text, so that only we begin a line with a speaker."""

@@ -16,7 +16,6 @@ from bot.model.advice import reason_of
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.call_context import CallContext, Person
 from memory.erasure.jobs import Finished, JobBusy
-from memory.learning.internal_model import InternalModelUnavailable
 from memory.learning.learner import LearnerBusy
 from memory.limits.usage import NOBODY
 from memory.memory import Memory
@@ -24,6 +23,7 @@ from memory.queue.ready_queue import WakeUp
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModelUnavailable
 
 log = structlog.get_logger(__name__)
 

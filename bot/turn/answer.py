@@ -26,16 +26,16 @@ from bot.telegram.updates import IncomingMessage
 from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox
 from bot.turn.typing import typing
+from memory.behaviors.call_context import Asker
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction, digest
 from memory.behaviors.trust import is_answer_untrusted
-from memory.erasure.ownership import Asker
 from memory.message import Message
 from memory.queue.turns import LeaseLost
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.text.speakers import Speakers
@@ -138,12 +138,12 @@ class TurnAnswerer:
                 conversation=history.conversation,
                 chat_history=history,
                 now=call_context.now,
-                words=words,
+                user_message=words,
                 is_group=last.is_group,
                 speakers=_speakers(recalled, words, history) if last.is_group else None,
                 window=window,
                 recalled=recalled,
-                told=memories,
+                memory_context=memories,
                 call_context=call_context,
                 writes=writes,
             )
@@ -171,7 +171,7 @@ class TurnAnswerer:
 
     async def _recall(
         self, words: Message, window: Sequence[Message], history: ChatHistory
-    ) -> tuple[Recollection, ...]:
+    ) -> tuple[SearchResult, ...]:
         seen = frozenset(message.seq for message in window)
         found = await history.search(words.text, self._options.recall_k, exclude=seen)
         return tuple(found)
@@ -230,7 +230,7 @@ async def _writes(context: AgentContext) -> list[ToolWrite]:
     return named(context.writes)
 
 
-def _speakers(recalled: Sequence[Recollection], words: Message, history: ChatHistory) -> Speakers:
+def _speakers(recalled: Sequence[SearchResult], words: Message, history: ChatHistory) -> Speakers:
     """Return the people of a group in the order in which they spoke, whoever speaks now last."""
     remembered = (message for found in recalled for message in found.messages)
     return Speakers((*history.messages, *remembered, words))

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.call_context import CallContext, Person
-from memory.erasure.ownership import IsAdmin, nobody
+from memory.behaviors.call_context import CallContext, IsAdmin, Person, nobody
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope

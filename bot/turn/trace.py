@@ -16,7 +16,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep, FinishAction
 from memory.memory import Memory
 from memory.message import Message
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.keys import Scope
 
 
@@ -32,7 +32,7 @@ class TurnTrace:
     conversation: Scope
     words: Message
     window: tuple[Message, ...]
-    recalled: tuple[Recollection, ...]
+    recalled: tuple[SearchResult, ...]
     prompt: Prompt
     steps: tuple[CompletedStep, ...]
     began_at: float
@@ -74,7 +74,7 @@ def watched(
         finally:
             trace = TurnTrace(
                 conversation=context.conversation,
-                words=context.words,
+                words=context.user_message,
                 window=context.window,
                 recalled=context.recalled,
                 prompt=prompt(context),

@@ -1,7 +1,7 @@
 """`AIContextBehavior`: one kind of memory as a component (Semantic Kernel's ADR 0072).
 
-Usable without the agent and without Telegram. A behavior keeps nothing about whom it serves: ids
-come with every call, so one object serves any number of conversations side by side.
+Works without the agent and without Telegram. A behavior stores nothing about the people it serves:
+each call brings the ids. So one object serves many conversations at the same time.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,12 @@ from memory.message import Message
 
 
 class AIContextBehavior:
-    """Base of all behaviors: a hook that is not overridden does nothing.
+    """Base of all behaviors. Override the hooks that you need; the others are never called.
 
-    `instructions` go into the constant system message and `functions` among the model's tools, so
-    neither may change while the process runs. Hooks run side by side with those of other behaviors
-    and under a time limit; what one raises is logged and does not reach the others or the person.
+    `instructions` become part of the constant system message, and `functions` part of the model's
+    tools. Neither may change while the process runs. The hooks of all behaviors run at the same
+    time, each under a time limit. An error in a hook is logged; other behaviors and the person do
+    not notice it.
     """
 
     name: str = "behavior"
@@ -25,20 +26,20 @@ class AIContextBehavior:
     functions: Sequence[Tool[Any]] = ()
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
-        """Hear of a conversation before its first message: at first, and again after a clear."""
+        """Prepare for a new conversation, or for one that was cleared, before its first message."""
 
     async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        """Hear that a conversation is about to be erased; afterwards nothing of it is left."""
+        """Prepare for the erasure of a conversation, which follows."""
 
     async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
-        """Hear that a sitting was ended by `/new`; the conversation goes on."""
+        """Handle the end of a session by `/new`; the conversation goes on."""
 
     async def on_new_message(self, call_context: CallContext, message: Message) -> None:
-        """Hear a message of any participant, once, before the model is asked or after it answered.
+        """Handle a message: a person's before the model is asked, an answer after its turn.
 
-        A turn that is repeated after a crash tells its message again, with the same `message_ids`;
-        an answer is not told when the process dies between its commit and this call. What must not
-        be missed is learned from watermarks (`memory.learning`).
+        A turn that is repeated after a crash passes its message again, with the same `message_ids`.
+        An answer is not passed if the process dies between the commit and this call. A behavior
+        that must miss nothing learns from watermarks instead (`LearningBehavior`).
         """
 
     async def on_model_invoke(
@@ -46,15 +47,15 @@ class AIContextBehavior:
         call_context: CallContext,  # noqa: ARG002 - a hook's signature
         new_messages: Sequence[Message],  # noqa: ARG002
     ) -> str:
-        """Return what the model is to be told in this call beside the dialogue; never stored.
+        """Return text for this model call's memory context; it is never stored.
 
-        `new_messages` is what has just been said, not the history. "" adds nothing. What holds
-        untrusted text bears `wording.FOREIGN_MARK`: then tools ask before they write.
+        `new_messages` are the messages of this turn, not the history. "" adds nothing. Text that
+        rests on untrusted text must contain `UNTRUSTED_MARK`: then tools ask before they write.
         """
         return ""
 
     async def on_suspend(self, call_context: CallContext) -> None:
-        """Save what must survive: any process may take the next turn."""
+        """Save what the next turn needs, at the end of a turn: any process may run the next one."""
 
     async def on_resume(self, call_context: CallContext) -> None:
-        """Load what `on_suspend` saved, before anything else of a turn."""
+        """Load what `on_suspend` saved, at the start of a turn and before all other hooks."""

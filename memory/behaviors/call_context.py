@@ -1,15 +1,28 @@
-"""Whom a turn is about: plain values that hooks and tools get with every call."""
+"""Who, where and when of a call: the values that hooks and tools get, and who may change what.
 
+The rule of `may_change` is the only one: tools, buttons, commands and files all follow it. In a
+private chat everything belongs to the person. In a group people may change what rests on their own
+messages alone, and administrators may change everything.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from memory.erasure.ownership import IsAdmin, nobody
 from memory.scopes.writes import ToolWrite
 from memory.store.keys import Scope
+
+IsAdmin = Callable[[], Awaitable[bool]]
+"""Asks whether a person administers the group; called only if the answer depends on it."""
+
+
+async def nobody() -> bool:
+    """Answer that the person is not an administrator."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who is being talked with, as Telegram knows them; `id` 0 is nobody in particular."""
+    """The person who speaks, as Telegram describes them; id 0 stands for no single person."""
 
     id: int = 0
     first_name: str = ""
@@ -19,10 +32,10 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Whom a call is about: the conversation, who speaks, and when (Unix seconds).
+    """The conversation of a call, the person who speaks, and the time (Unix seconds).
 
-    `is_admin` asks whether the speaker administers the group; only `memory.ownership` calls it.
-    `writes` is what is to be written once the reply is sent; None where that has happened.
+    `is_admin` asks whether the speaker administers the group; only `may_change` calls it. `writes`
+    collects what is written after the reply was sent. It is None once that has happened.
     """
 
     conversation: Scope
@@ -33,12 +46,35 @@ class CallContext:
 
     @property
     def facts_scope(self) -> Scope:
-        """Where facts belong."""
+        """The scope in which facts are stored."""
         return facts_scope(self.conversation)
 
 
 def facts_scope(conversation: Scope) -> Scope:
-    """Return where facts of a conversation belong: the person in private chats, else the group."""
+    """Return where facts are stored: in private chats the person's scope, else the group's."""
     if conversation.is_private:
         return Scope.of_person(conversation.chat_id)
     return conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """The person who wants something changed, and whether this happens in a group."""
+
+    sender_id: int
+    is_group: bool
+    is_admin: IsAdmin = nobody
+
+
+def is_first_party(sender_id: int, senders: Iterable[int]) -> bool:
+    """Return whether `senders`, whose messages a memory rests on, are this one person."""
+    return sender_id != 0 and set(senders) == {sender_id}
+
+
+async def may_change(asker: Asker, senders: Iterable[int] = ()) -> bool:
+    """Return whether a person may change, erase or download a memory.
+
+    `senders` wrote the messages that it rests on. Leave it empty for what rests on the messages of
+    everybody: a summary, a switch, the whole conversation.
+    """
+    return not asker.is_group or is_first_party(asker.sender_id, senders) or await asker.is_admin()

@@ -1,6 +1,6 @@
 """`AgentContext`: what one run of the agent works with, for one conversation.
 
-The history persists; everything else lives as long as the run.
+Only the history is stored. All other fields live as long as the run.
 """
 
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ from memory.behaviors.steps import CompletedStep
 from memory.message import NOTHING_SAID, Message
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.keys import Scope
 from memory.text.speakers import Speakers
 
 
 @dataclass(slots=True)
 class AgentContext:
-    """One run: the conversation's history, what was just said, what was recalled, the steps so far.
+    """The history, this turn's message, what goes into the prompt, and the steps so far.
 
-    `now` is in Unix seconds. `words` is the person's current message, not yet in the history.
-    `window`, `recalled` and `told` (what behaviors have to say) are what the prompt is made of
-    besides. `speakers` names the people of a group, and is missing in private. `writes` is what
-    tools want written once the reply is sent.
+    `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet.
+    `window`, `recalled` and `memory_context` (the texts of the behaviors) are parts of the prompt.
+    `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
+    written after the reply was sent.
     """
 
     conversation: Scope
     chat_history: ChatHistory
     now: float
-    words: Message = NOTHING_SAID
+    user_message: Message = NOTHING_SAID
     is_group: bool = False
     speakers: Speakers | None = None
     window: tuple[Message, ...] = ()
-    recalled: tuple[Recollection, ...] = ()
-    told: str = ""
+    recalled: tuple[SearchResult, ...] = ()
+    memory_context: str = ""
     call_context: CallContext | None = None
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)
@@ -43,9 +43,9 @@ class AgentContext:
     async def get_or_create(
         cls, context_keys: Mapping[str, object], parts: HistoryParts, *, now: float
     ) -> "AgentContext":
-        """Return the context of exactly these keys, whatever their order.
+        """Return the context of these keys, in any order (a seed face; turns build theirs).
 
-        Equal keys give the same history in every process; a conversation that never was is empty.
+        The same keys give the same history in every process. A new conversation is empty.
         """
         history = await ChatHistory.read(parts, Scope.of_keys(context_keys))
         return cls(history.conversation, history, now)

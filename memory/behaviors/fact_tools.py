@@ -8,18 +8,17 @@ from typing import Any
 
 from pydantic import Field
 
-from memory.behaviors.call_context import CallContext
+from memory.behaviors.call_context import Asker, CallContext, may_change
 from memory.behaviors.context import AgentContext
 from memory.behaviors.statements import MAX_CHARS, same_fact, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import must_ask
-from memory.behaviors.wording import one_line
-from memory.erasure.ownership import Asker, may_change
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain
+from memory.text.untrusted_text import one_line
 
 _MAX_WRITES = 2
 """Facts that are kept or forgotten for one answer: more than people usually ask for at once."""
@@ -70,7 +69,7 @@ def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
         write = Remember(
             text,
             arguments.replaces,
-            sender_id=context.words.sender_id,
+            sender_id=context.user_message.sender_id,
             old_text=replaced.text if replaced else "",
         )
         return _NOT_YET.format("kept") if _noted(context, write, facts) else "Kept."
@@ -111,7 +110,7 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: ScopeMe
     """
     asks_first = must_ask(context, write, facts.facts)
     if asks_first:
-        write = replace(write, asks_first=True, sender_id=context.words.sender_id)
+        write = replace(write, asks_first=True, sender_id=context.user_message.sender_id)
     if write in context.writes:
         return asks_first
     changes = [each for each in context.writes if not isinstance(each, SetDomain)]
@@ -150,4 +149,4 @@ async def _changeable(facts: ScopeMemory, fact_id: int, context: AgentContext) -
 def _asker(context: AgentContext) -> Asker:
     call_context = _occasion(context)
     is_group = not call_context.conversation.is_private
-    return Asker(context.words.sender_id, is_group, call_context.is_admin)
+    return Asker(context.user_message.sender_id, is_group, call_context.is_admin)

@@ -12,8 +12,8 @@ import orjson
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from memory.behaviors.wording import cut, one_line
 from memory.text.shape import PartInvalid, Shape
+from memory.text.untrusted_text import cut, one_line
 
 log = structlog.get_logger(__name__)
 

@@ -1,13 +1,9 @@
-"""`AIContextBehaviorManager`: many behaviors as one.
-
-Each hook runs side by side in all of them, each under the time limit; a failing or slow one is
-logged and does not reach the others.
-"""
+"""`AIContextBehaviorManager`: many behaviors as one."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 
@@ -17,15 +13,18 @@ from memory.behaviors.tool import Tool
 from memory.message import Message
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 
 
 class FunctionNameClash(Exception):  # noqa: N818 - says when
-    """Raised when two behaviors offer a function of one name."""
+    """Raised when two behaviors offer functions of the same name."""
 
 
 class AIContextBehaviorManager(AIContextBehavior):
-    """All behaviors of a bot, in the order in which they were registered."""
+    """All behaviors of a bot, in the order in which they were registered.
+
+    A hook runs at the same time in all behaviors that override it, each under the time limit. A
+    slow or failing one is logged and does not affect the others. Raises `FunctionNameClash`.
+    """
 
     name = "all"
 
@@ -41,53 +40,51 @@ class AIContextBehaviorManager(AIContextBehavior):
             raise FunctionNameClash(", ".join(clashing))
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_created(call_context), "created")
+        """Pass the call on."""
+        await self._call("on_conversation_created", call_context)
 
     async def on_conversation_deleting(self, call_context: CallContext) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_deleting(call_context), "deleting")
+        """Pass the call on."""
+        await self._call("on_conversation_deleting", call_context)
 
     async def on_conversation_checkpoint(self, call_context: CallContext) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_conversation_checkpoint(call_context), "checkpoint")
+        """Pass the call on."""
+        await self._call("on_conversation_checkpoint", call_context)
 
     async def on_new_message(self, call_context: CallContext, message: Message) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_new_message(call_context, message), "new message")
+        """Pass the call on."""
+        await self._call("on_new_message", call_context, message)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return what the behaviors have to say, in the order of their registration."""
-        told = await self._each(
-            lambda each: each.on_model_invoke(call_context, new_messages), "invoke"
-        )
-        return "\n".join(text for text in told if text and text.strip())
+        """Return the texts of all behaviors, in the order of their registration."""
+        texts = await self._call("on_model_invoke", call_context, new_messages)
+        return "\n".join(text for text in texts if text and text.strip())
 
     async def on_suspend(self, call_context: CallContext) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_suspend(call_context), "suspend")
+        """Pass the call on."""
+        await self._call("on_suspend", call_context)
 
     async def on_resume(self, call_context: CallContext) -> None:
-        """Tell all behaviors."""
-        await self._each(lambda each: each.on_resume(call_context), "resume")
+        """Pass the call on."""
+        await self._call("on_resume", call_context)
 
-    async def _each(
-        self, call: Callable[[AIContextBehavior], Awaitable[T]], hook: str
-    ) -> list[T | None]:
-        """Return what each behavior answered in time, `None` for the others."""
-        return await asyncio.gather(*(self._guarded(each, call, hook) for each in self.behaviors))
+    async def _call(self, hook: str, *arguments: object) -> list[Any]:
+        """Call a hook where it is overridden; return the answers, `None` for a failed call."""
+        base = getattr(AIContextBehavior, hook)
+        overriding = [each for each in self.behaviors if getattr(type(each), hook) is not base]
+        if not overriding:
+            return []
+        calls = (self._guarded(each, hook, arguments) for each in overriding)
+        return await asyncio.gather(*calls)
 
     async def _guarded(
-        self,
-        behavior: AIContextBehavior,
-        call: Callable[[AIContextBehavior], Awaitable[T]],
-        hook: str,
-    ) -> T | None:
+        self, behavior: AIContextBehavior, hook: str, arguments: Sequence[object]
+    ) -> Any:
         try:
             async with asyncio.timeout(self._time_limit_s):
-                return await call(behavior)
+                return await getattr(behavior, hook)(*arguments)
         except TimeoutError:
             log.warning("behavior too slow", behavior=behavior.name, hook=hook)
         except Exception:

@@ -1,7 +1,7 @@
-"""Weaves synopses of earlier sittings into one dated narrative, by an internal call.
+"""Turns synopses of earlier sessions into one dated narrative, by an internal model call.
 
-The re-query seed's "narrative": told to the model that answers, never to the person, never stored.
-It is a luxury: whatever goes wrong, there is none, and the dated list of synopses stands.
+This is the narrative of the re-query seed. Only the answering model sees it, and it is not stored.
+If anything goes wrong there is no narrative, and the dated list of synopses is shown instead.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from datetime import tzinfo
 import orjson
 import structlog
 
-from memory.behaviors.untrusted_text import harmless
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 from memory.scopes.records import Synopsis
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 from memory.text.dates import dated
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.untrusted_text import harmless
 
 log = structlog.get_logger(__name__)
 
@@ -31,17 +31,17 @@ _INSTRUCTIONS = (
     "Answer with the narrative alone."
 )
 _MAX_TOKENS = 400
-_QUESTION_CHARS = 2_000
-_KEPT = 256
+_MAX_QUESTION_CHARS = 2_000
+_MAX_CACHED = 256
 
 _Key = tuple[Scope, tuple[str, str], tuple[int, ...]]
 
 
 class Narrator:
-    """Weaves narratives; one is asked for once while the same synopses are hit.
+    """Writes narratives and keeps the newest 256: the same synopses give the same narrative.
 
-    In one scope there is another one after `pause_s` at the earliest: a turn waits for it, and most
-    of what somebody says brings some synopses to mind.
+    A turn waits for a narrative, and most messages find some synopses. So a scope gets a new one
+    after `pause_s` at the earliest.
     """
 
     def __init__(
@@ -51,51 +51,49 @@ class Narrator:
         self._zone = zone
         self._time_limit_s = time_limit_s
         self._pause_s = pause_s
-        self._woven: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
+        self._cached: OrderedDict[_Key, tuple[str, float]] = OrderedDict()
 
-    async def woven(
-        self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], words: str, now: float
+    async def narrate(
+        self, scope_memory: ScopeMemory, synopses: Sequence[Synopsis], text: str, now: float
     ) -> str:
-        """Return the narrative of these synopses, oldest first; "" when there is none to be had."""
+        """Return the narrative of these synopses, which are sorted by time; "" for none."""
         key = (scope_memory.scope, scope_memory.version, tuple(each.id for each in synopses))
-        if key not in self._woven:
-            if self._has_woven_lately(key, now):
+        if key not in self._cached:
+            if self._is_too_soon(key, now):
                 return ""
-            told = await self._weave(synopses, words, now)
-            if not told:
+            narrative = await self._ask(synopses, text, now)
+            if not narrative:
                 return ""
-            self._woven[key] = told, now
-            if len(self._woven) > _KEPT:
-                self._woven.popitem(last=False)
-        self._woven.move_to_end(key)
-        return self._woven[key][0]
+            self._cached[key] = narrative, now
+            if len(self._cached) > _MAX_CACHED:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
+        return self._cached[key][0]
 
     def forget(self, scope: Scope) -> None:
-        """Drop what was woven of a scope."""
-        for key in [key for key in self._woven if key[0] == scope]:
-            del self._woven[key]
+        """Drop the narratives of a scope."""
+        for key in [key for key in self._cached if key[0] == scope]:
+            del self._cached[key]
 
-    def _has_woven_lately(self, key: _Key, now: float) -> bool:
+    def _is_too_soon(self, key: _Key, now: float) -> bool:
         return any(
-            told and now - at < self._pause_s
-            for other, (told, at) in self._woven.items()
+            now - at < self._pause_s
+            for other, (_, at) in self._cached.items()
             if other[:2] == key[:2]
         )
 
-    async def _weave(self, synopses: Sequence[Synopsis], words: str, now: float) -> str:
-        said = orjson.dumps({"said": harmless(words[:_QUESTION_CHARS])}).decode()
+    async def _ask(self, synopses: Sequence[Synopsis], text: str, now: float) -> str:
+        said = orjson.dumps({"said": harmless(text[:_MAX_QUESTION_CHARS])}).decode()
         memories = (
             orjson.dumps(
                 {"on": dated(each.began_at, now, self._zone), "memory": harmless(each.text)}
             ).decode()
             for each in synopses
         )
+        content = "\n".join((said, *memories))
         try:
             async with asyncio.timeout(self._time_limit_s):
-                told = await self._model.write(
-                    _INSTRUCTIONS, "\n".join((said, *memories)), _MAX_TOKENS
-                )
+                return (await self._model.write(_INSTRUCTIONS, content, _MAX_TOKENS)).strip()
         except (InternalModelUnavailable, TimeoutError) as error:
             log.info("no narrative", reason=type(error).__name__)
             return ""
-        return told.strip()

@@ -1,7 +1,7 @@
 """`RunningState`: what is kept in mind of a conversation, however long it lasts.
 
-Learned by an internal call after replies, told to the model with every message. It stays small, so
-that a prompt does not grow with the conversation.
+It is learned after replies and shown to the model with every message. It stays small, so prompts
+do not grow with the conversation.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,6 @@ from contextlib import suppress
 
 from pydantic import BaseModel
 
-from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.cadence import Cadence
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.knowledge_base import (
     UNKNOWN,
@@ -23,11 +21,17 @@ from memory.behaviors.knowledge_base import (
     shown,
     updated,
 )
-from memory.behaviors.wording import UNTRUSTED_MARK
-from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
+from memory.behaviors.learning_behavior import (
+    Batch,
+    Cadence,
+    Learned,
+    LearningBehavior,
+    PartRejected,
+)
 from memory.message import Message
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import NotWritten, Scopes, Writing
+from memory.text.untrusted_text import UNTRUSTED_MARK
 
 HEADING = "State of this conversation (JSON):"
 
@@ -47,13 +51,12 @@ _TASK = (
 _NAMES = ("first_name", "last_name")
 
 
-class RunningState(AIContextBehavior):
-    """Keeps a `KnowledgeBase` of each conversation, with an operator's own part if there is one."""
+class RunningState(LearningBehavior):
+    """Keeps a `KnowledgeBase` of each conversation; `domain` is an operator's own part of it."""
 
     name = "running_state"
     instructions = _INSTRUCTIONS
     task = _TASK
-    is_personal = False
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class RunningState(AIContextBehavior):
         cadence: Cadence | None = None,
     ) -> None:
         self._scopes = scopes
-        self._cadence = cadence or Cadence()
+        self.cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
 
@@ -71,7 +74,7 @@ class RunningState(AIContextBehavior):
         return merged_domain(self.model, state, patch)
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
-        """Begin a private conversation with the names that the person has in Telegram."""
+        """Start the state of a private conversation with the person's names in Telegram."""
         speaker = call_context.speaker
         named = bounded(self.model(first_name=speaker.first_name, last_name=speaker.last_name))
         if not call_context.conversation.is_private or not known(named):
@@ -79,36 +82,25 @@ class RunningState(AIContextBehavior):
         scope_memory = await self._scopes.current(call_context.conversation)
         if scope_memory.state:
             return
-        with suppress(NotWritten):  # something else was written, or erased, meanwhile
+        with suppress(NotWritten):  # the scope was written or erased in between
             fields = {"state": ("", named.model_dump_json())}
             await self._scopes.write(scope_memory, Writing(fields=fields))
-        await self._scopes.read(call_context.conversation)  # so that this very turn knows it
+        # Read it again, so that this turn already knows the names.
+        await self._scopes.read(call_context.conversation)
 
     async def on_model_invoke(
         self,
         call_context: CallContext,
         new_messages: Sequence[Message],  # noqa: ARG002 - a hook's signature
     ) -> str:
-        """Return what is known; "" when nothing is."""
+        """Return the known part of the state; "" if nothing is known."""
         scope_memory = await self._scopes.current(call_context.conversation)
         state = shown(self._stored(scope_memory))
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
         return f"{HEADING}\n{state}{mark}" if state else ""
 
-    def is_due(self, unlearned: Unlearned) -> bool:
-        """Say whether it is time."""
-        return self._cadence.is_due(unlearned)
-
-    def due_in(self, unlearned: Unlearned) -> float:
-        """Return after how many seconds of further quiet it will be time."""
-        return self._cadence.due_in(unlearned)
-
-    def covers(self, unlearned: Unlearned) -> Sequence[Message]:
-        """Return all messages."""
-        return unlearned.messages
-
-    def material(self, batch: Batch) -> str:
-        """Return the state as it stands."""
+    def prompt_input(self, batch: Batch) -> str:
+        """Return the present state."""
         return shown(self._stored(batch.here)) or "(nothing is known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
@@ -118,25 +110,29 @@ class RunningState(AIContextBehavior):
         old = self._stored(batch.here)
         if not known(answer) and not known(old).keys() <= set(_NAMES):
             raise PartRejected("it knows nothing any more")
-        state = updated(old, _rightly_named(batch, old, answer))
+        state = updated(old, _with_own_names(batch, old, answer))
         as_json = state.model_dump_json()
-        is_news = known(state) and as_json != batch.here.state
+        has_changed = known(state) and as_json != batch.here.state
         is_untrusted = batch.holds_untrusted or batch.here.is_state_untrusted
-        return Learned(state=as_json if is_news else None, is_untrusted=is_untrusted)
+        return Learned(state=as_json if has_changed else None, is_untrusted=is_untrusted)
 
     def _stored(self, scope_memory: ScopeMemory) -> KnowledgeBase:
         return read(self.model, scope_memory.state)
 
 
-def _rightly_named(batch: Batch, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
-    """Return `new` without names in groups, and without names that people did not say themselves.
+def _with_own_names(batch: Batch, old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
+    """Return `new` with only those names that the person wrote or has in Telegram.
 
-    What the assistant, a tool or a document says is nobody's name.
+    A name that only the assistant, a tool or a document mentioned falls back to the old one. In a
+    group both names stay unknown.
     """
     if not batch.conversation.is_private:
         return new.model_copy(update=dict.fromkeys(_NAMES, UNKNOWN))
-    said = [message for message in batch.messages if message.role == "user"]
-    words = [f"{message.sender_name} {message.text}" for message in said if message.is_first_party]
-    own = " ".join(words).casefold()
+    of_person = [
+        f"{message.sender_name} {message.text}"
+        for message in batch.messages
+        if message.role == "user" and message.is_first_party
+    ]
+    own = " ".join(of_person).casefold()
     doubtful = [name for name in _NAMES if getattr(new, name).casefold() not in own]
     return new.model_copy(update={name: getattr(old, name) for name in doubtful})

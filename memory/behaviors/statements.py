@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field
 
-from memory.behaviors.wording import one_line
-from memory.erasure.ownership import is_first_party
-from memory.learning.batch import Batch
+from memory.behaviors.call_context import is_first_party
+from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Source
+from memory.text.untrusted_text import one_line
 
 MAX_CHARS = 200
 _MAX_A_BATCH = 8

@@ -1,6 +1,6 @@
-"""Values of a run: what the agent decided and what its tools answered.
+"""Values of a run: what the model decided and what the tools answered.
 
-Steps live in one run's `completed_steps` and never enter the history.
+Steps live in `completed_steps` of one run and never enter the history.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _RESULT_CHARS = 300
 _DIGEST_CHARS = 2_000
 
 UNTRUSTED_STEP = "[foreign] "
-"""Stands in a digest before what may hold others' words."""
+"""Stands in a digest before a result that may hold text of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call the model asks for; `arguments` is the JSON text exactly as the model wrote it."""
+    """One call that the model asks for; `arguments` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -26,9 +26,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What goes back to the model for one call; `failed` marks an error text.
+    """What the model gets for one call. `failed`: the text is an error.
 
-    `is_foreign` says that others' words may be in it.
+    `is_untrusted`: the text may hold text of others.
     """
 
     call_id: str
@@ -39,9 +39,9 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The model wants tools run, several at once if it asks so; `text` is said beside them.
+    """The model wants to run tools, perhaps several at once; `text` is what it wrote beside them.
 
-    `reasoning` belongs to the model's next request of the same run; nobody here reads or stores it.
+    `reasoning` goes into the next request of the same run. It is not read and not stored here.
     """
 
     calls: tuple[ToolCall, ...]
@@ -51,7 +51,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class FinishAction:
-    """The model has answered; `text` is the reply, verbatim."""
+    """The model has answered; `text` is the reply, unchanged."""
 
     text: str
 
@@ -65,7 +65,10 @@ class CompletedStep:
 
 
 def digest(steps: Sequence[CompletedStep]) -> str:
-    """Tell in a few lines what the tools of a run were asked and answered, for learning."""
+    """Return what the tools of a run were asked and answered, in at most 2,000 characters.
+
+    Learning reads it; it is stored until then.
+    """
     lines = [
         _line(call, result)
         for step in steps

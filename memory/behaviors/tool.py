@@ -1,4 +1,4 @@
-"""What a tool is: a name, what the model is told of it, typed arguments, and what it does."""
+"""What a tool is: a name and a description for the model, typed arguments, and a function."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from memory.behaviors.context import AgentContext
 
 
 class Arguments(BaseModel):
-    """Base of all tool arguments: flat, closed, and described for the model."""
+    """Base of all tool arguments: flat, without unknown fields, each described for the model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -20,7 +20,7 @@ A = TypeVar("A", bound=Arguments)
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """What the model is told of a tool; `parameters` is a JSON schema object."""
+    """A tool as the model sees it; `parameters` is a JSON schema object."""
 
     name: str
     description: str
@@ -28,17 +28,16 @@ class ToolDefinition:
 
 
 class ToolError(Exception):
-    """Raised by a tool with a text that the model may read: what was wrong, what would be right."""
+    """Raised by a tool. The model reads the text: what was wrong, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[A]):
-    """One tool. `run` gets validated arguments and returns what the model reads.
+    """One tool. `run` takes validated arguments and returns the text that the model reads.
 
-    `is_final` makes its output the reply, as it is. `name` and `description` speak to the model.
-    `is_foreign` stands for output that may hold others' words, as all has that was fetched or
-    looked up: what the model wants written after it, the person is asked about first. So does
-    output that bears `wording.FOREIGN_MARK`.
+    `is_final`: its output is the reply, unchanged. `is_untrusted`: its output may hold text of
+    others, as everything that was fetched or looked up does. After such output the person is asked
+    before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Tool(Generic[A]):
 
     @property
     def definition(self) -> ToolDefinition:
-        """Return what the model is told; equal for equal tools, so that prompts stay the same."""
+        """Return the definition; the same tool gives the same one, so prompts stay cacheable."""
         return ToolDefinition(self.name, self.description, _schema(self.arguments))
 
 

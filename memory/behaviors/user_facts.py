@@ -1,7 +1,7 @@
 """`UserFacts`: short statements about a person, or in groups about the group and its people.
 
-Learned from their own words by an internal call after replies; told to the model as far as they
-bear on what is said. A contradicted fact is kept with its end and told no more.
+Facts are learned from the people's own messages after replies. The model sees those that fit what
+is being said. A contradicted fact is stored with its end and not shown any more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,19 +10,23 @@ from datetime import UTC, datetime, tzinfo
 import orjson
 from pydantic import BaseModel
 
-from memory.behaviors.behavior import AIContextBehavior
-from memory.behaviors.cadence import Cadence
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.fact_tools import fact_tools
+from memory.behaviors.learning_behavior import (
+    Batch,
+    Cadence,
+    Learned,
+    LearningBehavior,
+    PartRejected,
+)
 from memory.behaviors.statements import Statements, entries_of
-from memory.behaviors.wording import one_line
-from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
 from memory.message import Message
 from memory.scopes.records import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.text.dates import dated
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import one_line
 
 HEADING = "Facts, by id and since when they are known:"
 
@@ -47,18 +51,18 @@ _TASK = (
     "counts. An empty list is right for most talk."
 )
 
-_FEW = 8
-"""Facts that are told without searching."""
+_MAX_UNSEARCHED = 8
+"""Up to this many facts are shown without a search."""
 
-_TOLD_TOKENS = 400
-_MATERIAL_TOKENS = 1_000
-_SOUGHT = 8
-_SOUGHT_FOR_BATCH = 20
-_QUESTION_CHARS = 2_000
+_MAX_SHOWN_TOKENS = 400
+_MAX_INPUT_TOKENS = 1_000
+_MAX_FOUND = 8
+_MAX_FOUND_FOR_BATCH = 20
+_MAX_QUESTION_CHARS = 2_000
 
 
-class UserFacts(AIContextBehavior):
-    """Keeps facts of a person across the topics of their private chat; of a group, in it."""
+class UserFacts(LearningBehavior):
+    """Keeps facts of a person for all topics of their private chat, and facts of a group in it."""
 
     name = "facts"
     instructions = _INSTRUCTIONS
@@ -76,58 +80,46 @@ class UserFacts(AIContextBehavior):
         self._scopes = scopes
         self._tokens = tokens
         self._zone = zone
-        self._cadence = cadence or Cadence()
+        self.cadence = cadence or Cadence()
         self.functions = fact_tools(scopes)
 
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the facts that bear on the new messages, all while they are few; "" for none."""
+        """Return the facts that fit the new messages, or all if they are few; "" for none."""
         scope_memory = await self._scopes.current(call_context.facts_scope)
         facts = _current(scope_memory)
-        if len(facts) > _FEW:
+        if len(facts) > _MAX_UNSEARCHED:
             question = "\n".join(message.text for message in new_messages)
-            hits = await self._scopes.search(Fact, scope_memory, question, _SOUGHT)
+            hits = await self._scopes.search(Fact, scope_memory, question, _MAX_FOUND)
             facts = [hit.record for hit in hits]
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
-        told = sorted(self._fitting(lines, _TOLD_TOKENS), key=lines.__getitem__)
-        return "\n".join((HEADING, *told)) if told else ""
+        shown = sorted(self._fitting(lines, _MAX_SHOWN_TOKENS), key=lines.__getitem__)
+        return "\n".join((HEADING, *shown)) if shown else ""
 
-    def is_due(self, unlearned: Unlearned) -> bool:
-        """Say whether it is time."""
-        return self._cadence.is_due(unlearned)
-
-    def due_in(self, unlearned: Unlearned) -> float:
-        """Return after how many seconds of further quiet it will be time."""
-        return self._cadence.due_in(unlearned)
-
-    def covers(self, unlearned: Unlearned) -> Sequence[Message]:
-        """Return all messages."""
-        return unlearned.messages
-
-    def material(self, batch: Batch) -> str:
-        """Return the facts that these messages may repeat or contradict, one JSON object a line."""
-        said = " ".join(m.text for m in batch.messages if m.role == "user")[:_QUESTION_CHARS]
-        hits = batch.facts.search(Fact, said, None, _SOUGHT_FOR_BATCH)
+    def prompt_input(self, batch: Batch) -> str:
+        """Return the facts that the messages may repeat or contradict, one JSON object a line."""
+        said = " ".join(m.text for m in batch.messages if m.role == "user")
+        hits = batch.facts.search(Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH)
         newest = reversed(_current(batch.facts))
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
-        lines = map(_known, nearest_first.values())
-        return "\n".join(self._fitting(lines, _MATERIAL_TOKENS)) or "(no facts are known yet)"
+        lines = map(_as_json, nearest_first.values())
+        return "\n".join(self._fitting(lines, _MAX_INPUT_TOKENS)) or "(no facts are known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
-        """Return new facts, repetitions and ends; what is not properly stated is passed over."""
+        """Return new facts, repetitions and ends; statements that break the rules are ignored."""
         if not isinstance(answer, Statements):
             raise PartRejected("not statements")
         return Learned(entries_of(answer.facts, batch))
 
     def _line(self, fact: Fact, now: float) -> str:
-        """Return one fact as it is told; confidence only where it was said more than once."""
+        """Return a fact as the model sees it; how often it was said only if more than once."""
         said = len(fact.sources)
         often = f", said {said} times" if said > 1 else ""
         return f"#{fact.id} [{dated(fact.said_at, now, self._zone)}{often}] {one_line(fact.text)}"
 
     def _fitting(self, lines: Iterable[str], max_tokens: int) -> list[str]:
-        """Return the lines that fit, those in front first."""
+        """Return the lines that fit into `max_tokens`; earlier lines are taken first."""
         taken: list[str] = []
         for line in lines:
             cost = self._tokens.count(f"{line}\n")
@@ -138,10 +130,10 @@ class UserFacts(AIContextBehavior):
 
 
 def _current(scope_memory: ScopeMemory) -> list[Fact]:
-    """Return the facts that hold, oldest first."""
+    """Return the facts that still hold, oldest first."""
     return [fact for fact in scope_memory.facts if fact.is_current]
 
 
-def _known(fact: Fact) -> str:
+def _as_json(fact: Fact) -> str:
     day = datetime.fromtimestamp(fact.said_at, UTC).strftime("%Y-%m-%d")
     return orjson.dumps({"id": fact.id, "since": day, "fact": fact.text}).decode()

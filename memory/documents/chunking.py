@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memory.documents.sentences import cut_before, sentences
+from memory.text.sentences import cut_before, sentences
 from memory.text.tokens import TokenCounter
 
 PASSAGE_TOKENS = 220

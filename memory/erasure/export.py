@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import orjson
 
+from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.behaviors.call_context import facts_scope
-from memory.behaviors.kept import kept_of
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.log import message_of
@@ -56,7 +56,7 @@ class Exporter:
             "facts": [_fact(fact) for fact in facts.facts],
             "synopses": _synopses(here),
             "documents": _documents(here),
-            "kept_by_behaviors": kept_of(here),
+            "kept_by_behaviors": stored_by_behaviors(here),
         }
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept = _newest(said, room)

@@ -12,7 +12,7 @@ from time import time
 
 from memory.behaviors.call_context import facts_scope
 from memory.documents.library import PREFIX, documents
-from memory.erasure.clearing import Erasure, Receipt, first_step
+from memory.erasure.confirmations import Erasure, Receipt, first_step
 from memory.message import Message
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import STATE_WATERMARK, facts_without, without_messages

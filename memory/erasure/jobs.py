@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Literal, Protocol
 
-from memory.erasure.clearing import Receipt
+from memory.erasure.confirmations import Receipt
 from memory.limits.usage import UsageStore
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.store.client import Arg

@@ -12,10 +12,9 @@ from typing import Literal, get_args
 
 import orjson
 
-from memory.behaviors.call_context import facts_scope
-from memory.erasure.clearing import NotConfirmed
+from memory.behaviors.call_context import Asker, facts_scope, may_change
+from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
-from memory.erasure.ownership import Asker, may_change
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from memory.learning.batch import Batch, LearningBehavior, Unlearned
+from memory.behaviors.learning_behavior import Batch, LearningBehavior, Unlearned
 from memory.learning.progress import Ledger
 from memory.message import Message
 
@@ -28,11 +28,11 @@ def due_in(ledger: Ledger, waiting: Waiting) -> float:
     return min((_due_in(ledger, *each) for each in waiting.items()), default=inf)
 
 
-def lesson_of(
+def batch_of(
     ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned, max_exchanges: float
 ) -> Batch:
     """Return what a behavior learns from now: whole exchanges, at least one."""
-    messages = _within(behavior.covers(unlearned), _BATCH_TOKENS, max_exchanges)
+    messages = _within(behavior.select_messages(unlearned), _BATCH_TOKENS, max_exchanges)
     return Batch(
         conversation=ledger.conversation,
         messages=messages,

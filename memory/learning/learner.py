@@ -15,12 +15,11 @@ from time import time
 import structlog
 
 from memory.behaviors.call_context import facts_scope
+from memory.behaviors.learning_behavior import LearningBehavior
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
-from memory.learning.batch import LearningBehavior
-from memory.learning.batches import LessonLearner
+from memory.learning.batch_learner import BatchLearner
 from memory.learning.consent import WithDomain
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 from memory.learning.pauses import Pause
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.tool_writes import ToolWriter, without_domain
@@ -30,6 +29,7 @@ from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Teaching:
+class LearningConfig:
     """Who learns, and from which model's answers; without a model nobody does.
 
     `with_domain` sets domain fields of the running state, for operators' tools. A conversation that
@@ -80,7 +80,7 @@ class ConversationLearner:
         scopes: Scopes,
         tokens: TokenCounter,
         vectors: VectorLearner | None,
-        teaching: Teaching,
+        teaching: LearningConfig,
     ) -> None:
         self._store = store
         self._scopes = scopes
@@ -91,7 +91,7 @@ class ConversationLearner:
         self._behaviors = tuple(teaching.behaviors)
         correcting, switch = Correcting(store, scopes), MemorySwitch(store)
         self._writer = ToolWriter(scopes, correcting, switch, teaching.with_domain)
-        self._lessons = LessonLearner(store, scopes, tokens, self._behaviors)
+        self._lessons = BatchLearner(store, scopes, tokens, self._behaviors)
 
     async def learn(self, conversation: Scope) -> Progress:
         """Learn what is due; raise `LearnerBusy` where another process is at it.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from time import time
 
 from memory.behaviors.call_context import facts_scope
-from memory.learning.batch import Learned, LearningBehavior
+from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
 from memory.scopes.scopes import Scopes, Writing
 from memory.store.keys import Scope

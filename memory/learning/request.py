@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from memory.learning.batch import Batch, LearningBehavior
+from memory.behaviors.learning_behavior import Batch, LearningBehavior
 from memory.learning.transcript import transcript
 from memory.message import Message
 from memory.text.tokens import TokenCounter
@@ -33,6 +33,6 @@ def material(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter) ->
         digests |= batch.digests
         first, last = batch.messages[0].seq, batch.messages[-1].seq
         heading = f"## {behavior.name}: learns from messages {first} to {last}"
-        known.append(f"{heading}\n{behavior.material(batch)}")
+        known.append(f"{heading}\n{behavior.prompt_input(batch)}")
     lines = transcript((said[seq] for seq in sorted(said)), digests, tokens)
     return "\n\n".join((*known, f"## What was said\n{lines}"))

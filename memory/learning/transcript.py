@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import orjson
 
-from memory.behaviors.untrusted_text import harmless
 from memory.message import Message
 from memory.text.speakers import speaker_name
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import harmless
 
 _LONGEST_TOKENS = 600
 

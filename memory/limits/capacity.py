@@ -10,7 +10,7 @@ from time import monotonic, time
 
 import structlog
 
-from memory.learning.batch import LearningBehavior
+from memory.behaviors.learning_behavior import LearningBehavior
 from memory.limits.alerts import AlertLog, Level, News
 from memory.limits.ballast import Ballast, reserve_bytes
 from memory.limits.dropping import Dropped, Dropping

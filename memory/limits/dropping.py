@@ -10,7 +10,7 @@ from time import time
 
 import structlog
 
-from memory.learning.batch import LearningBehavior
+from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import watermark_place
 from memory.scopes.history import version_of
 from memory.scopes.log import seq_of

@@ -23,7 +23,7 @@ from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors
 from memory.search.hybrid import Hit
 from memory.search.indexed import RECIPE
-from memory.search.recollection import EVERYTHING, Flags, Recollection, SearchFilter
+from memory.search.results import EVERYTHING, Flags, SearchFilter, SearchResult
 from memory.store.client import Command, Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -130,7 +130,7 @@ class ChatHistory:
         *,
         exclude: Collection[int] = (),
         search_filter: SearchFilter = EVERYTHING,
-    ) -> list[Recollection]:
+    ) -> list[SearchResult]:
         """Return at most `k` exchanges of this conversation that `text` is about, best first.
 
         Behind them come at most a quarter as many that resemble the best one (re-query). `exclude`
@@ -248,15 +248,15 @@ class ChatHistory:
         self._parts.cache.keep(self.conversation, warm)
 
     def _recollections(
-        self, hits: Iterable[Hit], most: int, found: dict[int, Recollection]
-    ) -> dict[int, Recollection]:
+        self, hits: Iterable[Hit], most: int, found: dict[int, SearchResult]
+    ) -> dict[int, SearchResult]:
         """Add exchanges that are hit, up to `most`; of one hit twice the better hit counts."""
         for hit in hits:
             if len(found) >= most:
                 break
             exchange = self._exchange_around(hit.row)
             if exchange[0].exchange not in found:
-                found[exchange[0].exchange] = Recollection(
+                found[exchange[0].exchange] = SearchResult(
                     messages=exchange,
                     score=hit.score,
                     seq=self._warm.messages[hit.row].seq,

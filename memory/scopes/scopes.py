@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
 
-from memory.erasure.clearing import Receipt
+from memory.erasure.confirmations import Receipt
 from memory.queue.turns import Lease, Notes, ScopeCursor, ScopeNotes
 from memory.scopes.codec import written
 from memory.scopes.lru import ByteBoundCache

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from math import log1p
 
-from memory.documents.sentences import sentences
 from memory.search.words import asked_terms, languages_of, terms_of, words_of
+from memory.text.sentences import sentences
 
 LEFT_OUT = "[…]"
 """Stands where a text goes on that is not shown."""

@@ -6,8 +6,8 @@ People choose their names themselves, so a name must not look like a line or a l
 import re
 from collections.abc import Iterable
 
-from memory.behaviors.untrusted_text import harmless, letters
 from memory.message import Message
+from memory.text.untrusted_text import harmless, letters
 
 ASSISTANT = "You (assistant)"
 NAMELESS = "User"

@@ -3,8 +3,8 @@
 import pytest
 
 from memory.behaviors.steps import ToolCall
-from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.store.keys import Scope
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import main_requests, remember_with

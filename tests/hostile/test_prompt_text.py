@@ -7,9 +7,9 @@ from datetime import UTC
 import pytest
 
 from bot.prompt.sections import alternating, memory_line, spoken
-from memory.behaviors.untrusted_text import harmless, harmless_json, visible
 from memory.message import Message
 from memory.text.speakers import Speakers, speaker_name
+from memory.text.untrusted_text import harmless, harmless_json, visible
 
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180d\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100"
 TELEGRAM_BREAKS = "\t\n\r"

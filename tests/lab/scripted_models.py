@@ -87,10 +87,10 @@ class ScriptedInternalModel:
         self._tape = tape
         self._latency_s = latency_s
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the parts that are asked for."""
         asked = [name for name in shape.parts if f"\n## {name}\n" in instructions]
-        known, _, said = material.partition("## What was said\n")
+        known, _, said = content.partition("## What was said\n")
         lines = [json.loads(line) for line in said.splitlines()]
         parts: dict[str, object] = dict.fromkeys(shape.parts)
         for name in asked:
@@ -99,18 +99,18 @@ class ScriptedInternalModel:
             first, last = map(int, re.findall(r"\d+", head))
             mine = [line for line in lines if first <= line["n"] <= last]
             parts[name] = _ANSWERS[name](body.partition("\n\n## ")[0], mine)
-        pieces = (json.dumps(shape.schema), instructions, material)
+        pieces = (json.dumps(shape.schema), instructions, content)
         self._tape.note("fill", "+".join(asked), pieces, json.dumps(parts))
         await asyncio.sleep(self._latency_s)
         return parts
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
-        """Return a narrative of what is in the material."""
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        """Return a narrative of what is in the content."""
         del max_tokens
-        memories = [json.loads(line) for line in material.splitlines()[1:]]
+        memories = [json.loads(line) for line in content.splitlines()[1:]]
         most = _NARRATIVE_WORDS // len(memories)
         told = " ".join(f"On {each['on']}: {_first(each['memory'], most)}." for each in memories)
-        self._tape.note("write", "narrative", (instructions, material), told)
+        self._tape.note("write", "narrative", (instructions, content), told)
         await asyncio.sleep(self._latency_s)
         return told
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from bot.prompt.sections import memory_line
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
-from memory.behaviors.untrusted_text import harmless
 from memory.message import Message
 from memory.search.excerpt import relevant_excerpt
-from memory.search.recollection import SearchFilter
+from memory.search.results import SearchFilter
+from memory.text.untrusted_text import harmless
 
 _EXCERPT_CHARS = 600
 _NUMBER = re.compile(r" \(\d{1,6}\)\Z")

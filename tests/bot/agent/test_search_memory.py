@@ -7,11 +7,11 @@ from typing import Any
 
 from bot.agent.tools.search_memory import SearchMemoryArguments, search_memory_tool
 from memory.behaviors.context import AgentContext
-from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import QuestionVectors
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.conftest import NOON
 
 DAY_S = 86_400

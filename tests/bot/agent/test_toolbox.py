@@ -11,11 +11,11 @@ from bot.agent.toolbox import ToolLimits, ToolNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolResult
 from memory.behaviors.tool import ToolError
-from memory.behaviors.wording import UNTRUSTED_MARK
 from memory.queue.turns import LeaseLost
 from memory.scopes.writes import SetDomain
 from memory.store.errors import StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.tools import Echoed, box, calls, echo, tool
 
 SECRET = "redis://:password@host"
@@ -284,5 +284,5 @@ async def test_what_an_operators_tool_wants_written_is_held_back_after_untrusted
         step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
         assert step.results[0].is_untrusted
         context.completed_steps.append(step)
-    asker = context.words.sender_id
+    asker = context.user_message.sender_id
     assert context.writes == [SetDomain("1"), SetDomain("2", asks_first=True, sender_id=asker)]

@@ -15,7 +15,7 @@ from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, M
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from tests.servers.model_api import (
     ApiError,
     Break,

@@ -19,7 +19,7 @@ from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import arguments_of
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.bot.playground.bare_memory import bare_memory
@@ -67,7 +67,7 @@ def trace(number: int) -> TurnTrace:
         conversation=Scope(ANNA),
         words=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         window=(said,),
-        recalled=(Recollection((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
+        recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
         prompt=Prompt(
             (
                 PromptMessage("system", "You are a bot."),

@@ -16,7 +16,7 @@ from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Role
 from memory.search.excerpt import LEFT_OUT
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.text.speakers import Speakers
 from memory.text.tokens import SHORTENED, TokenCounter
 
@@ -47,8 +47,8 @@ def dialogue(exchanges: int, first: int = 1) -> tuple[Message, ...]:
     )
 
 
-def recalled(*messages: Message, hit: int = 0, score: float = 1.0) -> Recollection:
-    return Recollection(messages, score, messages[hit].seq)
+def recalled(*messages: Message, hit: int = 0, score: float = 1.0) -> SearchResult:
+    return SearchResult(messages, score, messages[hit].seq)
 
 
 def step(number: int, *results: str, arguments: str = '{"sum": "1+1"}') -> CompletedStep:

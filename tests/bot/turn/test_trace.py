@@ -53,7 +53,7 @@ async def fail(context: AgentContext) -> FinishAction:
 async def context(store: RedisClient) -> AgentContext:
     memory = await bare_memory(store)
     opened = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=time.time())
-    opened.words = WORDS
+    opened.user_message = WORDS
     return opened
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from memory.erasure.jobs import Job
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import Closing, TurnTimes
 from memory.scopes.history import ChatHistory
@@ -44,7 +44,7 @@ async def test_every_step_works_wherever_its_slot_is(
     client = await RedisClient.open(whole_cluster.url)
     memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
     model = ScriptedModel()
-    memory.teach(Teaching([Notes(every=1), Notes("own", every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([Notes(every=1), Notes("own", every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "likes boats"}, "own": {"text": "owns Aurora"}}
     wanted = Closing(writes=to_json([Remember("Ann sails")]))
     for chat in CHATS:

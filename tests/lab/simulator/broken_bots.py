@@ -10,7 +10,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.runner import TurnRunner
 from bot.turn.setting_aside import MAX_FAILURES, SetAside
 from bot.turn.worker import Runner
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import Committed, Lease, OpenTurn, TurnStore
 from memory.store.keys import Scope
@@ -137,7 +137,7 @@ class InattentiveBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         self.memory._vectors = None
-        self.memory.teach(Teaching())
+        self.memory.teach(LearningConfig())
 
 
 def _turn_runner(bot: SimulatedBot) -> TurnRunner:

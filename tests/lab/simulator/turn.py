@@ -140,7 +140,7 @@ class SimulatedModel:
         seen = set(telling.told_by_people(context.window))
         for recollection in context.recalled:
             seen |= telling.told_by_people(recollection.messages)
-        return FinishAction(telling.reply(context.words.text, frozenset(seen)))
+        return FinishAction(telling.reply(context.user_message.text, frozenset(seen)))
 
 
 class RememberedSentences(Sentences):

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext, Person
-from memory.learning.batch import Batch
-from memory.learning.internal_model import InternalModelUnavailable
+from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.queue.turns import Notes
 from memory.scopes.codec import written
@@ -14,6 +13,7 @@ from memory.scopes.records import Entry
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes, Writing
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import Shape
 
 DAY = 86_400

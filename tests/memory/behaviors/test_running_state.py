@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from memory.behaviors.cadence import Cadence
 from memory.behaviors.call_context import Person
 from memory.behaviors.knowledge_base import (
     MAX_BYTES,
@@ -18,13 +17,13 @@ from memory.behaviors.knowledge_base import (
     merged_domain,
     read,
 )
+from memory.behaviors.learning_behavior import Cadence, PartRejected, Unlearned
 from memory.behaviors.running_state import HEADING, RunningState
-from memory.behaviors.wording import UNTRUSTED_MARK
-from memory.learning.batch import LearningBehavior, PartRejected, Unlearned
 from memory.message import Message
 from memory.scopes.scope_memory import STATE_UNTRUSTED
 from memory.scopes.scopes import Scopes, Writing
 from memory.text.shape import Shape
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     GROUP,
     PRIVATE,
@@ -75,11 +74,6 @@ def behavior(scopes: Scopes) -> RunningState:
 @pytest.fixture
 def with_issue(scopes: Scopes) -> RunningState:
     return RunningState(scopes, Issue)
-
-
-def test_it_is_a_learning_behavior(behavior: RunningState) -> None:
-    learning: LearningBehavior = behavior
-    assert isinstance(learning, LearningBehavior)
 
 
 def test_every_field_is_described_to_the_model_in_a_strict_schema() -> None:
@@ -227,7 +221,7 @@ def test_an_operator_s_part_is_learned_and_told(with_issue: RunningState) -> Non
     issue = {"id": "1", "key": "MOVE-1", "summary": None, "labels": None}
     state = learned(with_issue, "", {"domain": issue})
     assert json.loads(state.model_dump_json())["domain"]["key"] == "MOVE-1"
-    material = with_issue.material(batch(here=scope_memory(state=state.model_dump_json())))
+    material = with_issue.prompt_input(batch(here=scope_memory(state=state.model_dump_json())))
     assert json.loads(material) == {"domain": {"id": "1", "key": "MOVE-1", "labels": []}}
 
 
@@ -278,14 +272,17 @@ def test_without_an_operator_s_model_a_tool_sets_nothing() -> None:
     assert merged_domain(KnowledgeBase, "", '{"id": "1"}') == ""
 
 
-def test_it_is_due_after_some_turns_or_some_quiet_or_many_words() -> None:
+def test_it_is_due_after_enough_turns_or_seconds_of_quiet_or_tokens(
+    scopes: Scopes,
+) -> None:
     cadence = Cadence(every_turns=2, after_s=30, max_tokens=100)
+    behavior = RunningState(scopes, cadence=cadence)
     one, two = said(1, "a"), said(3, "b")
-    assert not cadence.is_due(Unlearned([one], 29, 0))
-    assert cadence.due_in(Unlearned([one], 29, 0)) == 1
-    assert cadence.is_due(Unlearned([one, two], 0, 0))
-    assert cadence.is_due(Unlearned([one], 30, 0))
-    assert cadence.is_due(Unlearned([said(1, "a", tokens=100)], 0, 0))
+    assert not behavior.is_due(Unlearned([one], 29, 0))
+    assert behavior.due_in(Unlearned([one], 29, 0)) == 1
+    assert behavior.is_due(Unlearned([one, two], 0, 0))
+    assert behavior.is_due(Unlearned([one], 30, 0))
+    assert behavior.is_due(Unlearned([said(1, "a", tokens=100)], 0, 0))
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from memory.behaviors.alike import alike
+from memory.behaviors.learning_behavior import Unlearned
 from memory.behaviors.steps import UNTRUSTED_STEP
 from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart
-from memory.behaviors.wording import UNTRUSTED_MARK
-from memory.learning.batch import LearningBehavior, Unlearned
-from memory.learning.internal_model import InternalModelUnavailable
+from memory.behaviors.synopsis_search import alike
 from memory.message import Message
 from memory.scopes.records import Synopsis, Trust
 from memory.scopes.scopes import Scopes
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import Shape
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     DAY,
     NOW,
@@ -65,11 +65,6 @@ def talk(exchanges: int, tokens: int = 10) -> list[Message]:
     ]
 
 
-def test_it_is_a_learning_behavior(behavior: Synopses) -> None:
-    learning: LearningBehavior = behavior
-    assert isinstance(learning, LearningBehavior)
-
-
 def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
     shape = Shape.of({"synopses": SynopsisPart})
     assert shape.is_strict
@@ -88,7 +83,7 @@ def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
 def test_it_is_due_when_a_sitting_has_ended_and_covers_that_sitting(behavior: Synopses) -> None:
     unlearned = Unlearned(talk(5), 0, 4)
     assert behavior.is_due(unlearned)
-    assert behavior.covers(unlearned) == talk(5)[:4]
+    assert behavior.select_messages(unlearned) == talk(5)[:4]
 
 
 def test_a_sitting_that_goes_on_is_waited_for(behavior: Synopses) -> None:
@@ -104,7 +99,7 @@ def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
 ) -> None:
     unlearned = Unlearned(talk(20, tokens_a_message), 0, 0)
     assert behavior.is_due(unlearned)
-    assert behavior.covers(unlearned) == unlearned.messages[:covered]
+    assert behavior.select_messages(unlearned) == unlearned.messages[:covered]
 
 
 @pytest.mark.parametrize(("is_shared", "is_due"), [(True, True), (False, False)])
@@ -156,9 +151,9 @@ def test_a_synopsis_is_trusted_as_its_least_source(
 
 def test_the_rest_of_a_sitting_is_told_how_it_began(behavior: Synopses) -> None:
     began = synopsis("A table", 0)
-    assert "A table" in behavior.material(batch(said(3, "x"), here=scope_memory(began)))
+    assert "A table" in behavior.prompt_input(batch(said(3, "x"), here=scope_memory(began)))
     later = said(3, "x", at=NOW + DAY)
-    assert "A table" not in behavior.material(batch(later, here=scope_memory(began)))
+    assert "A table" not in behavior.prompt_input(batch(later, here=scope_memory(began)))
 
 
 async def test_nothing_found_is_nothing_told(behavior: Synopses, scopes: Scopes) -> None:

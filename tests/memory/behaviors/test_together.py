@@ -8,7 +8,7 @@ from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import Synopses
 from memory.behaviors.user_facts import UserFacts
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.scopes.history import ChatHistory
@@ -30,12 +30,12 @@ class OneAnswer:
         self.parts = parts
         self.calls: list[str] = []
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
-        self.calls.append(f"{instructions}\n\n{material}")
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+        self.calls.append(f"{instructions}\n\n{content}")
         return shape.raw_parts(self.parts)
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
-        raise AssertionError((instructions, material, max_tokens))
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
+        raise AssertionError((instructions, content, max_tokens))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ async def test_what_was_said_is_known_in_the_next_turn(
         UserFacts(memory.scopes, tokens),
         Synopses(memory.scopes, tokens, None),
     )
-    memory.teach(Teaching(behaviors, model))
+    memory.teach(LearningConfig(behaviors, model))
     await talk(memory, "I live in Graz", "I have moved to Linz")
     await memory.learn(PRIVATE)
     await memory.learn(PRIVATE)

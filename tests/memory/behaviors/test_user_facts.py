@@ -6,12 +6,11 @@ import pytest
 
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
+from memory.behaviors.learning_behavior import Batch
 from memory.behaviors.statements import Statement, Statements
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
-from memory.behaviors.wording import UNTRUSTED_MARK
-from memory.learning.batch import Batch, LearningBehavior
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
@@ -19,9 +18,10 @@ from memory.scopes.records import Again, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     ANNA,
     DAY,
@@ -56,11 +56,6 @@ def behavior(scopes: Scopes, tokens: TokenCounter) -> UserFacts:
 
 def learned(behavior: UserFacts, taught: Batch, *statements: Statement) -> list[Entry]:
     return list(behavior.learn(taught, Statements(facts=list(statements))).entries)
-
-
-def test_it_is_a_learning_behavior(behavior: UserFacts) -> None:
-    learning: LearningBehavior = behavior
-    assert isinstance(learning, LearningBehavior)
 
 
 def test_a_statement_becomes_a_fact_with_its_message_and_date(behavior: UserFacts) -> None:
@@ -179,7 +174,7 @@ def test_a_fact_that_ended_or_never_was_cannot_be_repeated_or_replaced(behavior:
 
 def test_a_lesson_is_given_the_current_facts_with_ids(behavior: UserFacts) -> None:
     facts = known(fact("Lives in Graz."), fact("Is vegan."), Ended(1, NOW))
-    material = behavior.material(batch(said(1, "x"), facts=facts))
+    material = behavior.prompt_input(batch(said(1, "x"), facts=facts))
     assert material == '{"id":2,"since":"2025-11-11","fact":"Is vegan."}'
 
 
@@ -187,7 +182,7 @@ def test_of_many_facts_a_lesson_is_given_those_it_is_about_and_the_newest(
     behavior: UserFacts, tokens: TokenCounter
 ) -> None:
     many = [fact("Is allergic to hazelnuts."), *(fact(f"Owns book {n}.") for n in range(300))]
-    material = behavior.material(batch(said(1, "hazelnuts again"), facts=known(*many)))
+    material = behavior.prompt_input(batch(said(1, "hazelnuts again"), facts=known(*many)))
     assert "hazelnuts" in material.splitlines()[0]
     assert "Owns book 299." in material
     assert tokens.count(material) <= 1_000
@@ -257,7 +252,7 @@ def test_in_a_group_nobodys_word_ends_what_another_said(behavior: UserFacts) -> 
 async def context(memory: Memory) -> AgentContext:
     history = await ChatHistory.read(memory.histories, PRIVATE)
     words = said(0, "remember it")
-    return AgentContext(PRIVATE, history, NOW, words=words, call_context=call_context())
+    return AgentContext(PRIVATE, history, NOW, user_message=words, call_context=call_context())
 
 
 async def use(behavior: UserFacts, name: str, context: AgentContext, **arguments: object) -> str:
@@ -306,19 +301,21 @@ def step(*, is_untrusted: bool) -> CompletedStep:
     return CompletedStep(Action((call,)), (ToolResult("a", "x", is_untrusted=is_untrusted),))
 
 
-def recalled(message: Message) -> tuple[Recollection, ...]:
-    return (Recollection((message,), 1.0, message.seq),)
+def recalled(message: Message) -> tuple[SearchResult, ...]:
+    return (SearchResult((message,), 1.0, message.seq),)
 
 
 async def test_remember_asks_first_where_others_words_are_in_play(
     behavior: UserFacts, context: AgentContext
 ) -> None:
     tainted = (
-        replace(context, words=said(0, "read this", is_first_party=False)),
+        replace(context, user_message=said(0, "read this", is_first_party=False)),
         replace(context, recalled=recalled(said(1, "x", is_first_party=False))),
         replace(context, completed_steps=[step(is_untrusted=False), step(is_untrusted=True)]),
-        replace(context, told="From documents:\n[Manual] Press it."),
-        replace(context, told=f"Earlier sittings:\nShe was shown a page. {UNTRUSTED_MARK}"),
+        replace(context, memory_context="From documents:\n[Manual] Press it."),
+        replace(
+            context, memory_context=f"Earlier sittings:\nShe was shown a page. {UNTRUSTED_MARK}"
+        ),
     )
     for each in tainted:
         each.writes = []
@@ -331,7 +328,7 @@ async def test_remember_does_not_ask_where_all_words_are_the_person_s(
 ) -> None:
     context.recalled = recalled(said(1, "I eat no meat"))
     context.completed_steps = [step(is_untrusted=False)]
-    context.told = f"{HEADING}\n#1 [today, 10:00] Has a dog."
+    context.memory_context = f"{HEADING}\n#1 [today, 10:00] Has a dog."
     assert await use(behavior, "remember", context, text="Is vegan.") == "Kept."
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.documents.chunking import Section, passages
-from memory.documents.sentences import sentences
+from memory.text.sentences import sentences
 from memory.text.tokens import TokenCounter
 
 MOST = 24

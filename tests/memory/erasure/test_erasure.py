@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from memory.behaviors.context import AgentContext
-from memory.erasure.clearing import NotConfirmed, Receipt
+from memory.erasure.confirmations import NotConfirmed, Receipt
 from memory.erasure.jobs import Job, Kind
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome

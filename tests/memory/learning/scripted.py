@@ -1,18 +1,25 @@
 """A model with scripted answers, and a behavior that notes every message it learns from."""
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
 
 from pydantic import BaseModel
 
-from memory.learning.batch import Batch, Learned, PartRejected, Unlearned
-from memory.learning.internal_model import InternalModelUnavailable
+from memory.behaviors.learning_behavior import (
+    Batch,
+    Cadence,
+    Learned,
+    LearningBehavior,
+    PartRejected,
+)
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.turns import Closing, Cursor, OpenTurn
 from memory.scopes.records import Fact, Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import Shape
 from tests.memory.turns import HERE, put
 from tests.memory.words_embedder import WordsEmbedder
@@ -56,7 +63,7 @@ class Note(BaseModel):
     text: str
 
 
-class Notes:
+class Notes(LearningBehavior):
     """Learns one fact a lesson; due after `every` exchanges or `after_s` of quiet."""
 
     part = Note
@@ -72,21 +79,11 @@ class Notes:
     ) -> None:
         self.name = name
         self.is_personal = is_personal
-        self._every = every
-        self._after_s = after_s
+        self.cadence = Cadence(every, after_s, max_tokens=sys.maxsize)
         self.batches: list[list[int]] = []
         self.rejects = False
 
-    def is_due(self, unlearned: Unlearned) -> bool:
-        return unlearned.exchanges >= self._every or unlearned.quiet_s >= self._after_s
-
-    def due_in(self, unlearned: Unlearned) -> float:
-        return self._after_s - unlearned.quiet_s
-
-    def covers(self, unlearned: Unlearned) -> Sequence[Message]:
-        return unlearned.messages
-
-    def material(self, batch: Batch) -> str:
+    def prompt_input(self, batch: Batch) -> str:
         scope_memory = batch.facts if self.is_personal else batch.here
         return f"{len(scope_memory.facts)} notes so far"
 

@@ -9,10 +9,10 @@ from functools import partial
 import orjson
 import pytest
 
-from memory.erasure.clearing import NotConfirmed
-from memory.erasure.ownership import Asker
+from memory.behaviors.call_context import Asker
+from memory.erasure.confirmations import NotConfirmed
 from memory.learning.consent import Answered
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.history import ChatHistory
@@ -71,7 +71,7 @@ async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memo
 async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     await memory.switch.turn_off(HERE)
@@ -100,7 +100,7 @@ async def turn_off_and_talk(memory: Memory) -> None:
 async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned(
     memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
 ) -> None:
-    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     model.meanwhile = partial(turn_off_and_talk, memory)
@@ -134,7 +134,7 @@ async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
-    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    beside.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     await beside.learn(HERE)
     assert interrupted.behind == {}
@@ -146,7 +146,7 @@ async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, None, OPTIONS)
-    beside.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    beside.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
     await beside.learn(HERE)
@@ -270,7 +270,7 @@ async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
 
 
 async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
-    memory.teach(Teaching(with_domain=lambda state, fields: f"{state}{fields}"))
+    memory.teach(LearningConfig(with_domain=lambda state, fields: f"{state}{fields}"))
     await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
     assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"

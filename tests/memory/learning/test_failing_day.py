@@ -21,13 +21,13 @@ from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from memory.learning import learner
 from memory.learning import progress as ledger
-from memory.learning.internal_model import InternalModelUnavailable
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue import recovery as sweep
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModelUnavailable
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
 from tests.memory.learning.scripted import Notes, talk
@@ -63,7 +63,7 @@ class Day:
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
         guarded = GuardedInternalModel(internal, self._guard("learning"))
-        self.memory.teach(Teaching([] if embeds else [self.notes], guarded, model_name=model))
+        self.memory.teach(LearningConfig([] if embeds else [self.notes], guarded, model_name=model))
 
     def _guard(self, part: Part) -> Guard:
         rest = Rest(lambda: self.now, first_s=FIRST_REST_S, longest_s=LONGEST_REST_S)

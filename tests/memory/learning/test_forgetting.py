@@ -6,9 +6,9 @@ import pytest
 
 from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin
-from memory.erasure.clearing import Receipt
+from memory.erasure.confirmations import Receipt
 from memory.erasure.jobs import Job
-from memory.learning.learner import Teaching
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.history import ChatHistory
@@ -162,7 +162,7 @@ async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> Non
 async def test_nobody_learns_from_a_message_that_is_forgotten_meanwhile(
     memory: Memory, model: ScriptedModel, *, is_personal: bool
 ) -> None:
-    memory.teach(Teaching([Notes(every=1, is_personal=is_personal)], model))
+    memory.teach(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one", "two")
     model.meanwhile = lambda: forget(memory, 1, 2)
@@ -203,7 +203,7 @@ async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
 async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_person(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one")
     model.meanwhile = lambda: clear(memory)
@@ -219,7 +219,7 @@ async def expire(memory: Memory) -> None:
 async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(Teaching([notes := Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "one", "two")
     await memory.learn(HERE)
@@ -233,7 +233,7 @@ async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_whe
 async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_learned_of_it_anew(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "one")
     await clear(memory)
@@ -263,7 +263,7 @@ async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_to
 async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that_is_cleared_since(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(Teaching([Notes(every=1, is_personal=True)], model))
+    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one")
 

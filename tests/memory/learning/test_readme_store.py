@@ -13,8 +13,8 @@ import memory.behaviors
 from bot.behaviors import UnusableBehavior, behaviors_of
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.call_context import CallContext
-from memory.behaviors.kept import CannotKeep, Kept
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.memory import Memory
 from memory.queue.turns import Closing
@@ -28,7 +28,7 @@ PAGE = Path(memory.behaviors.__file__).with_name("README.md")
 
 
 class Nameless(AIContextBehavior):
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: BehaviorStore) -> None:
         self.kept = kept
 
 
@@ -106,7 +106,7 @@ async def test_it_goes_with_its_message_and_with_a_clear(memory: Memory, paths: 
 async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
-    assert await Kept(memory.scopes, "shopping").read(chat.now()) == {}
+    assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
     with pytest.raises(UnusableBehavior, match="more than one is called shopping_list"):
         made(memory, paths, paths)
     with pytest.raises(UnusableBehavior, match="no `name` of its own"):
@@ -114,8 +114,8 @@ async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) 
 
 
 async def test_after_the_answer_and_beyond_its_bounds_nothing_is_kept(memory: Memory) -> None:
-    kept = Kept(memory.scopes, "list")
-    with pytest.raises(CannotKeep):
+    kept = BehaviorStore(memory.scopes, "list")
+    with pytest.raises(CannotStore):
         await kept.keep(Chat.now(), "a", "b")
-    with pytest.raises(CannotKeep):
+    with pytest.raises(CannotStore):
         await kept.keep(Chat.now([]), "a", "b" * 1_001)

@@ -15,7 +15,7 @@ from memory.queue.turns import LeaseLost, OpenTurn, ScopeCursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
-from memory.search.recollection import Recollection
+from memory.search.results import SearchResult
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
@@ -48,7 +48,7 @@ async def stored(memory: Memory) -> tuple[list[int], list[tuple[int, int]]]:
     return [seq_of(entry) for entry, _ in log], rows
 
 
-def seen(found: Sequence[Recollection]) -> list[tuple[int, float, list[str]]]:
+def seen(found: Sequence[SearchResult]) -> list[tuple[int, float, list[str]]]:
     return [(r.seq, round(r.score, 3), [m.text for m in r.messages]) for r in found]
 
 

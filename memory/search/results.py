@@ -16,7 +16,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class SearchResult:
     """One recalled exchange: the message that was hit, with its question or answer, oldest first.
 
     `seq` is the hit's, one of `messages`; `score` orders recollections, higher is nearer. It says

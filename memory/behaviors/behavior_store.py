@@ -14,11 +14,11 @@ MAX_ENTRIES = 100
 MAX_CHARS = 1_000
 
 
-class CannotKeep(Exception):  # noqa: N818 - says when
+class CannotStore(Exception):  # noqa: N818 - says when
     """Raised for a text that is too long or too many, or when the turn has its answer already."""
 
 
-class Kept:
+class BehaviorStore:
     """The store of one behavior; others do not see it."""
 
     def __init__(self, scopes: Scopes, behavior: str) -> None:
@@ -28,7 +28,7 @@ class Kept:
     async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return what is kept of this conversation, by name; of this turn, too."""
         here = await self._scopes.current(call_context.conversation)
-        found = kept_of(here).get(self._behavior, {})
+        found = stored_by_behaviors(here).get(self._behavior, {})
         for turn in (name for name in here.fields if name.startswith("t:")):
             _, _, waiting = here.fields[turn].partition("|")
             self._apply(found, from_json(waiting))
@@ -36,17 +36,17 @@ class Kept:
         return found
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
-        """Keep a text, in place of what has this name; "" drops it. Raise `CannotKeep`.
+        """Keep a text, in place of what has this name; "" drops it. Raise `CannotStore`.
 
         From a tool (with `context.occasion`) or a hook that runs before the answer.
         """
         if call_context.writes is None:
-            raise CannotKeep("the turn has its answer already")
+            raise CannotStore("the turn has its answer already")
         known = await self.read(call_context)
         if len(name) + len(text) > MAX_CHARS:
-            raise CannotKeep(f"more than {MAX_CHARS} characters")
+            raise CannotStore(f"more than {MAX_CHARS} characters")
         if text and name not in known and len(known) >= MAX_ENTRIES:
-            raise CannotKeep(f"more than {MAX_ENTRIES} entries")
+            raise CannotStore(f"more than {MAX_ENTRIES} entries")
         call_context.writes.append(Keep(self._behavior, name, text))
 
     def _apply(self, found: dict[str, str], writes: object) -> None:
@@ -57,7 +57,7 @@ class Kept:
                     found[write.name] = write.text
 
 
-def kept_of(here: ScopeMemory) -> dict[str, dict[str, str]]:
+def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:
     """Return what all behaviors keep of a conversation, by behavior and name."""
     kept: dict[str, dict[str, str]] = {}
     for field, stored in here.fields.items():

@@ -9,15 +9,21 @@ from math import inf
 
 import structlog
 
+from memory.behaviors.learning_behavior import (
+    Batch,
+    Learned,
+    LearningBehavior,
+    PartRejected,
+    Unlearned,
+)
 from memory.learning.answered import answered_behind
-from memory.learning.batch import Batch, Learned, LearningBehavior, PartRejected, Unlearned
-from memory.learning.due import due, due_in, lesson_of
-from memory.learning.internal_model import InternalModel, MaterialRefused
+from memory.learning.due import batch_of, due, due_in
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.request import instructions, material
 from memory.learning.session_ends import first_session
 from memory.scopes.scopes import Scopes, Writing
 from memory.store.store import Store
+from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.shape import PartInvalid, Shape
 from memory.text.tokens import TokenCounter
 
@@ -29,7 +35,7 @@ _LEAVE_OUT_AFTER = 2
 fault, and would then refuse everybody's."""
 
 
-class LessonLearner:
+class BatchLearner:
     """Brings behaviors up to date."""
 
     def __init__(
@@ -63,16 +69,14 @@ class LessonLearner:
                 return calls, entries, due_in(ledger, waiting)
             alone = [each for each in learners if ledger.failures(each)[0] >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
-            batches = {
-                each: lesson_of(ledger, each, waiting[each], max_exchanges) for each in asked
-            }
+            batches = {each: batch_of(ledger, each, waiting[each], max_exchanges) for each in asked}
             others = [each for each in self._behaviors if each not in asked]
             calls += 1
             try:
                 answer = await model.fill(
                     instructions(asked, others), material(batches, self._tokens), self._shape
                 )
-            except MaterialRefused:
+            except InputRefused:
                 longest = max(batch.exchanges for batch in batches.values())
                 max_exchanges = longest // 2
                 if longest == len(asked) == 1:
@@ -116,9 +120,9 @@ class LessonLearner:
     async def _write(
         self, ledger: Ledger, behavior: LearningBehavior, batch: Batch, learned: Learned
     ) -> None:
-        reach = learned.reach or batch.messages[-1].seq
+        learned_up_to = learned.learned_up_to or batch.messages[-1].seq
         others = [each for each in self._behaviors if each is not behavior]
         writing: Writing = ledger.after(
-            behavior, learned, reach, ledger.learned_by_all(others, reach)
+            behavior, learned, learned_up_to, ledger.learned_by_all(others, learned_up_to)
         )
         await self._scopes.write(ledger.target(behavior), writing)

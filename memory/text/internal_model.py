@@ -18,20 +18,20 @@ class InternalModelUnavailable(Exception):  # noqa: N818 - says when
         self.rests_s = rests_s
 
 
-class MaterialRefused(InternalModelUnavailable):
+class InputRefused(InternalModelUnavailable):
     """Raised when the model refuses what it is given to read, or cannot hold that much."""
 
 
 class InternalModel(Protocol):
     """Answers calls whose text nobody sees."""
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the raw parts of a structured answer by name, `None` for a missing one.
 
-        Raise `InternalModelUnavailable`, or `MaterialRefused` when less might pass.
+        Raise `InternalModelUnavailable`, or `InputRefused` when less might pass.
         """
         ...
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose; raise `InternalModelUnavailable`."""
         ...

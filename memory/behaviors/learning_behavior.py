@@ -1,0 +1,144 @@
+"""`LearningBehavior`: a behavior that learns from the conversation after each reply.
+
+It says when it is due, what it reads and what its answer means. Asking the model and storing what
+was learned is the job of `memory.learning`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.steps import UNTRUSTED_STEP
+from memory.message import Message
+from memory.scopes.records import Entry
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Unlearned:
+    """The messages that a behavior has not learned from yet, oldest first, never empty.
+
+    `quiet_s`: seconds since the newest of them. `first_session`: how many of them, from the first
+    on, belong to a session that has ended (by a pause or by `/new`); 0 while that session goes on.
+    `is_shared`: another behavior learns now, so that joining costs no further model call.
+    """
+
+    messages: Sequence[Message]
+    quiet_s: float
+    first_session: int
+    is_shared: bool = False
+
+    @property
+    def exchanges(self) -> int:
+        """How many turns the messages belong to."""
+        return len({message.exchange for message in self.messages})
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all messages together."""
+        return sum(message.tokens for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one behavior learns from in one model call.
+
+    `messages`: those after its watermark, oldest first, never empty. `digests`: what the tools of a
+    turn did, by the sequence of the assistant's message. `here`: the conversation's scope memory.
+    `facts`: the scope memory of `CallContext.facts_scope`, in groups the same object as `here`.
+    """
+
+    conversation: Scope
+    messages: Sequence[Message]
+    digests: Mapping[int, str]
+    here: ScopeMemory
+    facts: ScopeMemory
+    now: float
+
+    @property
+    def exchanges(self) -> int:
+        """How many turns the messages belong to."""
+        return len({message.exchange for message in self.messages})
+
+    @property
+    def holds_untrusted(self) -> bool:
+        """Whether a message holds untrusted text, or an answer was written from such text."""
+        digests = (self.digests.get(message.seq, "") for message in self.messages)
+        return not all(message.is_first_party for message in self.messages) or any(
+            UNTRUSTED_STEP in digest for digest in digests
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is to be written: records, changes of records, and the new state (None: unchanged).
+
+    Entries go to the scope memory that `LearningBehavior.is_personal` names. `is_untrusted`:
+    untrusted text went into the state. `learned_up_to`: sequence of the last message that was
+    learned from; 0 stands for the last message of the batch.
+    """
+
+    entries: Sequence[Entry] = ()
+    state: str | None = None
+    is_untrusted: bool = False
+    learned_up_to: int = 0
+
+
+class PartRejected(Exception):  # noqa: N818 - says when
+    """Raised by `learn` for an answer that would do harm. State and watermark stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """How often a behavior learns: after so many turns, tokens or seconds of quiet.
+
+    The first limit that is reached counts. Tokens are a limit because long messages leave the
+    prompt's window sooner than short ones.
+    """
+
+    every_turns: int = 4
+    after_s: float = 30.0
+    max_tokens: int = 3_000
+
+
+class LearningBehavior(AIContextBehavior):
+    """Base of behaviors that learn by their part of one structured model call.
+
+    A subclass sets the four attributes and writes `prompt_input` and `learn`. It may also decide
+    by itself when it is due and which messages it takes. `name` is part of stored field names, so
+    it never changes. `part` is the model of its part of the answer. `task` tells the model what to
+    write there; it is constant. `is_personal`: what it learns goes to `Batch.facts` (in private
+    chats the person's scope), not to `Batch.here`.
+    """
+
+    part: type[BaseModel]
+    task: str
+    is_personal: bool = False
+    cadence: Cadence = Cadence()
+
+    def is_due(self, unlearned: Unlearned) -> bool:
+        """Return whether to learn now."""
+        return (
+            unlearned.exchanges >= self.cadence.every_turns
+            or unlearned.quiet_s >= self.cadence.after_s
+            or unlearned.tokens >= self.cadence.max_tokens
+        )
+
+    def due_in(self, unlearned: Unlearned) -> float:
+        """Return after how many more quiet seconds it is due; infinity for never."""
+        return max(0.0, self.cadence.after_s - unlearned.quiet_s)
+
+    def select_messages(self, unlearned: Unlearned) -> Sequence[Message]:
+        """Return the messages to learn from now: the first one and those that follow it."""
+        return unlearned.messages
+
+    def prompt_input(self, batch: Batch) -> str:
+        """Return what is known already, so that the model can bring it up to date."""
+        raise NotImplementedError
+
+    def learn(self, batch: Batch, answer: BaseModel) -> Learned:
+        """Return what is to be written; raise `PartRejected`. Reads and writes nothing itself."""
+        raise NotImplementedError
