@@ -55,5 +55,5 @@ class BudgetWatch:
                 values = {"percent": percent, "spent": shown(spent), "budget": shown(budget.amount)}
                 if await self._notices.say("notices.budget", values):
                     for passed in _NOTICES[at:]:
-                        await usage.mark_told(time(), passed)
+                        await usage.mark_reported(time(), passed)
             return

@@ -140,7 +140,7 @@ class ConversationLearner:
         """Return what was done, in how many seconds more will be due, and what failed."""
         meta = await self._store.client.call(
             *("HMGET", self._store.keys.conversation(conversation).meta),
-            *("sitting", "off_at"),
+            *("session", "off_at"),
         )
         is_off = meta[1] is not None
         ledger = await ledger_of(self._scopes, conversation, int(meta[0] or 0))

@@ -62,12 +62,12 @@ class VectorLearner:
         nothing where the vectors were given up for want of room.
         """
         meta = self._keys.conversation(conversation).meta
-        if await self._client.call("HEXISTS", meta, "words_only"):
+        if await self._client.call("HEXISTS", meta, "lexical_only"):
             return 0
         shelf = _Shelf(
             "said",
             fingerprint_of(self._embedder),
-            "vec_stamp",
+            "vector_fingerprint",
             "off_at",
             lambda keys: keys.log,
             lambda keys: keys.vectors,
@@ -80,7 +80,7 @@ class VectorLearner:
         shelf = _Shelf(
             "records",
             f"{self._embedder.fingerprint} | {scope_memory.RECIPE}",
-            "rvec_stamp",
+            "record_vector_fingerprint",
             "",
             lambda keys: keys.records,
             lambda keys: keys.record_vectors,

@@ -38,7 +38,7 @@ class AlertLog:
 
     def __init__(self, store: Store) -> None:
         self._client = store.client
-        self._key = store.keys.plan
+        self._key = store.keys.capacity
         self._script = store.scripts["note_plan"]
 
     async def dropped(self) -> Dropped:
@@ -48,16 +48,16 @@ class AlertLog:
     async def add(self, dropped: Dropped) -> None:
         """Count what was dropped."""
         if dropped != Dropped():
-            given_up = {"words_only": 1} if dropped.vectors else {}
+            given_up = {"lexical_only": 1} if dropped.vectors else {}
             await self._note(given_up, {"vectors": dropped.vectors, "messages": dropped.messages})
 
     async def gave_up_vectors(self) -> bool:
         """Say whether any conversation may be without vectors."""
-        return bool(await self._client.call("HEXISTS", self._key, "words_only"))
+        return bool(await self._client.call("HEXISTS", self._key, "lexical_only"))
 
     async def mark_embedded(self) -> None:
         """Note that all may be embedded again."""
-        await self._client.call("HDEL", self._key, "words_only")
+        await self._client.call("HDEL", self._key, "lexical_only")
 
     async def untold(self, level: Level, now: float) -> list[News]:
         """Return what admins are to be told now; note that the level has fallen."""
@@ -69,7 +69,7 @@ class AlertLog:
             news.append(News(kind, Dropped()))
         elif level != known:
             await self._note({"level": int(level)})
-        dropped, told = _counts(fields, ""), _counts(fields, "told_")
+        dropped, told = _counts(fields, ""), _counts(fields, "reported_")
         if dropped != told and _is_due(fields, "dropped", now):
             new = Dropped(dropped.vectors - told.vectors, dropped.messages - told.messages)
             news.append(News("dropped", new))
@@ -77,9 +77,12 @@ class AlertLog:
 
     async def mark(self, news: News, level: Level, now: float) -> None:
         """Note that admins know."""
-        when = {f"told:{news.kind}": int(now)}
+        when = {f"reported:{news.kind}": int(now)}
         if news.kind == "dropped":
-            told = {"told_vectors": news.dropped.vectors, "told_messages": news.dropped.messages}
+            told = {
+                "reported_vectors": news.dropped.vectors,
+                "reported_messages": news.dropped.messages,
+            }
             await self._note(when, told)
         else:
             await self._note(when | {"level": int(level)})
@@ -98,7 +101,7 @@ _KINDS: dict[Level, Literal["filling", "full"]] = {Level.FULL_SOON: "filling", L
 
 
 def _is_due(fields: Mapping[str, str], kind: str, now: float) -> bool:
-    return now - float(fields.get(f"told:{kind}", 0)) >= _AGAIN_S
+    return now - float(fields.get(f"reported:{kind}", 0)) >= _AGAIN_S
 
 
 def _counts(fields: Mapping[str, str], prefix: str) -> Dropped:

@@ -49,7 +49,7 @@ class CapacityMonitor:
         self._tail = tail
         self._gauge = Gauge(store.client, told_bytes)
         self._told = AlertLog(store)
-        self._lease = NamedLease(store.scripts, store.keys.plan_lease, _LEASE_MS)
+        self._lease = NamedLease(store.scripts, store.keys.capacity_lease, _LEASE_MS)
         self._dropping = Dropping(store, tail)
         self._seen: Level | None = None
         self._walk_from = 0.0

@@ -77,7 +77,7 @@ class Dropping:
         now = time()
         for page in _pages(await self._by_activity()):
             names = [self._keys.conversation(conversation).meta for conversation in page]
-            let = await self._client.pipeline([("HDEL", name, "words_only") for name in names])
+            let = await self._client.pipeline([("HDEL", name, "lexical_only") for name in names])
             notes: list[Command] = [
                 ("ZADD", self._keys.learning, now, conversation.tag)
                 for conversation, was_words_only in zip(page, let, strict=True)
@@ -122,7 +122,7 @@ class Dropping:
         """Return the oldest messages of those conversations that may lose any."""
         names = [self._keys.conversation(conversation).meta for conversation in page]
         metas = await self._client.pipeline(
-            [("HMGET", name, "epoch", "erasure", "born") for name in names]
+            [("HMGET", name, "epoch", "erasure", "generation") for name in names]
         )
         generation = [int(meta[2] or 0) for meta in metas]
         asked = list(map(self._questions, page, generation))

@@ -45,7 +45,11 @@ class Quotas:
 
     async def admit(self, person: int, turn: str, quota: Quota) -> Verdict:
         """Count a turn and say whether it may be answered; a repeat gets the same answer."""
-        keys = (self._keys.turns_of(person), self._keys.told_of(person), self._spent_by(person))
+        keys = (
+            self._keys.turns_of(person),
+            self._keys.refused_turn_of(person),
+            self._spent_by(person),
+        )
         arguments = (turn, quota.turns_per_minute, _WINDOW_MS, quota.tokens_per_day, _KNOWN_MS)
         return Verdict((await self._scripts["ration"](keys, arguments)).decode())
 

@@ -74,9 +74,11 @@ class SendRates:
     async def shut(self, chat_id: int, pace: Pace, for_s: float) -> None:
         """Have no places for so long, and one at a time afterwards; those given away are void."""
         arguments = (ceil(for_s * 1000), pace.ahead_ms, pace.max_ms)
-        await self._scripts["shut"]([self._keys.pace(chat_id)], arguments)
+        await self._scripts["shut"]([self._keys.send_rate(chat_id)], arguments)
 
     async def _ask(self, chat_id: int, pace: Pace, longest_ms: int | str, spare: int = 0) -> Place:
         arguments = (pace.every_ms, pace.ahead_ms, pace.max_ms, longest_ms, spare)
-        taken, wait_ms, ban_ms = await self._scripts["pace"]([self._keys.pace(chat_id)], arguments)
+        taken, wait_ms, ban_ms = await self._scripts["pace"](
+            [self._keys.send_rate(chat_id)], arguments
+        )
         return Place(taken == 1, wait_ms / 1000, ban_ms / 1000)

@@ -178,20 +178,20 @@ class UsageStore:
     async def claim_notice(self, at: float, percent: int) -> bool:
         """Whether admins are not told yet that so much of the month's budget is spent.
 
-        The claim holds for a minute, so that one process tells them; `mark_told` makes it last.
+        The claim holds for a minute, so that one process tells them; `mark_reported` makes it last.
         """
         key = self._notice(at, percent)
         return bool(await self._client.call("SET", key, "claimed", "NX", "EX", _CLAIM_S))
 
-    async def mark_told(self, at: float, percent: int) -> None:
+    async def mark_reported(self, at: float, percent: int) -> None:
         """Note for the rest of the month that admins were told."""
         key = self._notice(at, percent)
         await self._client.pipeline(
-            [("SET", key, "told"), ("EXPIREAT", key, expires_at(month_of(at)))]
+            [("SET", key, "reported"), ("EXPIREAT", key, expires_at(month_of(at)))]
         )
 
     def _notice(self, at: float, percent: int) -> str:
-        return self._keys.usage(month_of(at), f"told:{percent}")
+        return self._keys.usage(month_of(at), f"reported:{percent}")
 
     def _counting(self, call: BilledCall) -> ScriptCall:
         month, keys = month_of(call.at), self._keys

@@ -67,7 +67,7 @@ class DeadLetters:
         )
         named = [_named(member) for member in members]
         heads = await self._client.pipeline(
-            [("HGET", self._keys.conversation(where).dead, id_) for where, id_ in named]
+            [("HGET", self._keys.conversation(where).dead_letters, id_) for where, id_ in named]
         )
         found = zip(named, members, heads, strict=True)
         gone = [member for _, member, head in found if head is None]

@@ -305,7 +305,15 @@ async def _stored(parts: HistoryParts, conversation: Scope) -> Warm:
     In pages, because Redis counts what it is about to send as memory in use.
     """
     keys = parts.store.keys.conversation(conversation)
-    version = ("HMGET", keys.meta, "epoch", "erasure", "vec_stamp", "sitting", "born")
+    version = (
+        "HMGET",
+        keys.meta,
+        "epoch",
+        "erasure",
+        "vector_fingerprint",
+        "session",
+        "generation",
+    )
     stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
     seen, widths = set(), set()
     is_whole = False

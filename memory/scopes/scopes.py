@@ -208,7 +208,7 @@ class Scopes:
         Return the lowest epoch (`Notebook.epoch`) of the conversation that still counts.
         """
         meta = self._keys.conversation(conversation).meta
-        generation, clears = await self._client.call("HMGET", meta, "born", "epoch")
+        generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
         arguments = (conversation.tag, epoch, self._ttl_s)
         await self._scripts["cut"](self._keys.conversation(scope).all, arguments)

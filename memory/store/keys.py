@@ -94,7 +94,7 @@ class ConversationKeys:
     learned: str
     records: str
     record_vectors: str
-    dead: str
+    dead_letters: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class ConversationKeys:
             self.learned,
             self.records,
             self.record_vectors,
-            self.dead,
+            self.dead_letters,
         )
 
 
@@ -120,16 +120,16 @@ class Keys:
 
     def __init__(self, bot_id: int) -> None:
         self._prefix = f"r:{bot_id}:"
-        self.ready_queue = self._prefix + "doorbell"
+        self.ready_queue = self._prefix + "ready"
         self.jobs = self._prefix + "jobs"
         self.due = self._prefix + "due"
         self.learning = self._prefix + "learning"
         self.poller = self._prefix + "poller"
         self.sweeper = self._prefix + "sweeper"
-        self.dead_letters = self._prefix + "deadletters"
-        self.plan = self._prefix + "plan"
-        self.plan_lease = self._prefix + "plan:lease"
-        self.ballast = self._prefix + "reserve"
+        self.dead_letters = self._prefix + "dead_letters"
+        self.capacity = self._prefix + "capacity"
+        self.capacity_lease = self._prefix + "capacity:lease"
+        self.ballast = self._prefix + "ballast"
         self.admins = self._prefix + "admins"
         self.models = self._prefix + "models"
         self.erased = self._prefix + "erased"
@@ -151,7 +151,7 @@ class Keys:
             learned=base + "learned",
             records=base + "records",
             record_vectors=base + "rvec",
-            dead=base + "dead",
+            dead_letters=base + "dead_letters",
         )
 
     def learner(self, conversation: Scope) -> str:
@@ -187,17 +187,17 @@ class Keys:
         """Name the set of turns of a person that were admitted of late."""
         return f"{self._usage}turns:{user_id}"
 
-    def told_of(self, user_id: int) -> str:
-        """Name the note which turn told a person that there were too many."""
-        return f"{self._usage}told:{user_id}"
+    def refused_turn_of(self, user_id: int) -> str:
+        """Name the key that holds the refused turn whose person was told so."""
+        return f"{self._usage}refused:{user_id}"
 
     def spent_of(self, user_id: int, day: int) -> str:
         """Name what answers to a person took on a day, counted from 1970."""
         return f"{self._usage}spent:{day}:{user_id}"
 
-    def pace(self, chat_id: int) -> str:
-        """Name the measure of how fast a chat is spoken to."""
-        return f"{self._prefix}pace:{chat_id}"
+    def send_rate(self, chat_id: int) -> str:
+        """Name the send rate of a chat."""
+        return f"{self._prefix}send_rate:{chat_id}"
 
     def job(self, job_id: str) -> str:
         """Name the record of a job."""

@@ -82,7 +82,7 @@ class Weeks:
                 here = Scope.of_chat(chat.id)
                 if number:
                     meta = self._memory.keys.conversation(here).meta
-                    await self._memory.client.call("HSET", meta, "words_only", 1)
+                    await self._memory.client.call("HSET", meta, "lexical_only", 1)
                 await self._old_days.talk(
                     here,
                     exchanges=8,

@@ -14,7 +14,7 @@ if holder then
     redis.call('PEXPIRE', LEASE, how.lease_ms)
     return {'held', ''}
   end
-  return {'held', redis.call('HGET', META, 'bell') or ''}
+  return {'held', redis.call('HGET', META, 'wake_up') or ''}
 end
 local moved_to = redis.call('HGET', META, 'moved_from')
 if moved_to then return {'moved', moved_to} end
@@ -26,6 +26,6 @@ local due, pause = unpack(redis.call('HMGET', TURN, 'due', 'pause'))
 local left = due and due - now_ms() or 0
 if left > 0 and left <= tonumber(pause or left) then return {'parked', whole(left)} end
 local token = redis.call('HINCRBY', META, 'fence', 1) .. ':' .. ARGV[2]
-redis.call('HSET', META, 'bell', ARGV[3])
+redis.call('HSET', META, 'wake_up', ARGV[3])
 redis.call('SET', LEASE, token, 'PX', how.lease_ms)
 return begin(token, how)

@@ -4,8 +4,8 @@
 local function load(how)
   local log = redis.call('XREVRANGE', LOG, '+', '(' .. how.known_seq .. '-0', 'COUNT', how.tail)
   local vec = redis.call('XRANGE', VEC, '(' .. how.known_vec .. '-0', '+', 'COUNT', how.tail)
-  return redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vec_stamp') or '',
-    redis.call('XLEN', VEC), vec, redis.call('HGET', META, 'sitting') or '0',
+  return redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vector_fingerprint') or '',
+    redis.call('XLEN', VEC), vec, redis.call('HGET', META, 'session') or '0',
     {load_notes(how.known_record, how.known_record_vec, how.tail)}
 end
 
@@ -44,9 +44,9 @@ local function take(members)
     entries[#entries + 1] = member
     ids[#ids + 1] = id
   end
-  -- `room` is given back by the outbox, so that a reply fits even when Redis fills up meanwhile.
+  -- `ballast` is given back by the outbox, so that a reply fits even when Redis fills up meanwhile.
   redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ','), 'attempts', 0,
-    'room', string.rep(' ', 8192))
+    'ballast', string.rep(' ', 8192))
   return entries
 end
 
@@ -69,9 +69,9 @@ local function begin(token, how)
   redis.call('PEXPIRE', LEASE, how.lease_ms)
   redis.call('HDEL', TURN, 'due', 'pause')
   -- One holder counts once, however often its call is repeated.
-  if redis.call('HGET', TURN, 'by') ~= token then
+  if redis.call('HGET', TURN, 'begun_by') ~= token then
     redis.call('HINCRBY', TURN, 'attempts', 1)
-    redis.call('HSET', TURN, 'by', token)
+    redis.call('HSET', TURN, 'begun_by', token)
   end
   local turn = redis.call('HMGET', TURN, 'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error')
   local epoch, erasure = versions()

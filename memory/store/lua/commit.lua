@@ -38,7 +38,7 @@ if count > 0 then
 end
 closed = string.match(closed .. briefly, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. briefly
 redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first, 'closed', closed)
-if ARGV[6] ~= '' then redis.call('HSET', META, 'sitting', redis.call('HGET', META, 'next_seq') or 0) end
+if ARGV[6] ~= '' then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
 -- What learning needs of this turn beside its words; it goes when it is learned.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
 if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end

@@ -2,6 +2,6 @@
 -- than by words alone. Nothing here is embedded until it is let. Answers how many there were.
 local dropped = redis.call('XLEN', VEC)
 redis.call('DEL', VEC)
-redis.call('HSET', META, 'words_only', 1)
+redis.call('HSET', META, 'lexical_only', 1)
 redis.call('HINCRBY', META, 'dropped_vectors', dropped)
 return dropped

@@ -2,11 +2,11 @@
 -- sequence that had a vector when it was made, and pairs of sequence and packed vector, ascending.
 -- Vectors are of one model and without gaps: a call without a batch drops those of another stamp, a batch that does not fit on is refused, and
 -- rows of another length drop all (the model changed behind its name).
-local ROWS, STAMP = VEC, 'vec_stamp'
-if ARGV[1] == 'records' then ROWS, STAMP = RVEC, 'rvec_stamp' end
+local ROWS, STAMP = VEC, 'vector_fingerprint'
+if ARGV[1] == 'records' then ROWS, STAMP = RVEC, 'record_vector_fingerprint' end
 local epoch, erasure = versions()
 if epoch ~= ARGV[2] or erasure ~= ARGV[3] then return 'refused' end
-if ROWS == VEC and redis.call('HEXISTS', META, 'words_only') == 1 then return 'refused' end
+if ROWS == VEC and redis.call('HEXISTS', META, 'lexical_only') == 1 then return 'refused' end
 local is_other = redis.call('HGET', META, STAMP) ~= ARGV[4]
 if #ARGV == 5 then
   if is_other then

@@ -1,6 +1,6 @@
 -- What was learned of a scope, as far as the caller does not have it: at most `most` entries at once.
 local function load_notes(known_record, known_vector, most)
-  local meta = redis.call('HMGET', META, 'rvec_stamp', 'born')
+  local meta = redis.call('HMGET', META, 'record_vector_fingerprint', 'generation')
   return redis.call('HGETALL', LEARNED),
     redis.call('XRANGE', RECORDS, '(' .. known_record .. '-0', '+', 'COUNT', most),
     redis.call('XLEN', RECORDS), meta[1] or '',

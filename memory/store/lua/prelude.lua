@@ -50,14 +50,14 @@ end
 
 -- Messages come flat, seven arguments each, from ARGV[first]; returns the sequence of the first.
 -- Once a conversation has expired, sequences and epochs begin anew; what outlives it in another scope
--- tells its lives apart by `born`: when the first message was sent, in ms.
+-- tells its lives apart by `generation`: when the first message was sent, in ms.
 local function append(first, count, exchange)
   local start
   for i = 0, count - 1 do
     local at = first + i * 7
     local seq = redis.call('HINCRBY', META, 'next_seq', 1)
     start = start or seq
-    if seq == 1 then redis.call('HSET', META, 'born', whole(1000 * ARGV[at + 2])) end
+    if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * ARGV[at + 2])) end
     redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', ARGV[at], 't', ARGV[at + 1],
       's', ARGV[at + 2], 'i', ARGV[at + 3], 'n', ARGV[at + 4], 'm', ARGV[at + 5], 'k', ARGV[at + 6])
   end
@@ -149,11 +149,11 @@ local function wipe(cut_update, kept)
     leave_no_bytes(VEC)
   else
     redis.call('UNLINK', LOG, VEC)
-    redis.call('HDEL', META, 'vec_stamp', 'sitting', 'words_only', 'dropped_vectors', 'dropped_messages')
+    redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
   end
   counts[5] = redis.call('XLEN', RECORDS)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC)
-  redis.call('HDEL', META, 'rvec_stamp')
+  redis.call('HDEL', META, 'record_vector_fingerprint')
   redis.call('DEL', LEASE, TURN)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update) + drop_letters(cut_update)
   redis.call('HINCRBY', META, 'epoch', 1)

@@ -10,8 +10,8 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. whole(now), '+inf')
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 'admitted' end
 local spent = tonumber(redis.call('HGET', KEYS[3], 'sum') or 0)
 if most_tokens > 0 and spent >= most_tokens then
-  redis.call('HSETNX', KEYS[3], 'told', ARGV[1])
-  return redis.call('HGET', KEYS[3], 'told') == ARGV[1] and 'tokens' or 'told'
+  redis.call('HSETNX', KEYS[3], 'refused', ARGV[1])
+  return redis.call('HGET', KEYS[3], 'refused') == ARGV[1] and 'tokens' or 'told'
 end
 if most_turns > 0 then
   if is_from_the_future(KEYS[2], ARGV[3]) then redis.call('DEL', KEYS[2]) end

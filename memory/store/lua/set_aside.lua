@@ -2,7 +2,7 @@
 -- The mail of this turn becomes a dead letter and the turn gets an outbox, as one step.
 -- A letter is a field `<turn>` = `<ms>|<error>|<sender>` and a field `<turn>:<update>` for each entry.
 if refused(ARGV[1], ARGV[2], ARGV[3]) then return 'refused' end
-redis.call('HDEL', TURN, 'room')
+redis.call('HDEL', TURN, 'ballast')
 local turn, from = redis.call('HGET', TURN, 'id'), '0'
 for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, id, id)) do

@@ -58,7 +58,7 @@ class Evidence:
         """Look at a chat and at what is stored of it."""
         keys = scene.keys_of(chat)
         log, letters = await store.pipeline(
-            [("XRANGE", keys.log, "-", "+"), ("HGETALL", keys.dead)]
+            [("XRANGE", keys.log, "-", "+"), ("HGETALL", keys.dead_letters)]
         )
         sent = scene.telegram.calls_to("sendMessage")
         return cls(

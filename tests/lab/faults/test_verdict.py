@@ -120,7 +120,7 @@ async def test_each_turn_that_was_set_aside_needs_an_apology_of_its_own(scene: S
     store = await RedisClient.open(scene.redis.url)
     letters = {"t1": "1|Error|1001", "t1:7": "m000", "t2": "2|Error|1001", "t2:8": "m005"}
     flat = [text for pair in letters.items() for text in pair]
-    await store.pipeline([("DEL", keys.log), ("HSET", keys.dead, *flat)])
+    await store.pipeline([("DEL", keys.log), ("HSET", keys.dead_letters, *flat)])
     await store.close()
     chat.change(replace(first, text=APOLOGY))
     chat.remove(second)

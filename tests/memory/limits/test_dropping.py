@@ -79,7 +79,7 @@ async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_muc
     small_server.ask(f"CONFIG SET maxmemory {2 * PLAN_BYTES}")
     await old_talk(old_days, ANN, 10, 9, STAMP)
     await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
-    await memory.client.call("HSET", memory.keys.plan, "words_only", 1)
+    await memory.client.call("HSET", memory.keys.capacity, "lexical_only", 1)
     await old_talk(old_days, ANN, 10, 1)
     assert (await memory.learn(ANN)).messages == 0
     assert await stored(memory, ANN) == [(40, 0)]

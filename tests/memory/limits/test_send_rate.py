@@ -9,7 +9,7 @@ from tests.lab.simulator.direct import DirectClient
 
 ANNA, BEN = 7, 8
 PACE = Pace(at_once=3, every_s=2)
-KEY = KEYS.pace(ANNA)
+KEY = KEYS.send_rate(ANNA)
 
 
 async def waits(send_rates: SendRates, calls: int, chat_id: int = ANNA) -> list[int]:

@@ -119,9 +119,9 @@ async def test_a_forgotten_persons_tokens_stay_in_the_totals_as_nobodys(memory: 
 async def test_a_notice_is_claimed_by_one_and_told_for_the_month(memory: Memory) -> None:
     claims = [await memory.usage.claim_notice(AT, 80) for _ in range(2)]
     assert claims == [True, False]
-    [claim] = await memory.client.call("KEYS", "*told*")
+    [claim] = await memory.client.call("KEYS", "*reported*")
     assert 0 < await memory.client.call("TTL", claim) <= 60
-    await memory.usage.mark_told(AT, 80)
+    await memory.usage.mark_reported(AT, 80)
     assert await memory.client.call("EXPIRETIME", claim) == expires_at(month_of(AT))
     assert await memory.usage.claim_notice(AT, 100)
 

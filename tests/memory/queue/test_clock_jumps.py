@@ -77,6 +77,6 @@ async def test_turns_from_before_do_not_count_in_the_minute(memory: Memory) -> N
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "abc"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.TOLD]
     await memory.client.call("ZINCRBY", memory.keys.turns_of(ANN), HOURS_MS, "a")
-    await memory.client.call("PEXPIRE", memory.keys.told_of(ANN), HOURS_MS)
+    await memory.client.call("PEXPIRE", memory.keys.refused_turn_of(ANN), HOURS_MS)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "def"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.TOLD]

@@ -168,7 +168,7 @@ async def test_the_index_holds_no_words_and_letters_expire_with_the_rest(memory:
     await set_aside(memory, 1)
     index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
     assert index == [b"c:7:0|1"]
-    dead = memory.keys.conversation(HERE).dead
+    dead = memory.keys.conversation(HERE).dead_letters
     assert 0 < await memory.client.call("TTL", dead) <= 86_400
 
 

@@ -1,4 +1,4 @@
-"""A server that a test may break."""
+"""A plain server for the tests of the client, and one of its own for a test that breaks it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.valkey import ValkeyServer
+
+
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> str:
+    """Give the address of an empty database; tests that also need a Cluster ask for one."""
+    valkey_server.ask("FLUSHALL")
+    return valkey_server.url
 
 
 @pytest.fixture
