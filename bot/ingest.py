@@ -22,7 +22,7 @@ from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin, Put, key_of
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
-from memory.scopes.scopes import NotWritten
+from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedBusy

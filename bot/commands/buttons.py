@@ -19,9 +19,10 @@ from bot.telegram.late_edits import LateEdits
 from bot.telegram.updates import ButtonPress
 from bot.turn.hooks import call_context_of
 from memory.behaviors.call_context import CallContext, may_change
-from memory.erasure.confirmations import NotConfirmed, Receipt
+from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.jobs import Finished, Job, Kind
 from memory.memory import Memory
+from memory.scopes.changes import Receipt
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

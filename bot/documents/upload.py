@@ -21,8 +21,9 @@ from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, Put, documents, key_of
 from memory.queue.turns import LeaseLost
+from memory.scopes.changes import NotWritten
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import NotWritten, Scopes
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 

@@ -29,8 +29,9 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
 )
 from memory.message import Message
+from memory.scopes.changes import NotWritten, Write
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import NotWritten, Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.text.untrusted_text import UNTRUSTED_MARK
 
 HEADING = "State of this conversation (JSON):"
@@ -84,7 +85,7 @@ class RunningState(LearningBehavior):
             return
         with suppress(NotWritten):  # the scope was written or erased in between
             fields = {"state": ("", named.model_dump_json())}
-            await self._scopes.write(scope_memory, Writing(fields=fields))
+            await self._scopes.write(scope_memory, Write(fields=fields))
         # Read it again, so that this turn already knows the names.
         await self._scopes.read(call_context.conversation)
 

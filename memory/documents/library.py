@@ -14,9 +14,10 @@ from pydantic import TypeAdapter
 
 from memory.documents.chunking import Section
 from memory.queue.turns import LEARN_LATE_S
+from memory.scopes.changes import Revision, Write
 from memory.scopes.records import Chunk
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -104,7 +105,7 @@ class Library:
             field = PREFIX + key
             fields = {field: (scope_memory.fields.get(field, ""), _stored(document))}
             await self._note(scope_memory.scope)
-            await self._scopes.write(scope_memory, Writing(_chunks(document, passages), fields))
+            await self._scopes.write(scope_memory, Write(_chunks(document, passages), fields))
             scope_memory = await self._scopes.read(scope_memory.scope)
         # A process that died between writing and erasing leaves the old passages to the next one.
         old = [
@@ -113,7 +114,7 @@ class Library:
             if chunk.document == key and chunk.added_at != document.added_at
         ]
         if old:
-            await self._scopes.erase(scope_memory.scope, records=old)
+            await self._scopes.erase(scope_memory.scope, Revision(records=old))
         return Put(document, is_new, len(old))
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
@@ -122,7 +123,7 @@ class Library:
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self._scopes.erase(scope, records=records, fields=[PREFIX + key])
+            await self._scopes.erase(scope, Revision(records=records, fields={PREFIX + key: ""}))
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:

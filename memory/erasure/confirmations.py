@@ -3,11 +3,11 @@
 What was in flight for the old epoch is refused by every later step of its turn.
 """
 
-from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Literal
 
 from memory.queue.mailbox import Mailbox
+from memory.scopes.changes import Receipt
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -23,37 +23,6 @@ def first_step(receipt_id: str) -> str:
 
 class NotConfirmed(Exception):  # noqa: N818 - says when
     """Raised when a confirmation is `unknown` (or expired), or somebody else's: `not_yours`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What an erasure took: counts only. `left` is mail that came after the confirmation."""
-
-    messages: int = 0
-    vectors: int = 0
-    waiting: int = 0
-    left: int = 0
-    records: int = 0
-
-    @classmethod
-    def of(cls, written: bytes) -> "Receipt":
-        """Read the counts a script kept."""
-        return cls(*map(int, written.split(b",")))
-
-    @property
-    def written(self) -> str:
-        """Return the form in which scripts keep it."""
-        return f"{self.messages},{self.vectors},{self.waiting},{self.left},{self.records}"
-
-    def __add__(self, other: "Receipt") -> "Receipt":
-        """Return the sum of two receipts."""
-        return Receipt(
-            self.messages + other.messages,
-            self.vectors + other.vectors,
-            self.waiting + other.waiting,
-            self.left + other.left,
-            self.records + other.records,
-        )
 
 
 class Erasure:

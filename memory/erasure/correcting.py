@@ -7,11 +7,12 @@ where it belongs to what was said.
 from collections.abc import Sequence
 
 from memory.behaviors.call_context import facts_scope
+from memory.scopes.changes import Revision, Write
 from memory.scopes.log import seq_of
 from memory.scopes.provenance import STATE_WATERMARK, chain_of
 from memory.scopes.records import Fact, Hidden, Synopsis
-from memory.scopes.scope_memory import STATE_UNTRUSTED
-from memory.scopes.scopes import NotWritten, Revision, Scopes, Writing
+from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -33,43 +34,42 @@ class Correcting:
         These, and the answers to them, are not recalled any more. Nothing where there is no fact.
         """
         scope = facts_scope(conversation)
-        while True:
-            facts = await self._scopes.read(scope)
+        seqs: tuple[int, ...] = ()
+
+        async def decide(facts: ScopeMemory) -> Revision | None:
+            nonlocal seqs
             fact = facts.record(fact_id)
             if not isinstance(fact, Fact):
-                return ()
+                return None
             seqs = tuple(s.seq for s in fact.sources if s.tag == conversation.tag)
             # First, so that a crash in between leaves the fact to be deleted again.
             await self._hide(conversation, seqs, hidden=True)
-            if scope == conversation:
-                facts = await self._scopes.read(scope)
-            try:
-                await self._scopes.revise(facts, Revision(entries=chain_of(facts, fact)))
-            except NotWritten:
-                continue
-            if scope != conversation:  # whoever is answering with it begins again
-                await self._scopes.erase(conversation)
-            return seqs
+            return Revision(records=chain_of(facts, fact))
+
+        erased = await self._scopes.update(scope, decide)
+        if erased.records and scope != conversation:  # an answer that uses the fact begins again
+            await self._scopes.erase(conversation)
+        return seqs
 
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
         """Erase a synopsis; what was said in its time stays."""
-        here = await self._scopes.read(conversation)
-        if isinstance(here.record(synopsis_id), Synopsis):
-            await self._scopes.erase(conversation, records=[synopsis_id])
+
+        async def decide(here: ScopeMemory) -> Revision | None:
+            is_there = isinstance(here.record(synopsis_id), Synopsis)
+            return Revision(records=[synopsis_id]) if is_there else None
+
+        await self._scopes.update(conversation, decide)
 
     async def delete_state(self, conversation: Scope) -> None:
         """Erase the running state; it is learned anew only from what is said from now on."""
-        while True:
-            here = await self._scopes.read(conversation)
+
+        async def decide(_: ScopeMemory) -> Revision:
             meta = self._keys.conversation(conversation).meta
             newest = await self._client.call("HGET", meta, "next_seq") or b"0"
-            newest_seq = newest.decode()
-            fields = {"state": "", STATE_UNTRUSTED: "", STATE_WATERMARK: newest_seq}
-            try:
-                await self._scopes.revise(here, Revision(fields=fields))
-            except NotWritten:
-                continue
-            return
+            fields = {"state": "", STATE_UNTRUSTED: "", STATE_WATERMARK: newest.decode()}
+            return Revision(fields=fields)
+
+        await self._scopes.update(conversation, decide)
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return who said these messages; nobody for those that are gone."""
@@ -93,13 +93,10 @@ class Correcting:
             for entry, fields in entries
             if fields[b"x"] == entries[0][1][b"x"]
         ]
-        while exchanges:
-            here = await self._scopes.read(conversation)
+
+        async def decide(here: ScopeMemory) -> Write | None:
             entries = [Hidden(seq, hidden) for seq in exchanges if (seq in here.hidden) != hidden]
-            if not entries:
-                return
-            try:
-                await self._scopes.write(here, Writing(entries))
-            except NotWritten:
-                continue
-            return
+            return Write(entries) if entries else None
+
+        if exchanges:
+            await self._scopes.update(conversation, decide)

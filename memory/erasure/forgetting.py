@@ -5,20 +5,21 @@ that nobody can read them any more, then what rests on them, decided anew whenev
 learned in between. Safe to repeat.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from math import inf
 from time import time
 
 from memory.behaviors.call_context import facts_scope
 from memory.documents.library import PREFIX, documents
-from memory.erasure.confirmations import Erasure, Receipt, first_step
+from memory.erasure.confirmations import Erasure, first_step
 from memory.message import Message
+from memory.scopes.changes import Receipt, Revision
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import STATE_WATERMARK, facts_without, without_messages
 from memory.scopes.records import Source
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import NotWritten, Revision, Scopes
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -60,7 +61,10 @@ class Forgetting:
         def is_gone(source: Source) -> bool:
             return source.tag == conversation.tag and source.epoch < lowest
 
-        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), nonce)
+        async def without(facts: ScopeMemory) -> Revision:
+            return facts_without(facts, is_gone)
+
+        learned = await self._revise(scope, without, nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
     async def found(self, conversation: Scope, message_id: int) -> list[Message]:
@@ -90,17 +94,23 @@ class Forgetting:
         def is_gone(source: Source) -> bool:
             return source.tag == conversation.tag and source.seq in seqs
 
-        def without(here: ScopeMemory) -> Revision:
+        async def without(here: ScopeMemory) -> Revision:
             return without_messages(here, seqs, is_gone)
+
+        async def facts_left(facts: ScopeMemory) -> Revision:
+            return facts_without(facts, is_gone)
+
+        async def nothing(_: ScopeMemory) -> Revision:
+            return Revision()
 
         scope = facts_scope(conversation)
         if scope == conversation:
             return await self._revise(conversation, without, receipt_id)
         said = await self._revise(conversation, without, first_step(receipt_id))
         # Always, since it refuses whoever has read the messages and is about to write here.
-        learned = await self._revise(scope, lambda facts: facts_without(facts, is_gone), receipt_id)
+        learned = await self._revise(scope, facts_left, receipt_id)
         # The question counts as answered only now: a repeat after a crash has to name the messages.
-        answered = await self._revise(conversation, lambda _: Revision(), receipt_id)
+        answered = await self._revise(conversation, nothing, receipt_id)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def erase_share(
@@ -111,34 +121,34 @@ class Forgetting:
         With it goes what rests on messages that were dropped for room, since nobody knows any more
         who said them. What the person has waiting there must be gone before.
         """
+        seqs: Collection[int] = ()
 
         def is_gone(source: Source) -> bool:
             return source.sender_id == person or (source.tag == group.tag and source.seq in seqs)
 
-        while True:
-            here = await self._scopes.read(group)
+        async def decide(here: ScopeMemory) -> Revision:
+            nonlocal seqs
             seqs = await self._said_by(group, person, until)
             # After these were read, so that whatever is dropped meanwhile counts as unknown.
             oldest = await self._oldest(group)
             without = without_messages(here, seqs, is_gone, oldest)
-            revision = await self._with_state(here, without)
-            revision = _without_documents(here, revision, person, until)
-            try:
-                return await self._scopes.revise(here, revision, receipt_id)
-            except NotWritten:
-                continue
+            return _without_documents(here, without, person, until)
+
+        return await self._revise(group, decide, receipt_id)
 
     async def _revise(
-        self, scope: Scope, decide: Callable[[ScopeMemory], Revision], receipt_id: str
+        self,
+        scope: Scope,
+        decide: Callable[[ScopeMemory], Awaitable[Revision]],
+        receipt_id: str,
     ) -> Receipt:
-        """Decide and carry out, again and again until nothing was learned in between."""
-        while True:
-            scope_memory = await self._scopes.read(scope)
-            revision = await self._with_state(scope_memory, decide(scope_memory))
-            try:
-                return await self._scopes.revise(scope_memory, revision, receipt_id)
-            except NotWritten:
-                continue
+        """Erase what `decide` says; a state that goes is learned again from what remains."""
+
+        async def revision(scope_memory: ScopeMemory) -> Revision:
+            decided = await self._with_state(scope_memory, await decide(scope_memory))
+            return replace(decided, receipt_id=receipt_id)
+
+        return await self._scopes.update(scope, revision)
 
     async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
         """Have a state that goes learned anew from the newest messages that remain."""
@@ -185,6 +195,6 @@ def _without_documents(
     fields = {PREFIX + key: "" for key in gone}
     return replace(
         revision,
-        entries=[*revision.entries, *passages],
+        records=[*revision.records, *passages],
         fields={**revision.fields, **fields},
     )

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Literal, Protocol
 
-from memory.erasure.confirmations import Receipt
 from memory.limits.usage import UsageStore
 from memory.queue.mailbox import SEEN_MS, Mailbox
+from memory.scopes.changes import Receipt
 from memory.store.client import Arg
 from memory.store.keys import SHARDS, Scope
 from memory.store.store import Store

@@ -6,10 +6,10 @@ Nor does what is said while memory is off.
 from collections.abc import Iterable, Sequence
 
 from memory.message import Message
+from memory.scopes.changes import NotWritten
 from memory.scopes.history import version_of
 from memory.scopes.log import message_of
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import NotWritten
 from memory.store.store import Store
 
 _PAGE = 200

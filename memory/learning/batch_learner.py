@@ -21,7 +21,8 @@ from memory.learning.due import batch_of, due, due_in
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.request import instructions, material
 from memory.learning.session_ends import first_session
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.changes import Write
+from memory.scopes.scopes import Scopes
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.shape import PartInvalid, Shape
@@ -122,7 +123,7 @@ class BatchLearner:
     ) -> None:
         learned_up_to = learned.learned_up_to or batch.messages[-1].seq
         others = [each for each in self._behaviors if each is not behavior]
-        writing: Writing = ledger.after(
+        writing: Write = ledger.after(
             behavior, learned, learned_up_to, ledger.learned_by_all(others, learned_up_to)
         )
         await self._scopes.write(ledger.target(behavior), writing)

@@ -15,10 +15,11 @@ import orjson
 from memory.behaviors.call_context import Asker, facts_scope, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
+from memory.scopes.changes import Write
 from memory.scopes.provenance import senders_of
 from memory.scopes.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import NotWritten, Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import (
     ForgetRecord,
     Remember,
@@ -131,16 +132,20 @@ class Consent:
         be changed by whoever was asked any more.
         """
         name = PREFIX + nonce
-        for _ in range(_TRIES):
-            # The facts first: whatever takes back the question refuses writing under them.
-            facts = await self._scopes.read(facts_scope(conversation))
+        answered: Answered | None = None
+
+        async def decide(facts: ScopeMemory) -> None:
+            # The facts were read first: whatever takes the question back refuses this write.
+            nonlocal answered
             here = await self._scopes.read(conversation)
             if name in here.fields:
-                try:
-                    return await self._decide(here, facts, name, asker, agrees=agrees)
-                except NotWritten:
-                    continue
-            if not await self._is_on_its_way(here, nonce):
+                answered = await self._decide(here, facts, name, asker, agrees=agrees)
+
+        for _ in range(_TRIES):
+            await self._scopes.update(facts_scope(conversation), decide)
+            if answered is not None:
+                return answered
+            if not await self._is_on_its_way(conversation, nonce):
                 break
             await asyncio.sleep(_PAUSE_S)
         raise NotConfirmed("unknown")
@@ -166,16 +171,16 @@ class Consent:
             # A crash before the next step has it forgotten once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
             here = await self._scopes.read(here.scope)
-            await self._scopes.write(here, Writing((), answered))
+            await self._scopes.write(here, Write((), answered))
         elif answer == "kept" and isinstance(write, SetDomain):
             state = {"state": (here.state, self._with_domain(here.state, write.fields))}
-            await self._scopes.write(here, Writing((), answered | state))
+            await self._scopes.write(here, Write((), answered | state))
         elif answer == "kept" and isinstance(write, Remember):
             source = Source(here.scope.tag, question.seq, here.epoch, asker.sender_id)
             entries = remembered(write, source, facts, now)
             await self._keep(here, facts, entries, answered)
         else:
-            await self._scopes.write(here, Writing((), answered))
+            await self._scopes.write(here, Write((), answered))
         return answer
 
     async def _keep(
@@ -187,23 +192,25 @@ class Consent:
     ) -> None:
         """Write a fact, and that the question is answered."""
         if facts.scope == here.scope:
-            await self._scopes.write(here, Writing(entries, answered))
+            await self._scopes.write(here, Write(entries, answered))
             return
         # A crash before the next step must not keep it twice.
         ((name, (_, stored)),) = answered.items()
         if name not in facts.fields:
-            await self._scopes.write(facts, Writing(entries, {name: ("", stored)}, here))
-        await self._scopes.write(here, Writing((), answered))
+            await self._scopes.write(facts, Write(entries, {name: ("", stored)}, here))
+        await self._scopes.write(here, Write((), answered))
         facts = await self._scopes.read(facts.scope)
         unmark = {name: (facts.fields.get(name, ""), "")}
-        await self._scopes.write(facts, Writing((), unmark))
+        await self._scopes.write(facts, Write((), unmark))
 
-    async def _is_on_its_way(self, here: ScopeMemory, nonce: str) -> bool:
+    async def _is_on_its_way(self, conversation: Scope, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""
-        turn = self._keys.conversation(here.scope).turn
+        turn = self._keys.conversation(conversation).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
+        here = await self._scopes.read(conversation)
         waits = (stored for name, stored in here.fields.items() if name.startswith("t:"))
-        return nonce.encode() in outbox or any(nonce in stored for stored in waits)
+        is_asked = PREFIX + nonce in here.fields
+        return is_asked or nonce.encode() in outbox or any(nonce in stored for stored in waits)
 
 
 def _write_of(stored: str) -> ToolWrite:

@@ -24,7 +24,8 @@ from memory.learning.pauses import Pause
 from memory.learning.progress import Ledger, ledger_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
-from memory.scopes.scopes import NotWritten, Scopes, Writing
+from memory.scopes.changes import NotWritten, Write
+from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -198,7 +199,7 @@ class ConversationLearner:
             pause_s, fields = pause.after_failure(ledger.now)
         if fields:
             here = await self._scopes.read(ledger.conversation)
-            await self._scopes.write(here, Writing((), fields))
+            await self._scopes.write(here, Write((), fields))
         return pause_s
 
     async def _drop_unwanted_digests(self, conversation: Scope) -> None:
@@ -208,7 +209,7 @@ class ConversationLearner:
         ledger = await ledger_of(self._scopes, conversation, 0)
         if ledger.digests:
             gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
-            await self._scopes.write(ledger.here, Writing((), gone))
+            await self._scopes.write(ledger.here, Write((), gone))
 
 
 @contextmanager

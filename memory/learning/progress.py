@@ -9,8 +9,9 @@ from time import time
 
 from memory.behaviors.call_context import facts_scope
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
+from memory.scopes.changes import Write
 from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
 _FIRST_PAUSE_S = 60
@@ -53,7 +54,7 @@ class Ledger:
             if name.startswith("d:")
         }
 
-    def after(self, behavior: LearningBehavior, learned: Learned, reach: int, done: int) -> Writing:
+    def after(self, behavior: LearningBehavior, learned: Learned, reach: int, done: int) -> Write:
         """Return what to write when a behavior has learned up to `reach`, and all up to `done`."""
         fields = {
             self._field("w", behavior): (self._stored("w", behavior), str(reach)),
@@ -67,14 +68,14 @@ class Ledger:
         if target is self.here:
             gone = {seq: digest for seq, digest in self.digests.items() if seq <= done}
             fields |= {f"d:{seq}": (digest, "") for seq, digest in gone.items()}
-        return self._from_here(Writing(learned.entries, fields), target)
+        return self._from_here(Write(learned.entries, fields), target)
 
-    def after_failure(self, behavior: LearningBehavior) -> Writing:
+    def after_failure(self, behavior: LearningBehavior) -> Write:
         """Return what to write when its part was bad: it waits longer each time."""
         count = self.failures(behavior)[0] + 1
         again_at = self.now + min(_FIRST_PAUSE_S * 2 ** (count - 1), _LONGEST_PAUSE_S)
         name, was = self._field("f", behavior), self._stored("f", behavior)
-        writing = Writing((), {name: (was, f"{count}|{again_at:.0f}")})
+        writing = Write((), {name: (was, f"{count}|{again_at:.0f}")})
         return self._from_here(writing, self.target(behavior))
 
     def learned_by_all(self, behaviors: Sequence[LearningBehavior], reach: int) -> int:
@@ -88,7 +89,7 @@ class Ledger:
     def _stored(self, kind: str, behavior: LearningBehavior) -> str:
         return self.target(behavior).fields.get(self._field(kind, behavior), "")
 
-    def _from_here(self, writing: Writing, target: ScopeMemory) -> Writing:
+    def _from_here(self, writing: Write, target: ScopeMemory) -> Write:
         if target.scope == self.conversation:
             return writing
         return replace(writing, learned_from=self.here)

@@ -9,9 +9,10 @@ from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question_field, remembered
 from memory.learning.progress import Ledger
+from memory.scopes.changes import Write
 from memory.scopes.records import Entry, Source
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite, from_json
 
 _PREFIX = "t:"
@@ -55,7 +56,7 @@ class ToolWriter:
             await self._remember(ledger, turn_id, is_off=is_off)
         here = await self._scopes.read(ledger.conversation)
         if old := expired(here, ledger.now):
-            await self._scopes.write(here, Writing((), old))
+            await self._scopes.write(here, Write((), old))
             here = await self._scopes.read(ledger.conversation)
         return expire_in(here, ledger.now)
 
@@ -89,13 +90,13 @@ class ToolWriter:
         if state != here.state:
             done["state"] = (here.state, state)
         if facts.scope == here.scope:
-            await self._scopes.write(here, Writing(entries, done))
+            await self._scopes.write(here, Write(entries, done))
             return
         last = f"t@{here.scope.tag}"
         if facts.fields.get(last) != turn_id:
             fields = {last: (facts.fields.get(last, ""), turn_id)}
-            await self._scopes.write(facts, Writing(entries, fields, here))
-        await self._scopes.write(here, Writing((), done))
+            await self._scopes.write(facts, Write(entries, fields, here))
+        await self._scopes.write(here, Write((), done))
 
 
 def _waits(name: str) -> bool:

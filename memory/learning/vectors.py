@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import inf
 
 from memory.scopes import scope_memory
+from memory.scopes.changes import NotWritten
 from memory.scopes.codec import read
 from memory.scopes.history import fingerprint_of, version_of
 from memory.scopes.log import message_of, packed, seq_of
 from memory.scopes.records import Chunk, Fact, Synopsis
-from memory.scopes.scopes import NotWritten
 from memory.search.embeddings import Embedder
 from memory.search.indexed import indexed_text
 from memory.store.client import Command

@@ -6,9 +6,9 @@ Pure functions of a notebook; erasing is `notebooks`' business.
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from memory.scopes.changes import Revision
 from memory.scopes.records import Fact, Source
 from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
-from memory.scopes.scopes import Revision
 
 STATE_WATERMARK = "w:running_state"
 """The field that says up to where the running state was learned."""
@@ -38,7 +38,7 @@ def facts_without(scope_memory: ScopeMemory, is_gone: Callable[[Source], bool]) 
             instead[fact.id] = replace(known, ended_at=0, replaced_by=0)
     for fact in instead.values():
         entries += scope_memory.entries_of(fact)[1:]
-    return Revision(entries=entries, instead=list(instead.values()))
+    return Revision(records=entries, instead=list(instead.values()))
 
 
 def without_messages(
@@ -64,7 +64,7 @@ def without_messages(
     fields = {name: "" for name, seq in rests_on.items() if seq in seqs or 0 < seq < oldest}
     if scope_memory.state:
         fields |= {"state": "", STATE_UNTRUSTED: ""}
-    return replace(facts, messages=sorted(seqs), entries=[*facts.entries, *spanning], fields=fields)
+    return replace(facts, messages=sorted(seqs), records=[*facts.records, *spanning], fields=fields)
 
 
 def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:

@@ -3,15 +3,17 @@
 Redis remains the truth; what a process holds is valid for the version that it was read under.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import time
+from typing import Any
 
-from memory.erasure.confirmations import Receipt
+import orjson
+
 from memory.queue.turns import Lease, Notes, ScopeCursor, ScopeNotes
+from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.codec import written
 from memory.scopes.lru import ByteBoundCache
-from memory.scopes.records import Entry, Fact
+from memory.scopes.records import Entry
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import Arg
@@ -20,46 +22,14 @@ from memory.store.store import Store
 
 _PAGE = 1_000
 
+_FIRST_CONTENT = 2
+"""A script's first argument is a JSON object; contents follow it."""
 
-class NotWritten(Exception):  # noqa: N818 - says when
-    """Raised when a write was refused: something was erased, or a field had changed meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """What one step of learning writes at once.
-
-    `fields` maps a field to what it must hold and what it shall hold ("" for nothing).
-    `learned_from` is the notebook of the conversation that it rests on, as read before, when this
-    one is another scope's.
-    """
-
-    entries: Sequence[Entry] = ()
-    fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    learned_from: ScopeMemory | None = None
+_NOTHING_ERASED = Revision()
 
 
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """How much an erasure of parts took."""
-
-    messages: int
-    vectors: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """What an erasure takes of a scope, and what it leaves in its place.
-
-    `messages` are sequences, `entries` ids of records and of what amends them, `instead` facts as
-    they are from now on, `fields` what they shall hold ("" for nothing).
-    """
-
-    messages: Sequence[int] = ()
-    entries: Sequence[int] = ()
-    instead: Sequence[Fact] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
+"""Returns what to change in a scope as it was read, None for nothing. It may be called again."""
 
 
 class Scopes:
@@ -137,70 +107,82 @@ class Scopes:
         embedder = self._questions.embedder
         return f"{embedder.fingerprint} | {RECIPE}" if embedder else ""
 
-    async def write(self, scope_memory: ScopeMemory, writing: Writing) -> int:
+    async def update(self, scope: Scope, decide: Decide) -> Receipt:
+        """Read a scope, let `decide` say what to change in it, and change it.
+
+        If anything else has changed meanwhile, all of it is done again. `decide` may also write to
+        other scopes: its own `NotWritten` starts again, too. Return what a revision has erased.
+        """
+        while True:
+            scope_memory = await self.read(scope)
+            try:
+                match await decide(scope_memory):
+                    case Write() as write:
+                        await self.write(scope_memory, write)
+                    case Revision() as revision:
+                        return await self.revise(scope_memory, revision)
+            except NotWritten:
+                continue
+            return Receipt()
+
+    async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
+        """Carry out a revision that does not depend on what is stored; open turns begin again."""
+
+        async def decide(_: ScopeMemory) -> Revision:
+            return revision
+
+        return await self.update(scope, decide)
+
+    async def write(self, scope_memory: ScopeMemory, write: Write) -> int:
         """Append entries and set fields at once; return the first entry's id, 0 without entries.
 
-        Raise `NotWritten` when the scope is not as `notebook` has it any more.
+        Raise `NotWritten` if something was erased in the scope since it was read, or if a field
+        does not have its expected value.
         """
-        scope, source = scope_memory.scope, writing.learned_from
-        learned_from = (source.scope.tag, source.epoch) if source else ("", "")
-        arguments: list[Arg] = [
-            *scope_memory.version,
-            self._ttl_s,
-            *learned_from,
-            len(writing.fields),
-        ]
-        for name, (expected, wanted) in writing.fields.items():
-            arguments += (name, expected, wanted)
-        for entry in writing.entries:
-            arguments += written(entry)
+        scope, source = scope_memory.scope, write.learned_from
+        epoch, erasure = scope_memory.version
+        contents: list[Arg] = []
+        wanted = {
+            "epoch": epoch,
+            "erasure": erasure,
+            "ttl_s": self._ttl_s,
+            "fields": write.fields,
+            "entries": [_numbered(contents, entry) for entry in write.entries],
+        }
+        if source:
+            wanted["learned_from"] = (source.scope.tag, source.epoch)
         await self._index(scope)
-        answer = await self._scripts["learn"](self._keys.conversation(scope).all, arguments)
-        if isinstance(answer, bytes):
-            raise NotWritten(answer.decode())
-        return int(answer)
+        answer = await self._called("write", scope, wanted, contents)
+        if answer["outcome"] != "written":
+            raise NotWritten(answer["outcome"])
+        first: int = answer["first"]
+        return first
 
-    async def erase(
-        self,
-        scope: Scope,
-        *,
-        records: Sequence[int] = (),
-        messages: Sequence[int] = (),
-        fields: Sequence[str] = (),
-    ) -> Erased:
-        """Erase records, messages (with their vectors) and fields of a scope for good."""
-        arguments: list[Arg] = [self._ttl_s, len(fields), *fields, len(messages), *messages]
-        arguments += records
-        keys = self._keys.conversation(scope).all
-        counts = await self._scripts["erase_parts"](keys, arguments)
-        self._warm.drop(scope)
-        await self._tell_erased(scope)
-        return Erased(*map(int, counts))
+    async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
+        """Erase and change parts of a scope for good, at once; an open turn begins again.
 
-    async def revise(
-        self, scope_memory: ScopeMemory, revision: Revision, receipt_id: str = ""
-    ) -> Receipt:
-        """Erase and change parts of a scope for good, at once; whoever has a turn begins again.
-
-        With a `receipt_id` a repeat within the hour changes nothing and answers the same. Raise
-        `NotWritten` when anything was learned or erased since `notebook` was read.
+        Raise `NotWritten` if anything was learned or erased since the scope was read.
         """
-        instead = [(fact.id, *written(fact)) for fact in revision.instead]
-        arguments: list[Arg] = [receipt_id, self._ttl_s, *scope_memory.version, scope_memory.newest]
-        for values in (
-            revision.messages,
-            revision.entries,
-            [part for fact in instead for part in fact],
-            [part for name in revision.fields for part in (name, revision.fields[name])],
-        ):
-            arguments += (len(values), *values)
-        keys = self._keys.conversation(scope_memory.scope).all
-        outcome, *counts = await self._scripts["revise"](keys, arguments)
-        self._warm.drop(scope_memory.scope)
-        if outcome != b"done":
-            raise NotWritten(outcome.decode())
-        await self._tell_erased(scope_memory.scope)
-        return Receipt.of(counts[0])
+        scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
+        contents: list[Arg] = []
+        wanted = {
+            "receipt": revision.receipt_id,
+            "ttl_s": self._ttl_s,
+            "epoch": epoch,
+            "erasure": erasure,
+            "newest": str(scope_memory.newest),
+            "known": scope_memory.fields,
+            "messages": list(revision.messages),
+            "records": list(revision.records),
+            "instead": [(fact.id, *_numbered(contents, fact)) for fact in revision.instead],
+            "fields": revision.fields,
+        }
+        answer = await self._called("revise", scope, wanted, contents)
+        self._warm.drop(scope)
+        if answer["outcome"] != "done":
+            raise NotWritten(answer["outcome"])
+        await self._tell_erased(scope)
+        return Receipt.of(answer["counts"])
 
     async def cut(self, scope: Scope, conversation: Scope) -> int:
         """Let nothing more be written here that rests on a conversation before its last clear.
@@ -237,3 +219,18 @@ class Scopes:
     async def _index(self, scope: Scope) -> None:
         """Name the scope where erasures look for it, before anything is stored in it."""
         await self._client.call("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
+
+    async def _called(
+        self, name: str, scope: Scope, wanted: Mapping[str, object], contents: Sequence[Arg]
+    ) -> dict[str, Any]:
+        keys = self._keys.conversation(scope).all
+        answer = await self._scripts[name](keys, (orjson.dumps(wanted), *contents))
+        read: dict[str, Any] = orjson.loads(answer)
+        return read
+
+
+def _numbered(contents: list[Arg], entry: Entry) -> tuple[str, int]:
+    """Add an entry's content to a script's arguments; return its kind and the argument's number."""
+    kind, content = written(entry)
+    contents.append(content)
+    return kind, _FIRST_CONTENT + len(contents) - 1

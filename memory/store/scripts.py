@@ -20,13 +20,11 @@ _OF_CONVERSATION = (
     "cut",
     "drop_messages",
     "drop_vectors",
-    "erase_parts",
     "erase_person",
     "failed",
     "forwarded",
     "hand_over",
     "intake",
-    "learn",
     "learn_vectors",
     "move",
     "outbox",
@@ -41,6 +39,7 @@ _OF_CONVERSATION = (
     "turn_off",
     "turn_on",
     "wipe",
+    "write",
 )
 _OF_PERSON = ("spoke",)
 _OF_USAGE = (

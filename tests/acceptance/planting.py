@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from memory.scopes.changes import Write
 from memory.scopes.records import Entry, Fact, Source, Synopsis
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
@@ -22,7 +23,7 @@ async def plant(rig: Rig, scope: Scope, *entries: Entry, redis: str = "", **fiel
     async with _scopes(rig, redis) as scopes:
         scope_memory = await scopes.read(scope)
         named = {name: (scope_memory.fields.get(name, ""), value) for name, value in fields.items()}
-        await scopes.write(scope_memory, Writing(entries, named))
+        await scopes.write(scope_memory, Write(entries, named))
 
 
 async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:

@@ -30,8 +30,8 @@ from bot.model.openai_client import open_client
 from config.settings import Settings
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
+from memory.scopes.changes import Write
 from memory.scopes.log import arguments_of
-from memory.scopes.scopes import Writing
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -153,7 +153,7 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     for behavior in teaching_of(settings, behaviors, internal).behaviors:
         scope, field = watermark_place(behavior, conversation, generation)
         scope_memory = await memory.scopes.read(scope)
-        await memory.scopes.write(scope_memory, Writing(fields={field: ("", str(newest))}))
+        await memory.scopes.write(scope_memory, Write(fields={field: ("", str(newest))}))
 
 
 def _texts(count: int) -> list[str]:

@@ -42,6 +42,11 @@ local function touch(ttl_s)
   end
 end
 
+-- Gives a field of what was learned a value, '' for none.
+local function set_field(name, value)
+  if value == '' then redis.call('HDEL', LEARNED, name) else redis.call('HSET', LEARNED, name, value) end
+end
+
 -- A mailbox member is `<update id>|<sender id>|<c for command, t for text>|<body>`.
 local function read_entry(member)
   local id, sender, kind = string.match(member, '^(%-?%d+)|(%-?%d+)|(%a)|')

@@ -16,7 +16,7 @@ from tests.lab.simulator.witness import Note, told
 
 _FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed", "hand_over"})
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
-_ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "erase_parts"})
+_ERASING = frozenset({"clear", "wipe", "erase_person", "revise"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
 _READING = frozenset({"read_notes"})

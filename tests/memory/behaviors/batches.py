@@ -8,10 +8,11 @@ from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.queue.turns import Notes
+from memory.scopes.changes import Write
 from memory.scopes.codec import written
 from memory.scopes.records import Entry
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import Shape
@@ -78,7 +79,7 @@ def batch(
 
 async def store_entries(scopes: Scopes, scope: Scope, *entries: Entry) -> None:
     """Write entries to a scope as learning does; the ids continue."""
-    await scopes.write(await scopes.read(scope), Writing(entries))
+    await scopes.write(await scopes.read(scope), Write(entries))
     await scopes.read(scope)
 
 

@@ -20,8 +20,9 @@ from memory.behaviors.knowledge_base import (
 from memory.behaviors.learning_behavior import Cadence, PartRejected, Unlearned
 from memory.behaviors.running_state import HEADING, RunningState
 from memory.message import Message
+from memory.scopes.changes import Write
 from memory.scopes.scope_memory import STATE_UNTRUSTED
-from memory.scopes.scopes import Scopes, Writing
+from memory.scopes.scopes import Scopes
 from memory.text.shape import Shape
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
@@ -303,7 +304,7 @@ async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
     is_untrusted: bool,
 ) -> None:
     fields = {"state": ("", LEARNED.model_dump_json()), STATE_UNTRUSTED: ("", before)}
-    await scopes.write(await scopes.read(PRIVATE), Writing(fields=fields))
+    await scopes.write(await scopes.read(PRIVATE), Write(fields=fields))
     here = await scopes.read(PRIVATE)
     taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
     assert taught.is_untrusted == is_untrusted

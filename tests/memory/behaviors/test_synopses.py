@@ -12,6 +12,7 @@ from memory.behaviors.steps import UNTRUSTED_STEP
 from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, SynopsisPart
 from memory.behaviors.synopsis_search import alike
 from memory.message import Message
+from memory.scopes.changes import Revision
 from memory.scopes.records import Synopsis, Trust
 from memory.scopes.scopes import Scopes
 from memory.text.internal_model import InternalModelUnavailable
@@ -255,7 +256,7 @@ async def test_an_erasure_lets_no_woven_narrative_serve(
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
     behavior = narrating(scopes, tokens, ScriptedModel("Woven.", "Anew."))
     await told(behavior, "Strong wind today!")
-    await scopes.erase(PRIVATE, records=[4])
+    await scopes.erase(PRIVATE, Revision(records=[4]))
     assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
 
 

@@ -5,8 +5,8 @@ import pytest
 from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin, documents, key_of
 from memory.memory import Memory
+from memory.scopes.changes import NotWritten, Revision, Write
 from memory.scopes.records import Chunk, Trust
-from memory.scopes.scopes import NotWritten, Writing
 from memory.store.keys import Scope
 from tests.memory.words_embedder import WordsEmbedder
 from tests.stored import everything_stored
@@ -90,7 +90,7 @@ async def test_who_died_between_writing_and_erasing_is_finished_by_the_next(
     await put(memory, library, "pets.pdf", DOGS)
     old = [Chunk(0, key_of("pets.pdf"), 0, "Cats sleep.", "pets.pdf", added_at=1.0)]
     scope_memory = await memory.scopes.read(HERE)
-    await memory.scopes.write(scope_memory, Writing(old))
+    await memory.scopes.write(scope_memory, Write(old))
 
     assert await put(memory, library, "pets.pdf", DOGS) == (False, 1)
     assert await texts(memory) == ["Dogs bark."]
@@ -123,7 +123,7 @@ async def test_nothing_is_written_once_something_was_erased(
     memory: Memory, library: Library
 ) -> None:
     scope_memory = await memory.scopes.read(HERE)
-    await memory.scopes.erase(HERE, records=[99])
+    await memory.scopes.erase(HERE, Revision(records=[99]))
 
     with pytest.raises(NotWritten):
         await library.put(scope_memory, Origin("late.pdf"), CATS)

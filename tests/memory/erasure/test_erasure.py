@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from memory.behaviors.context import AgentContext
-from memory.erasure.confirmations import NotConfirmed, Receipt
+from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.jobs import Job, Kind
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome
 from memory.queue.turns import Cursor, LeaseLost, Nothing
+from memory.scopes.changes import Receipt
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 

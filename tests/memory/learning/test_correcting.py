@@ -15,9 +15,9 @@ from memory.learning.consent import Answered
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
+from memory.scopes.changes import Write
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import Again, Fact, Source
-from memory.scopes.scopes import Writing
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -47,7 +47,7 @@ async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
     scope_memory = await memory.scopes.read(scope)
     fact = Fact(0, "has a cat called Mephisto", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(scope_memory, Writing([fact]))
+    await memory.scopes.write(scope_memory, Write([fact]))
     assert await found(memory, here, "Mephisto cat")
     assert await memory.correcting.delete_fact(here, 1) == (1,)
     assert await memory.correcting.delete_fact(here, 1) == ()
@@ -62,7 +62,7 @@ async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memo
     await talk(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
     fields = {"state": ("", "{}"), "w:running_state": ("", "1")}
-    await memory.scopes.write(scope_memory, Writing(fields=fields))
+    await memory.scopes.write(scope_memory, Write(fields=fields))
     await memory.correcting.delete_state(HERE)
     scope_memory = await memory.scopes.read(HERE)
     assert (scope_memory.state, scope_memory.watermark("running_state")) == ("", 2)
@@ -222,7 +222,7 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
     scope_memory = await memory.scopes.read(HERE)
     stored = scope_memory.fields["p:abc"]
     older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
-    await memory.scopes.write(scope_memory, Writing(fields={"p:abc": (stored, older)}))
+    await memory.scopes.write(scope_memory, Write(fields={"p:abc": (stored, older)}))
     with pytest.raises(NotConfirmed, match="unknown"):
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
@@ -245,7 +245,7 @@ async def test_a_fact_is_erased_only_once_the_person_has_agreed(
 ) -> None:
     """Also while memory is off: erasing is always allowed."""
     fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(scope), Writing([fact]))
+    await memory.scopes.write(await memory.scopes.read(scope), Write([fact]))
     await memory.switch.turn_off(here)
     await ask(memory, here, ForgetRecord(1, asks_first=True, sender_id=ANN, nonce="abc"))
     assert await known(memory, scope) == ["sails"]
@@ -259,10 +259,10 @@ async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
     memory: Memory, wanted: Remember | ForgetRecord
 ) -> None:
     fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
-    await memory.scopes.write(await memory.scopes.read(GROUP), Writing([fact]))
+    await memory.scopes.write(await memory.scopes.read(GROUP), Write([fact]))
     await ask(memory, GROUP, replace(wanted, asks_first=True, sender_id=ANN))
     said_again = Again(1, Source(GROUP.tag, 1, 0, BOB))
-    await memory.scopes.write(await memory.scopes.read(GROUP), Writing([said_again]))
+    await memory.scopes.write(await memory.scopes.read(GROUP), Write([said_again]))
     with pytest.raises(NotConfirmed, match="not_yours"):
         await answer(memory, GROUP, agrees=True)
     facts = (await memory.scopes.read(GROUP)).facts
@@ -282,7 +282,7 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
 ) -> None:
     old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
     await talk(memory, "one")
-    await memory.scopes.write(await memory.scopes.read(HERE), Writing(fields={"p:abc": ("", old)}))
+    await memory.scopes.write(await memory.scopes.read(HERE), Write(fields={"p:abc": ("", old)}))
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]
 

@@ -6,11 +6,11 @@ import pytest
 
 from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin
-from memory.erasure.confirmations import Receipt
 from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
+from memory.scopes.changes import Receipt, Write
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import (
     THE_ONE_BEFORE,
@@ -22,7 +22,6 @@ from memory.scopes.records import (
     Source,
     Synopsis,
 )
-from memory.scopes.scopes import Writing
 from memory.scopes.writes import Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -60,7 +59,7 @@ def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
 async def write(memory: Memory, scope: Scope, *entries: Entry, **fields: str) -> None:
     scope_memory = await memory.scopes.read(scope)
     named = {name: ("", value) for name, value in fields.items()}
-    await memory.scopes.write(scope_memory, Writing(entries, named))
+    await memory.scopes.write(scope_memory, Write(entries, named))
 
 
 async def facts_of(memory: Memory, scope: Scope) -> list[tuple[str, bool, list[int]]]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.changes import Write
 from memory.scopes.log import arguments_of, packed
 from memory.search.embeddings import Vectors
 from memory.search.indexed import RECIPE
@@ -64,10 +65,8 @@ class OldDays:
     async def learned(self, conversation: Scope, up_to: int, *names: str) -> None:
         """Write watermarks of behaviors that learn into the conversation's own notebook."""
         scope_memory = await self._memory.scopes.read(conversation)
-        fields = [argument for name in names for argument in (f"w:{name}", "", up_to)]
-        arguments = (*scope_memory.version, self._memory.store.ttl_s, "", "", len(names), *fields)
-        keys = self._memory.keys.conversation(conversation).all
-        assert await self._memory.scripts["learn"](keys, arguments) == 0
+        fields = {f"w:{name}": ("", str(up_to)) for name in names}
+        await self._memory.scopes.write(scope_memory, Write(fields=fields))
 
     async def _embed(self, keys: Sequence[str], seqs: range, fingerprint: str) -> None:
         learn, named = self._memory.scripts["learn_vectors"], ("said", "0", "0", fingerprint)

@@ -7,6 +7,7 @@ from memory.learning.learner import LearningConfig
 from memory.learning.progress import watermark_place
 from memory.limits.dropping import Dropped, Dropping
 from memory.memory import Memory
+from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
 from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope
@@ -196,7 +197,7 @@ async def test_a_step_that_was_decided_before_an_erasure_drops_nothing(
     memory: Memory, old_days: OldDays
 ) -> None:
     await old_talk(old_days, ANN, 100, 9)
-    await memory.scopes.erase(ANN, messages=[200])
+    await memory.scopes.erase(ANN, Revision(messages=[200]))
     assert await _step(memory, "0", "0") == [0, 0]
     assert (await _step(memory, "0", "1"))[0] > 0
 

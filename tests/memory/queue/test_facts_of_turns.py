@@ -4,9 +4,9 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.turns import Cursor, OpenTurn
+from memory.scopes.changes import Revision, Write
 from memory.scopes.history import ChatHistory
 from memory.scopes.records import Fact, Source
-from memory.scopes.scopes import Writing
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -25,7 +25,7 @@ def elsewhere(store: RedisClient, tokens: TokenCounter) -> Memory:
 async def learn(memory: Memory, text: str) -> None:
     scope_memory = await memory.scopes.read(PERSON)
     await memory.scopes.write(
-        scope_memory, Writing([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
+        scope_memory, Write([Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1)])
     )
 
 
@@ -76,7 +76,7 @@ async def test_after_an_erasure_elsewhere_nothing_old_is_known(
     turn = await begun(memory)
     assert await facts(memory, turn) == ["has a cat"]
     await close(memory, turn)
-    await elsewhere.scopes.erase(PERSON, records=[1])
+    await elsewhere.scopes.erase(PERSON, Revision(records=[1]))
     await put(memory, 2)
     assert await facts(memory, await begun(memory)) == []
 

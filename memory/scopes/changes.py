@@ -1,0 +1,76 @@
+"""What one step changes in a scope, and what came of it.
+
+A `Write` adds what was learned. A `Revision` erases parts, with what rests on them. Both happen at
+once or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memory.scopes.records import Entry, Fact
+from memory.scopes.scope_memory import ScopeMemory
+
+
+class NotWritten(Exception):  # noqa: N818 - says when
+    """Raised when a change was refused because the scope has changed since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What one step of learning adds.
+
+    `fields` maps a field to its expected and its new value; "" stands for no value. `learned_from`
+    is the memory of the conversation that this rests on, if it is written to another scope.
+    """
+
+    entries: Sequence[Entry] = ()
+    fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    learned_from: ScopeMemory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What an erasure takes from a scope, and what it leaves instead.
+
+    `messages` are sequences. `records` are ids of records and of the entries that amend them.
+    `instead` are facts in their new form. `fields` maps a field to its new value, "" for none.
+    With a `receipt_id`, a repeat within the hour changes nothing and returns the same receipt.
+    """
+
+    messages: Sequence[int] = ()
+    records: Sequence[int] = ()
+    instead: Sequence[Fact] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    receipt_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Counts of what an erasure took. `left` counts messages that came after it was confirmed."""
+
+    messages: int = 0
+    vectors: int = 0
+    waiting: int = 0
+    left: int = 0
+    records: int = 0
+
+    @classmethod
+    def of(cls, written: str | bytes) -> "Receipt":
+        """Read the form in which scripts keep it."""
+        text = written.decode() if isinstance(written, bytes) else written
+        return cls(*map(int, text.split(",")))
+
+    @property
+    def written(self) -> str:
+        """Return the form in which scripts keep it."""
+        return f"{self.messages},{self.vectors},{self.waiting},{self.left},{self.records}"
+
+    def __add__(self, other: "Receipt") -> "Receipt":
+        """Return the sum of two receipts."""
+        return Receipt(
+            self.messages + other.messages,
+            self.vectors + other.vectors,
+            self.waiting + other.waiting,
+            self.left + other.left,
+            self.records + other.records,
+        )
