@@ -8,7 +8,7 @@ import fnmatch
 import hashlib
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -392,10 +392,27 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         raise SettingsError("\n".join(sorted(refusals))) from None  # the cause knows the values
 
 
-def settings_table() -> str:
-    """Render the README's Markdown table: a row for each variable, in the order of the class."""
+README_SETTINGS = (
+    "telegram_bot_token",
+    "openai_api_key",
+    "openai_base_url",
+    "openai_model",
+    "openai_embedding_model",
+    "redis_url",
+    "webhook_url",
+    "admin_user_ids",
+    "allowed_user_ids",
+    "memory_ttl_days",
+)
+"""The settings that the README shows; config/README.md shows all."""
+
+
+def settings_table(names: Collection[str] = ()) -> str:
+    """Render a Markdown table in the order of the class: all settings, or those of `names`."""
     rows = [("variable", "default", "allowed", "meaning"), ("---", "---", "---", "---")]
     for name, field in Settings.model_fields.items():
+        if names and name not in names:
+            continue
         meaning = field.description or ""
         rows.append((f"`{name.upper()}`", _shown(field.default), _allowed(field), meaning))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config.settings import Settings, SettingsError, load_settings, settings_table
+from config.settings import (
+    README_SETTINGS,
+    Settings,
+    SettingsError,
+    load_settings,
+    settings_table,
+)
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "123456:AAbb_cc-dd"
@@ -260,8 +266,9 @@ def test_the_table_does_not_depend_on_the_machine(load: Loader) -> None:
     assert "| `REDIS_TLS_VERIFY` | `auto` | `auto`, `always`, `never` |" in before
 
 
-def test_the_readme_shows_the_table() -> None:
-    assert settings_table() in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readmes_show_the_tables() -> None:
+    assert settings_table() in (ROOT / "config" / "README.md").read_text(encoding="utf-8")
+    assert settings_table(README_SETTINGS) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_file_names_only_settings_and_loads(load: Loader) -> None:
