@@ -11,7 +11,7 @@ from functools import partial
 
 import structlog
 
-from bot.assistant import Assistant, OpenModels, open_models
+from bot.assistant import Assistant
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.build import Running, command_room
 from bot.commands.buttons import Buttons
@@ -27,7 +27,8 @@ from bot.metrics.observers import MeteredAnswerer, MeteredRunner
 from bot.metrics.page import metrics_route
 from bot.metrics.prices import Prices
 from bot.metrics.usage_counter import UsageRecorder
-from bot.model.condition import ModelCondition
+from bot.model.guarded import ModelCondition
+from bot.model.models import OpenModels, open_models
 from bot.runtime.capacity_watch import CapacityWatch
 from bot.runtime.loop_watchdog import LoopWatchdog
 from bot.runtime.maintenance import Learner, Maintenance
@@ -143,7 +144,9 @@ class App:
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
             models = await stack.enter_async_context(
-                self._open_models(self._settings, self._metrics, recorder)
+                self._open_models(
+                    self._settings, [self._metrics.model_called, recorder.model_called]
+                )
             )
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
             await stack.enter_async_context(recorder.writing(memory.usage))

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.assistant import open_models
 from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
 from bot.documents.refusals import IN_WORDS, DocumentRefused
-from bot.metrics.metrics import Metrics
 from bot.metrics.usage_counter import UsageRecorder, billed_to
+from bot.model.models import open_models
 from bot.runtime.process import redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
@@ -87,7 +86,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
     )
     try:
         recorder = UsageRecorder()
-        async with open_models(settings, Metrics(), recorder) as models:
+        async with open_models(settings, [recorder.model_called]) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, _options(settings))
             scope = Scope.of_namespace(order.namespace)
             async with recorder.writing(memory.usage):

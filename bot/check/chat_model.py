@@ -11,7 +11,6 @@ from dataclasses import replace
 import orjson
 from pydantic import BaseModel
 
-from bot.assistant import wishes_of
 from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
 from bot.check.recognition import KnownServer, recognize
@@ -19,6 +18,7 @@ from bot.check.rows import Row, Rows
 from bot.model.call import ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import ModelError, ModelRefused
+from bot.model.models import wishes_of
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from config.settings import Settings

@@ -6,7 +6,6 @@ Labels are fixed words, so that nobody's id or text becomes one.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Literal, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
@@ -14,12 +13,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from bot.turn.observers import Event
-
-Which: TypeAlias = Literal["first", "second"]
-"""Which model: that of `OPENAI_MODEL` or `OPENAI_MEMORY_MODEL`, or `FALLBACK_MODEL`."""
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -100,34 +95,17 @@ class Metrics:
         finally:
             self.phase_seconds.labels(phase).observe(monotonic() - began)
 
-    @contextmanager
-    def model_call(self, kind: str, model: Which = "first") -> Iterator[None]:
-        """Observe a call of a model: its time, and the name of the error if it fails."""
-        began, outcome = monotonic(), "ok"
-        try:
-            yield
-        except BaseException as error:
-            outcome = type(error).__name__
-            raise
-        finally:
-            self.model_calls.labels(kind, model, outcome).inc()
-            self.model_seconds.labels(kind, model).observe(monotonic() - began)
-
-    def used(self, kind: str, usage: Usage, model: Which = "first") -> None:
-        """Count tokens."""
-        for direction, tokens in (
-            ("prompt", usage.prompt_tokens),
-            ("cached", usage.cached_tokens),
-            ("completion", usage.completion_tokens),
-            ("reasoning", usage.reasoning_tokens),
-        ):
-            self.tokens.labels(kind, model, direction).inc(tokens)
-
     def model_called(self, report: CallReport) -> None:
         """Count one call of a model: its outcome, its time and its tokens."""
         self.model_calls.labels(report.kind, report.which, report.outcome).inc()
         self.model_seconds.labels(report.kind, report.which).observe(report.seconds)
-        self.used(report.kind, report.usage, report.which)
+        for direction, tokens in (
+            ("prompt", report.usage.prompt_tokens),
+            ("cached", report.usage.cached_tokens),
+            ("completion", report.usage.completion_tokens),
+            ("reasoning", report.usage.reasoning_tokens),
+        ):
+            self.tokens.labels(report.kind, report.which, direction).inc(tokens)
 
     def observe(self, event: Event) -> None:
         """Count one step of a turn."""

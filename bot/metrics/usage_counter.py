@@ -15,7 +15,6 @@ from time import monotonic
 
 import structlog
 
-from bot.metrics.metrics import Metrics, Which
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from memory.limits.usage import NOBODY, REPEATS_S, BilledCall, Source, Tokens, UsageStore
@@ -129,26 +128,3 @@ async def _insist(store: UsageStore, calls: list[BilledCall]) -> None:
             await asyncio.sleep(_PAUSE_S)
         else:
             return
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMeter:
-    """Measures the calls of one model: for `/metrics`, and for `/usage`."""
-
-    metrics: Metrics
-    recorder: UsageRecorder
-    kind: str
-    model: str
-    which: Which = "first"
-
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Observe a call: its time, and the name of the error if it fails."""
-        with self.metrics.model_call(self.kind, self.which):
-            yield
-
-    def used(self, usage: Usage, *, is_last: bool = False) -> None:
-        """Count what the server billed for a call; after the last one the reply follows at once."""
-        self.metrics.used(self.kind, usage, self.which)
-        source = Source(self.kind, self.model, self.which == "second")
-        self.recorder.note(source, usage, is_last=is_last)

@@ -1,1 +1,1 @@
-"""Whoever answers and embeds: the only room that knows the model's SDK."""
+"""The models that answer, learn and embed: the one owner of the OpenAI SDK."""

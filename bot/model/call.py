@@ -1,4 +1,4 @@
-"""The border between the agent and whichever model answers it: typed values and one protocol.
+"""What goes into a call of a model, and what comes back.
 
 Nothing here knows the wire format or an SDK.
 """
@@ -13,10 +13,10 @@ from memory.behaviors.tool import ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class ReasoningItem:
-    """A model's encrypted thoughts of one step, for the next request of the same turn only.
+    """A model's encrypted reasoning of one step, for the next request of the same turn only.
 
-    Never stored, never logged. `origin` names the server and the model that can read them.
-    `before_call` is the position of the tool call that follows them; `tokens` is their size.
+    It is never stored and never logged. `origin` names the server and the model that can read it.
+    `before_call` is the position of the tool call that follows it. `tokens` is its size.
     """
 
     origin: str
@@ -27,7 +27,7 @@ class ReasoningItem:
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message of a prompt; an assistant message may carry calls, a tool message answers one."""
+    """One message of a prompt. Only the assistant calls tools; a tool message answers one call."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -38,7 +38,7 @@ class PromptMessage:
 
 @dataclass(frozen=True, slots=True)
 class CallLabels:
-    """Hashes by which a server tells conversations and people apart; empty ones are not sent."""
+    """Hashes by which a server tells conversations and people apart; an empty one is not sent."""
 
     conversation: str = ""
     person: str = ""
@@ -49,7 +49,7 @@ NO_LABELS = CallLabels()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server billed them; zeros where it does not say.
+    """Tokens as the server billed them; zeros if it does not say.
 
     `cached_tokens` are part of `prompt_tokens`; `reasoning_tokens` are part of `completion_tokens`.
     """
@@ -60,7 +60,7 @@ class Usage:
     reasoning_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Return what two requests were billed together."""
+        """Return the sum of two requests."""
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
@@ -71,9 +71,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One complete answer: a finish reason was seen, so nothing of it is missing.
+    """One complete answer: the server gave a finish reason, so nothing is missing.
 
-    `usage` is that of all requests that it took.
+    `usage` covers all requests that the answer took.
     """
 
     text: str
@@ -94,5 +94,5 @@ class ChatModel(Protocol):
         tool_choice: Literal["auto", "none"] = "auto",
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
-        """Return one complete answer; raise `ModelError` when there is none to be had."""
+        """Return one complete answer; raise `ModelError` if the model gives none."""
         ...

@@ -1,6 +1,6 @@
-"""The model that answers people, streamed and with tools, over the API that its server takes.
+"""The model that answers people: streamed, with tools, over the API that its server takes.
 
-Optional parameters are sent only when they are wanted, and no more once a server has refused them.
+Optional parameters are sent only if they are set, and no longer once a server has refused them.
 """
 
 import asyncio
@@ -8,55 +8,52 @@ import json
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import httpx2
 import structlog
 
-from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
-from bot.model.dialects import (
-    PROMPT,
-    Accumulator,
-    Dialect,
-    Effort,
-    Options,
-    Verbosity,
-    less,
-    merged,
+from bot.model.call import (
+    NO_LABELS,
+    CallLabels,
+    ModelReply,
+    PromptMessage,
 )
-from bot.model.events import EventReader
+from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less
 from bot.model.model_errors import (
     CUT_SHORT,
-    SDK_ERRORS,
     AnswerIncomplete,
     ModelError,
-    ModelUnavailable,
     NotAModel,
+    time_limit,
 )
-from bot.model.openai_client import ModelClient
-from bot.model.served import Taken
+from bot.model.openai_client import SDK_ERRORS, ModelClient
+from bot.model.served import Accepted, merged
+from bot.model.wire import EventReader
 from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.1
-"""A server that has just broken off gets a moment before it is asked again."""
+"""We wait a moment before we ask a server again that has just broken off."""
 _REST_S = 0.1
 _REST_BYTES = 64 * 1024
-"""A connection can be used again when its answer is read to the end; so much is waited for it."""
+"""A connection can be used again only if its answer is read to the end. We read so much for it."""
 _MAX_BYTES = 8 * 2**20
-_BYTES_A_TOKEN = 2_000
-"""A token comes in an event of its own, of 300 bytes on most servers."""
-_READ_TOKENS = 4
-"""A model that ignores its bound is read so many times beyond it."""
-_CHARS_A_TOKEN = 4
-_THINKING = 4
-"""Thoughts count against the bound of an answer; a model told to think gets so much more room."""
+_BYTES_PER_TOKEN = 2_000
+"""On most servers each token comes in an event of its own, of 300 bytes."""
+_CHARS_PER_TOKEN = 4
+_READ_FACTOR = 4
+"""If a model ignores its token limit, we read up to so many times the limit."""
+_REASONING_FACTOR = 4
+"""Reasoning counts against the token limit, so a model that reasons gets a limit so much higher."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the operator wants of a model's answers; what is None is not sent."""
+    """What the operator wants of a model's answers; None is not sent."""
 
     reply_tokens: int | None = None
     reasoning: Effort | None = None
@@ -65,19 +62,19 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """One call; `effort` and `room` may differ from what is wanted at first."""
+class _Request:
+    """What one call asks for; a second attempt has less effort and more tokens."""
 
     messages: Sequence[PromptMessage]
     tools: Sequence[ToolDefinition]
     tool_choice: str
     labels: CallLabels
     effort: Effort | None
-    room: int = 1
+    token_factor: int = 1
 
 
 class OpenAIChatModel:
-    """One model of one server."""
+    """One model of one server; `observers` are told of each call."""
 
     def __init__(
         self,
@@ -85,16 +82,18 @@ class OpenAIChatModel:
         model: str,
         timeout_s: float,
         wishes: Wishes = Wishes(),
+        observers: Sequence[ModelObserver] = (),
     ) -> None:
         self._client = client
         self._served = client.model(model)
         self._timeout_s = timeout_s
         self._wishes = wishes
+        self._observers = observers
 
     @property
     def api(self) -> str:
-        """The API by which the model is asked by now: Responses or chat."""
-        return self._served.taken.dialect.name
+        """The API that the next request uses: Responses or chat."""
+        return self._served.accepted.dialect.name
 
     async def complete(
         self,
@@ -104,56 +103,49 @@ class OpenAIChatModel:
         tool_choice: Literal["auto", "none"] = "auto",
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
-        """Return one complete answer; one that breaks off is asked for again, once.
+        """Return one complete answer; raise `ModelError`.
 
-        So is one whose room went to the model's thoughts, with less of them and more room. The time
-        limit covers all of it. Raise `ModelError`.
+        If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
+        again once with less reasoning and more tokens. The time limit covers all of this.
         """
-        asked = _Asked(messages, tools, tool_choice, labels, self._wishes.reasoning)
-        first: ModelReply | None = None
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                first = await self._insist(asked)
-                return await self._think_less(asked, first) if _is_lost(first) else first
-        except TimeoutError as error:
-            late = ModelUnavailable("no answer in time", code="timeout")
-            if first is None:
-                raise late from error
-            return _beginning(first, late)
+        request = _Request(messages, tools, tool_choice, labels, self._wishes.reasoning)
+        which = self._client.which
+        with ObservedCall("answer", self._served.name, which, self._observers) as call:
+            first: ModelReply | None = None
+            try:
+                async with time_limit(self._timeout_s):
+                    groups = partial(self._groups, request)
+                    first = reply = await self._served.ask(groups, self._stream)
+                    call.usage += first.usage
+                    if _is_lost(first):
+                        reply = await self._reason_less(request, first, call)
+            except ModelError:
+                if first is None or not first.text.strip():
+                    raise
+                # The beginning of an answer is better than none.
+                reply = first
+            call.is_reply = not reply.tool_calls
+            return replace(reply, usage=call.usage)
 
-    async def _think_less(self, asked: _Asked, first: ModelReply) -> ModelReply:
-        log.warning("thoughts took the answer's room", model=self._served.name)
-        effort = less(asked.effort)
-        try:
-            second = await self._insist(replace(asked, effort=effort, room=_THINKING))
-        except ModelError as error:
-            return _beginning(first, error)
-        self._served.make_room()
+    async def _reason_less(
+        self, request: _Request, first: ModelReply, call: ObservedCall
+    ) -> ModelReply:
+        log.warning("reasoning took the answer's tokens", model=self._served.name)
+        request = replace(request, effort=less(request.effort), token_factor=_REASONING_FACTOR)
+        second = await self._served.ask(partial(self._groups, request), self._stream)
+        call.usage += second.usage
+        self._served.raise_token_limit()
         reply = second if second.text or second.tool_calls or not first.text else first
-        reply = replace(reply, usage=first.usage + second.usage)
         if not (reply.text.strip() or reply.tool_calls):
-            nothing = AnswerIncomplete("nothing but thoughts", code=CUT_SHORT)
-            nothing.usage = reply.usage
-            raise nothing
+            raise AnswerIncomplete("nothing but reasoning", code=CUT_SHORT)
         return reply
 
-    async def _insist(self, asked: _Asked) -> ModelReply:
-        try:
-            return await self._ask(asked)
-        except AnswerIncomplete as error:
-            log.warning("answer broke off", reason=str(error))
-            await asyncio.sleep(_PAUSE_S)
-            return await self._ask(asked)
-
-    async def _ask(self, asked: _Asked) -> ModelReply:
-        return await self._served.ask(lambda taken: self._groups(asked, taken), self._stream)
-
-    def _groups(self, asked: _Asked, taken: Taken) -> Sequence[Options]:
-        """Return the parts of a request, what is missed least first."""
-        dialect, wishes, labels = taken.dialect, self._wishes, asked.labels
-        prompt = {"model": self._served.name, **dialect.prompt(asked.messages), "stream": True}
-        if asked.tools:
-            prompt |= dialect.tools(asked.tools, asked.tool_choice)
+    def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
+        """Return the parts of a request, the least needed first."""
+        dialect, wishes, labels = accepted.dialect, self._wishes, request.labels
+        prompt = {"model": self._served.name, **dialect.prompt(request.messages), "stream": True}
+        if request.tools:
+            prompt |= dialect.tools(request.tools, request.tool_choice)
         groups: list[Options] = [{PROMPT: {**dialect.fixed, **prompt}}]
         for name, value in (
             ("prompt_cache_key", labels.conversation),
@@ -163,83 +155,86 @@ class OpenAIChatModel:
             groups += [{name: {name: value}}] if value else []
         if wishes.verbosity:
             groups.append({"verbosity": dialect.verbosity(wishes.verbosity)})
-        groups.append(dialect.streaming(asked.messages, self._served.origin))
-        effort = asked.effort
-        if asked.tools and taken.only_without_effort and dialect.name == "chat":
+        groups.append(dialect.streaming(request.messages, self._served.origin))
+        effort = request.effort
+        if request.tools and accepted.only_without_effort and dialect.name == "chat":
             effort = "none"
         if wishes.reply_tokens:
-            room = max(asked.room, taken.room) * (1 if effort in (None, "none") else _THINKING)
-            groups.append(dialect.max_tokens(room * wishes.reply_tokens))
+            factor = max(request.token_factor, accepted.token_factor)
+            factor *= 1 if effort in (None, "none") else _REASONING_FACTOR
+            groups.append(dialect.max_tokens(factor * wishes.reply_tokens))
         if effort:
             groups.append({f"OPENAI_REASONING={effort}": dialect.effort(effort)})
         return groups
 
     async def _stream(self, dialect: Dialect, chosen: Options) -> ModelReply:
-        """Return the answer to one request; raise `AnswerIncomplete` when it broke off."""
-        bound = self._wishes.reply_tokens
-        read = None if bound is None else _READ_TOKENS * bound
-        answer = dialect.accumulator(read and read * _CHARS_A_TOKEN, self._served.origin)
-        events = EventReader(_MAX_BYTES + (read or 0) * _BYTES_A_TOKEN)
-        response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
-        try:
-            async with aclosing(response):
+        """Return the answer to one request; ask again once if it breaks off."""
+        max_tokens = _READ_FACTOR * (self._wishes.reply_tokens or 0)
+        is_second_try = False
+        while True:
+            answer = dialect.accumulator(max_tokens * _CHARS_PER_TOKEN or None, self._served.origin)
+            events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
+            response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
+            try:
                 await _read(response, events, answer)
-        except (AnswerIncomplete, NotAModel):
-            if not answer.is_complete:
-                raise
-        except (*SDK_ERRORS, httpx2.HTTPError) as error:
-            if not answer.is_complete:
-                raise AnswerIncomplete(type(error).__name__) from error
-        if not answer.is_complete:
-            raise _why_unfinished(answer, response)
-        return answer.reply()
+                return answer.reply()
+            except AnswerIncomplete as error:
+                if is_second_try:
+                    raise
+                log.warning("answer broke off", reason=str(error))
+            is_second_try = True
+            await asyncio.sleep(_PAUSE_S)
 
     def _silence_s(self) -> float | None:
-        """Return how long nothing may come: a model that shall think a lot says nothing first."""
-        thinks = self._wishes.reasoning not in (None, "none", "minimal", "low")
-        return self._timeout_s if thinks else None
-
-
-def _beginning(reply: ModelReply, error: ModelError) -> ModelReply:
-    """Return an answer that thoughts have cut, if there is any of it; else raise the error."""
-    usage = reply.usage + error.usage
-    if reply.text.strip():
-        return replace(reply, usage=usage)
-    error.usage = usage
-    raise error
+        """Return how long nothing may come; a model that reasons a lot is silent at first."""
+        reasons = self._wishes.reasoning not in (None, "none", "minimal", "low")
+        return self._timeout_s if reasons else None
 
 
 def _is_lost(reply: ModelReply) -> bool:
-    """Whether there is no answer, or only its beginning, because of the model's thoughts."""
+    """Tell whether reasoning took so many tokens that the answer is missing or only begun."""
     if reply.tool_calls:
         return False
-    thought, written = reply.usage.reasoning_tokens, reply.usage.completion_tokens
+    reasoning, written = reply.usage.reasoning_tokens, reply.usage.completion_tokens
     if reply.finish_reason == "length":
-        return not reply.text.strip() or 2 * thought > written
-    return not reply.text.strip() and thought > 0
+        return not reply.text.strip() or 2 * reasoning > written
+    return not reply.text.strip() and reasoning > 0
 
 
 async def _read(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    """Read a streamed answer to its end, or as far as it is wanted."""
+    """Read a streamed answer and close it; trouble after its finish reason does not count.
+
+    Raise `AnswerIncomplete` when it breaks off, `ContentRefused`, or `NotAModel`.
+    """
+    try:
+        async with aclosing(response):
+            await _read_events(response, events, answer)
+    except (AnswerIncomplete, NotAModel):
+        if not answer.is_complete:
+            raise
+    except (*SDK_ERRORS, httpx2.HTTPError) as error:
+        if not answer.is_complete:
+            raise AnswerIncomplete(type(error).__name__) from error
+    if not answer.is_complete:
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        if answer.is_empty and kind != "text/event-stream":
+            # A page, for example, behind a wrong base URL.
+            raise NotAModel(f"{kind or 'nothing'} instead of a stream")
+        raise AnswerIncomplete("no finish reason")
+
+
+async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
             for event in events.feed(piece):
-                # The standard library's reader: faster ones refuse half an emoji.
+                # The standard library's parser accepts half an emoji; faster ones refuse it.
                 answer.add(json.loads(event))
                 if answer.is_over:
                     break
             if events.is_done or answer.is_over:
                 break
-        left = _REST_BYTES
+        bytes_left = _REST_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_S):
-                while left > 0:
-                    left -= len(await anext(body, b"")) or left
-
-
-def _why_unfinished(answer: Accumulator, response: httpx2.Response) -> AnswerIncomplete | NotAModel:
-    """Tell a stream that broke off from what was no stream: a page behind a wrong base URL, say."""
-    kind = response.headers.get("content-type", "").partition(";")[0]
-    if answer.is_empty and kind != "text/event-stream":
-        return NotAModel(f"{kind or 'nothing'} instead of a stream")
-    return AnswerIncomplete("no finish reason")
+                while bytes_left > 0:
+                    bytes_left -= len(await anext(body, b"")) or bytes_left

@@ -1,19 +1,33 @@
-"""Chat completions: the API of every OpenAI-compatible server."""
+"""Chat completions, the API of every OpenAI-compatible server: requests, and streams joined.
+
+Servers leave fields out or fill them in their own way: empty `choices`, no `index`, several tool
+calls under one index, arguments in pieces, usage last or never. Reading allows for all of these.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bot.model.call import PromptMessage
-from bot.model.dialects import Effort, Options, Verbosity, WrittenAnswer
+from bot.model.call import ModelReply, PromptMessage, Usage
+from bot.model.dialects import Accumulator, Effort, Options, Verbosity, WrittenAnswer
 from bot.model.model_errors import CONTENT_FILTER, ContentRefused
-from bot.model.stream import ReplyAccumulator, usage_of
-from bot.model.wire import joined, list_of, object_of, text_of
+from bot.model.wire import (
+    MAX_CALLS,
+    count_of,
+    joined,
+    list_of,
+    new_call_id,
+    object_of,
+    reported_error,
+    text_of,
+)
+from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-_MAX_NAME = 64
+_MAX_NAME_CHARS = 64
 
 
 class ChatCompletions:
@@ -24,15 +38,15 @@ class ChatCompletions:
     fixed: Mapping[str, Any] = {}
 
     def prompt(self, messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
-        """Return the messages; thoughts of earlier steps have no place in this API."""
+        """Return the messages; this API has no field for reasoning items."""
         return {"messages": [_wire_message(message) for message in messages]}
 
     def streaming(
         self,
-        messages: Sequence[PromptMessage],  # noqa: ARG002 - only Responses takes thoughts back
+        messages: Sequence[PromptMessage],  # noqa: ARG002 - only Responses takes reasoning back
         origin: str,  # noqa: ARG002
     ) -> Options:
-        """Return that a stream shall end with what was billed."""
+        """Ask for the usage at the end of a stream."""
         return {"stream_options": {"stream_options": {"include_usage": True}}}
 
     def tools(self, tools: Sequence[ToolDefinition], choice: str) -> Mapping[str, Any]:
@@ -41,19 +55,19 @@ class ChatCompletions:
         return wire if choice == "auto" else {**wire, "tool_choice": choice}
 
     def max_tokens(self, count: int) -> Options:
-        """Return the bound under its new name, which api.openai.com takes for every model."""
+        """Return the limit, first by its new name, which api.openai.com takes for every model."""
         return {name: {name: count} for name in ("max_completion_tokens", "max_tokens")}
 
     def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much a model shall think."""
+        """Return how much the model shall reason."""
         return {"reasoning_effort": effort}
 
     def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much a model shall say."""
+        """Return how much the model shall say."""
         return {"verbosity": verbosity}
 
     def json(self, shape: Shape | None) -> Mapping[str, Any]:
-        """Return that the answer is JSON of a strict shape, or any."""
+        """Return that the answer must be JSON of a strict shape, or any JSON object."""
         if shape is None:
             return {"response_format": {"type": "json_object"}}
         named = {"name": "answer", "strict": True, "schema": shape.schema}
@@ -63,9 +77,9 @@ class ChatCompletions:
         self,
         max_chars: int | None,
         origin: str,  # noqa: ARG002
-    ) -> ReplyAccumulator:
-        """Return what joins a streamed answer."""
-        return ReplyAccumulator(max_chars)
+    ) -> "ChunkAccumulator":
+        """Return an empty accumulator for a streamed answer."""
+        return ChunkAccumulator(max_chars)
 
     def read(self, body: Mapping[str, object]) -> WrittenAnswer:
         """Return an answer that was not streamed; raise `ContentRefused`."""
@@ -82,8 +96,8 @@ CHAT = ChatCompletions()
 
 
 def wire_name(name: str) -> str:
-    """Return the name of a call as servers take it: a model may make up any."""
-    return _NOT_IN_NAMES.sub("_", name)[:_MAX_NAME] or "_"
+    """Return a tool's name as servers accept it, because a model may call a tool by any name."""
+    return _NOT_IN_NAMES.sub("_", name)[:_MAX_NAME_CHARS] or "_"
 
 
 def _wire_message(message: PromptMessage) -> dict[str, Any]:
@@ -109,3 +123,97 @@ def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:
         "parameters": dict(tool.parameters),
     }
     return {"type": "function", "function": function}
+
+
+@dataclass(slots=True)
+class _PartialCall:
+    index: object
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class ChunkAccumulator(Accumulator):
+    """Joins the chunks of a streamed chat completion."""
+
+    def __init__(self, max_chars: int | None = None) -> None:
+        super().__init__(max_chars)
+        self._calls: list[_PartialCall] = []
+
+    def add(self, event: object) -> None:
+        """Take one chunk."""
+        self.is_empty = False
+        chunk = object_of(event)
+        if chunk.get("error"):
+            raise reported_error(chunk)
+        if usage := object_of(chunk.get("usage")):
+            self._usage = usage_of(usage)
+        for choice in map(object_of, list_of(chunk.get("choices"))):
+            delta = object_of(choice.get("delta"))
+            self._text.add(text_of(delta.get("content")))
+            for call in map(object_of, list_of(delta.get("tool_calls"))):
+                self._add_call(call)
+            if self._text.is_full:
+                self._end("length")
+            if self.is_over:
+                return
+            self._finish_reason = text_of(choice.get("finish_reason")) or self._finish_reason
+            if self._finish_reason == CONTENT_FILTER:
+                raise ContentRefused
+
+    def reply(self) -> ModelReply:
+        """Return the answer so far."""
+        calls = tuple(
+            ToolCall(call.id or new_call_id(), call.name, joined(call.arguments))
+            for call in self._calls
+            if call.name
+        )
+        return ModelReply(self._text.joined(), calls, self._finish_reason, self._usage)
+
+    def _add_call(self, piece: Mapping[str, object]) -> None:
+        if self.is_over:
+            return
+        function = object_of(piece.get("function"))
+        call_id, name = text_of(piece.get("id")), text_of(function.get("name"))
+        arguments = text_of(function.get("arguments"))
+        self._count_call(call_id, name, arguments)
+        call = self._call_of(piece.get("index"), call_id, name)
+        if call is None:
+            self._end("tool_calls")
+            return
+        call.id = call.id or call_id
+        call.name = call.name or name
+        if arguments:
+            call.arguments.append(arguments)
+
+    def _call_of(self, index: object, call_id: str, name: str) -> _PartialCall | None:
+        """Return the call that a piece belongs to; None for a new one beyond `MAX_CALLS`.
+
+        A new id or name means a new call, whatever the index is. But some servers make up a new id
+        for each piece; then only the first piece names the tool.
+        """
+        same_index = [call for call in self._calls if call.index == index]
+        if call_id and (name or not same_index):
+            matching = [call for call in same_index if call.id == call_id]
+        elif name:
+            matching = [call for call in same_index if not call.name]
+        else:
+            matching = same_index or self._calls
+        if matching:
+            return matching[-1]
+        if len(self._calls) == MAX_CALLS:
+            return None
+        self._calls.append(_PartialCall(index))
+        return self._calls[-1]
+
+
+def usage_of(usage: Mapping[str, object]) -> Usage:
+    """Read what the server billed, as far as it says."""
+    prompt = object_of(usage.get("prompt_tokens_details"))
+    completion = object_of(usage.get("completion_tokens_details"))
+    return Usage(
+        prompt_tokens=count_of(usage.get("prompt_tokens")),
+        completion_tokens=count_of(usage.get("completion_tokens")),
+        cached_tokens=count_of(prompt.get("cached_tokens")),
+        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
+    )

@@ -1,11 +1,10 @@
 """Embeddings from an OpenAI-compatible server, as unit rows of a known length.
 
-Trouble becomes `EmbeddingsUnavailable`, for recall degrades and a turn goes on without it.
+Trouble becomes `EmbeddingsUnavailable`: recall then uses words alone and the turn goes on.
 """
 
-import asyncio
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,32 +12,32 @@ import orjson
 import structlog
 
 from bot.model.call import Usage
+from bot.model.call_report import ModelObserver, ObservedCall
 from bot.model.model_errors import (
-    SDK_ERRORS,
     AnswerIncomplete,
     ModelError,
     ModelRefused,
-    ModelUnavailable,
     NotAModel,
+    time_limit,
 )
-from bot.model.openai_client import ModelClient
+from bot.model.openai_client import SDK_ERRORS, ModelClient
 from bot.model.wire import count_of, list_of, object_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 
 log = structlog.get_logger(__name__)
 
 _MAX_BYTES = 64 * 1024
-_MAX_BYTES_A_TEXT = 100_000
-"""Of an answer: 4,096 numbers in full length, where a server does not know base64."""
+_MAX_BYTES_PER_TEXT = 100_000
+"""Bounds of an answer: 4,096 numbers written in full, if a server does not know base64."""
 _MAX_TEXTS = 256
 _MAX_BATCH_BYTES = 250_000
-_LONGEST_TEXT_BYTES = 8_000
-"""No token is shorter than a byte, so this stays below OpenAI's 8,192 tokens for one text (and
-300,000 for a request) in every script; a longer text says little more."""
+_MAX_TEXT_BYTES = 8_000
+"""A token has at least one byte, so these stay below OpenAI's limits in every script: 8,192 tokens
+for a text, 300,000 for a request. A longer text says little more."""
 
 
 class OpenAIEmbedder:
-    """One embedding model; `dimensions` is asked for only when given."""
+    """One embedding model; `dimensions` is sent only if it is given."""
 
     def __init__(
         self,
@@ -46,65 +45,66 @@ class OpenAIEmbedder:
         model: str,
         dimensions: int | None,
         timeout_s: float,
-        on_usage: Callable[[Usage], None] = lambda _: None,
+        observers: Sequence[ModelObserver] = (),
     ) -> None:
         self._client = client
-        self._on_usage = on_usage
         self._model = model
         self._dimensions = dimensions
-        self._asks_for_dimensions = dimensions is not None
+        self._sends_dimensions = dimensions is not None
         self._timeout_s = timeout_s
+        self._observers = observers
 
     @property
     def fingerprint(self) -> str:
-        """Name model and dimensions as they were asked for."""
+        """The model and the dimensions that we ask for."""
         return f"{self._model}:{self._dimensions or 'default'}"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return `(len(texts), dimensions)` float32 unit rows; zeros for a blank text.
+        """Return `(len(texts), dimensions)` float32, unit rows; zeros for a blank text.
 
-        Raise `EmbeddingsUnavailable`, also when all are blank: nobody knows their dimensions then.
+        Raise `EmbeddingsUnavailable`, also if all texts are blank: we cannot tell the dimensions.
         """
         clean = [_clean(text) for text in texts]
         wanted = [(number, text) for number, text in enumerate(clean) if text]
         if not wanted:
-            raise EmbeddingsUnavailable("nothing but blanks")
+            raise EmbeddingsUnavailable("all texts are blank")
         batches = _batches([text for _, text in wanted])
-        found = np.concatenate([await self._embed_batch(batch) for batch in batches])
+        which = self._client.which
+        try:
+            with ObservedCall("embedding", self._model, which, self._observers) as call:
+                found = np.concatenate([await self._embed(batch, call) for batch in batches])
+        except ModelError as error:
+            raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         out: Vectors = np.zeros((len(texts), found.shape[1]), np.float32)
         out[[number for number, _ in wanted]] = found
         return out
 
-    async def _embed_batch(self, texts: Sequence[str]) -> Vectors:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                rows = await self._ask(texts)
-        except TimeoutError as error:
-            late = ModelUnavailable("no answer in time", code="timeout")
-            late.__cause__ = error
-            raise EmbeddingsUnavailable(str(late)) from late
-        except ModelError as error:
-            raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
+    async def _embed(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
+        """Return the unit rows of one batch; the time limit is for one batch."""
+        async with time_limit(self._timeout_s):
+            rows = await self._ask(texts, call)
         if rows.ndim != 2 or len(rows) != len(texts):
-            raise EmbeddingsUnavailable("not one vector for each text")
+            raise ModelError("not one vector for each text")
         if self._dimensions is not None and rows.shape[1] < self._dimensions:
-            raise EmbeddingsUnavailable(f"{rows.shape[1]} dimensions, {self._dimensions} asked for")
-        # Servers that ignore `dimensions` send more; the front of such a vector is a good one.
+            raise ModelError(f"{rows.shape[1]} dimensions, {self._dimensions} asked for")
+        # A server that ignores `dimensions` sends more; the first of them are good vectors too.
         return _unit(rows[:, : self._dimensions])
 
-    async def _ask(self, texts: Sequence[str]) -> Vectors:
+    async def _ask(self, texts: Sequence[str], call: ObservedCall) -> Vectors:
         """Return the server's rows; `dimensions` is left out once the server has refused it."""
-        dimensions = self._dimensions if self._asks_for_dimensions else None
+        dimensions = self._dimensions if self._sends_dimensions else None
         try:
-            return await self._rows(texts, dimensions)
+            return await self._rows(texts, dimensions, call)
         except ModelRefused as error:
             if dimensions is None or not error.objects_to("dimensions"):
                 raise
             log.info("parameter dropped", parameter="dimensions")
-            self._asks_for_dimensions = False
-            return await self._rows(texts, None)
+            self._sends_dimensions = False
+            return await self._rows(texts, None, call)
 
-    async def _rows(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+    async def _rows(
+        self, texts: Sequence[str], dimensions: int | None, call: ObservedCall
+    ) -> Vectors:
         request: dict[str, Any] = {
             "model": self._model,
             "input": list(texts),
@@ -112,16 +112,15 @@ class OpenAIEmbedder:
         }
         if dimensions is not None:
             request["dimensions"] = dimensions
-        max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_A_TEXT
+        max_bytes = _MAX_BYTES + len(texts) * _MAX_BYTES_PER_TEXT
         body = await self._client.post_whole("/embeddings", request, max_bytes)
         try:
             answer = object_of(orjson.loads(body))
-            usage = object_of(answer.get("usage"))
-            self._on_usage(Usage(count_of(usage.get("prompt_tokens"))))
+            call.usage += Usage(count_of(object_of(answer.get("usage")).get("prompt_tokens")))
             found = [object_of(each) for each in list_of(answer["data"])]
-            # Sparse servers leave the index out; the sort keeps their order.
+            # Some servers leave the index out; the sort then keeps their order.
             found.sort(key=lambda each: count_of(each.get("index")))
-            with np.errstate(over="ignore"):  # a number beyond float32 is infinite
+            with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite
                 rows = np.stack([_row(each["embedding"]) for each in found])
         except (*SDK_ERRORS, KeyError, AnswerIncomplete) as error:
             raise NotAModel(type(error).__name__) from error
@@ -131,7 +130,7 @@ class OpenAIEmbedder:
 
 
 def _row(given: object) -> Vectors:
-    """Return one vector; some servers send numbers although base64 was asked for."""
+    """Return one vector; some servers send numbers although we asked for base64."""
     if isinstance(given, str):
         return np.frombuffer(b64decode(given, validate=True), np.dtype("<f4")).astype(np.float32)
     return np.asarray(given, np.float32)
@@ -144,19 +143,19 @@ def _unit(rows: Vectors) -> Vectors:
 
 
 def _clean(text: str) -> str:
-    """Return what of a text can be sent: no lone surrogates, not too long."""
+    """Return the part of a text that can be sent: without lone surrogates, and not too long."""
     encoded = text.strip().encode("utf-8", "replace")
-    return encoded[:_LONGEST_TEXT_BYTES].decode("utf-8", "ignore").rstrip()
+    return encoded[:_MAX_TEXT_BYTES].decode("utf-8", "ignore").rstrip()
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
-    size = 0
+    batch_bytes = 0
     for text in texts:
-        cost = len(text.encode())
-        if batch and (len(batch) == _MAX_TEXTS or size + cost > _MAX_BATCH_BYTES):
+        text_bytes = len(text.encode())
+        if batch and (len(batch) == _MAX_TEXTS or batch_bytes + text_bytes > _MAX_BATCH_BYTES):
             yield batch
-            batch, size = [], 0
+            batch, batch_bytes = [], 0
         batch.append(text)
-        size += cost
+        batch_bytes += text_bytes
     yield batch

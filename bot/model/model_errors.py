@@ -1,46 +1,65 @@
-"""What can go wrong between us and a model; each class says when.
+"""What can go wrong between us and a model, and which setting an operator should look at.
 
     ModelError
     ├── ModelUnavailable    no answer now: connection, time limit, 429 after a retry, 5xx
     ├── ModelRefused        the server declines this request as it is (4xx)
-    │   ├── ContextTooLong  because the prompt is longer than the model takes
-    │   └── ContentRefused  because of what the prompt or the answer says: a content filter
-    ├── AnswerIncomplete    the answer broke off, twice, or was cut short
-    ├── AnswerUnreadable    what should be JSON of one shape is not, twice
-    └── NotAModel           what answered does not speak the dialect: a wrong base URL, say
+    │   ├── ContextTooLong  the prompt is longer than the model takes
+    │   └── ContentRefused  a content filter declines the prompt or the answer
+    ├── AnswerIncomplete    the answer broke off twice, or was cut short
+    ├── AnswerUnreadable    the answer should be JSON of one shape, or text, and is not
+    └── NotAModel           the server does not speak the API; the base URL may be wrong
 
-Texts and codes carry no key and nothing that a person wrote; the SDK's own error is the cause.
+Texts and codes carry no key and nothing that a person wrote. The SDK's own error is the cause.
+`openai_client` maps the SDK's errors to these.
 """
 
+import asyncio
 import re
-import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-import httpx2
-import openai
-
-from bot.model.call import Usage
-
 CONTENT_FILTER = "content_filter"
-"""The server's code, finish reason and reason of an incomplete response for a filtered text."""
+"""Servers' error code, finish reason and reason of an incomplete response for a filtered text."""
 CUT_SHORT = "length"
-"""Our code for an answer that ended at a bound, after the finish reason; the server is well."""
+"""Our code for an answer that ended at its token limit, after the finish reason of that name."""
+NO_CREDIT = "insufficient_quota"
+
+_BAD_MESSAGES = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
+)
+_BAD_PARAMETERS = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
+)
+_KEY_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN)
+_NO_SERVER = ("dns", "connection_refused", "connection_failed")
+_MODEL = re.compile(r"\bmodel", re.IGNORECASE)
+_QUOTED = {
+    name: re.compile(rf"['\"`.]{name}['\"`.\[]") for name in ("include", "reasoning", "text")
+}
+"""Parameters that are also plain English words: they count only if quoted, or part of a path."""
 
 
 class ModelError(Exception):
     """Raised when a model gave no usable answer.
 
-    `status` is that of the HTTP answer, 0 when there was none. `code` is the server's identifier
-    for the trouble (`invalid_api_key`), or ours for a failed connection; "" when there is none.
-    `usage` is what answers of no use were billed, as far as the server said.
+    `status` is the HTTP status, 0 if there was no HTTP answer. `code` is the server's identifier
+    for the error (`invalid_api_key`), or ours for a failed connection; "" if there is none.
     """
 
     def __init__(self, text: str = "", status: int = 0, code: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.code = code
-        self.usage = Usage()
 
 
 class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
@@ -48,7 +67,11 @@ class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
 
 
 class ModelRefused(ModelError):  # noqa: N818
-    """Raised when the server will never take this request."""
+    """Raised when the server will never take this request.
+
+    `objection` is the server's text, which may quote a person: it is searched and never shown.
+    `param` is the parameter that the server names.
+    """
 
     def __init__(
         self,
@@ -60,28 +83,28 @@ class ModelRefused(ModelError):  # noqa: N818
         param: str = "",
     ) -> None:
         super().__init__(text, status, code)
-        self._objection = objection  # the server's words, which may quote a person's
+        self._objection = objection
         self._param = param
 
     def says(self, pattern: re.Pattern[str]) -> bool:
-        """Tell whether the server's words match."""
+        """Tell whether the server's text matches."""
         return bool(pattern.search(self._objection))
+
+    def objects_to(self, parameter: str) -> bool:
+        """Tell whether the server names that parameter."""
+        quoted = _QUOTED.get(parameter)
+        return self.says(quoted) if quoted else parameter in self._objection
 
     @property
     def may_concern_parameters(self) -> bool:
-        """Whether the request may be taken in a plainer form, though nothing of it is named."""
+        """Whether a plainer form of the request may pass, although no parameter is named."""
         is_about_model = self.status == HTTPStatus.NOT_FOUND and self.says(_MODEL)
-        return self.status in _BAD_REQUEST and not self._param and not is_about_model
+        return self.status in _BAD_PARAMETERS and not self._param and not is_about_model
 
     @property
     def may_concern_messages(self) -> bool:
-        """Whether the request may be taken with other messages; key and model are in order."""
+        """Whether the request may pass with other messages: the key and the model are right."""
         return self.status in _BAD_MESSAGES
-
-    def objects_to(self, parameter: str) -> bool:
-        """Whether the server named that parameter when it declined."""
-        quoted = _ENGLISH.get(parameter)
-        return self.says(quoted) if quoted else parameter in self._objection
 
 
 class ContextTooLong(ModelRefused):
@@ -89,19 +112,19 @@ class ContextTooLong(ModelRefused):
 
 
 class ContentRefused(ModelRefused):
-    """Raised when a filter declines what the prompt says, or what the answer would say."""
+    """Raised when a filter declines the prompt, or what the answer would say."""
 
     def __init__(self, text: str = CONTENT_FILTER, status: int = 0, code: str = "") -> None:
         super().__init__(text, status, code or CONTENT_FILTER)
 
     @property
     def may_concern_parameters(self) -> bool:
-        """Whether the request may be taken in a plainer form: no, the words stay the same."""
+        """Whether a plainer form may pass: no, its text stays the same."""
         return False
 
     @property
     def may_concern_messages(self) -> bool:
-        """Whether the request may be taken with other messages: yes, whatever the status."""
+        """Whether other messages may pass: yes, whatever the status is."""
         return True
 
 
@@ -110,120 +133,71 @@ class AnswerIncomplete(ModelError):  # noqa: N818
 
 
 class AnswerUnreadable(ModelError):  # noqa: N818
-    """Raised when an answer that should have a shape, or any text, has none."""
+    """Raised when an answer should have a shape, or any text, and has none."""
 
 
 class NotAModel(ModelError):  # noqa: N818
-    """Raised when the answer is not what the dialect describes."""
+    """Raised when the answer is not what the API describes."""
 
 
-_BAD_REQUEST = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Raise `ModelUnavailable` with the code `timeout` when the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise ModelUnavailable("no answer in time", code="timeout") from error
+
+
+def model_error(error: BaseException | None) -> ModelError | None:
+    """Return the model's error, also if it is only the cause of `error`; None if there is none."""
+    while error is not None and not isinstance(error, ModelError):
+        error = error.__cause__
+    return error
+
+
+def setting_to_check(error: ModelError, model: str = "OPENAI_MODEL") -> str:
+    """Return the setting to look at, "" if no setting helps; `model` is the model's setting."""
+    server = "OPENAI_EMBEDDING" if model == "OPENAI_EMBEDDING_MODEL" else "OPENAI"
+    setting = ""
+    match error:
+        case ContentRefused():
+            pass
+        case ContextTooLong():
+            setting = "PROMPT_TOKENS"
+        case ModelRefused(status=HTTPStatus.NOT_FOUND, code="model_not_found"):
+            setting = model
+        case ModelRefused(status=HTTPStatus.NOT_FOUND):
+            setting = f"{server}_BASE_URL, {model}"
+        case ModelError(code=code, status=status) if code == NO_CREDIT or status in _KEY_REFUSED:
+            setting = f"{server}_API_KEY"
+        case ModelError(code=code) if code in _NO_SERVER or isinstance(error, NotAModel):
+            setting = f"{server}_BASE_URL"
+        case ModelRefused() | AnswerUnreadable():
+            setting = model
+    return setting
+
+
+def reason_of(error: BaseException, model: str = "OPENAI_MODEL") -> dict[str, object]:
+    """Return a log line's fields for a failed call: `reason`, `status`, `code`, `look_at`.
+
+    Fields without a value are left out. If a `ModelError` is the cause of `error`, they are its.
+    """
+    cause = model_error(error)
+    if cause is None:
+        return {"reason": type(error).__name__}
+    fields: dict[str, object] = {
+        "reason": type(cause).__name__,
+        "status": cause.status,
+        "code": cause.code,
+        "look_at": setting_to_check(cause, model),
     }
-)
-_BAD_MESSAGES = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-    }
-)
-SDK_ERRORS = (
-    openai.OpenAIError,
-    ValueError,
-    RecursionError,
-    AttributeError,
-    IndexError,
-    TypeError,
-)
-"""What a call may raise: sparse servers make the SDK stumble over what it expects to be there."""
-
-_MODEL = re.compile(r"\bmodel", re.IGNORECASE)
-_ENGLISH = {
-    name: re.compile(rf"['\"`.]{name}['\"`.\[]") for name in ("include", "reasoning", "text")
-}
-"""Parameters that are words of any sentence, unless they are quoted or part of a path."""
-
-_UNAVAILABLE = (
-    openai.ConflictError,
-    openai.InternalServerError,
-    openai.RateLimitError,
-)
-_TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
-"""The code of api.openai.com, and the words of servers that have no code for it."""
-
-_FILTERED = re.compile(
-    r"content[_ ]?filter|content[_ ]?(management )?policy|responsibleaipolicy"
-    r"|data_inspection_failed|requires moderation|(input|prompt) was flagged",
-    re.IGNORECASE,
-)
-"""Codes and words of Azure, OpenAI, LiteLLM, OpenRouter and DashScope for a filtered prompt."""
-
-_NOT_FILTERED = frozenset(
-    {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
-)
-_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
-"""An identifier; anything else might be a sentence with a person's words."""
+    return {name: value for name, value in fields.items() if value}
 
 
-def translate(error: BaseException) -> ModelError:
-    """Return our error for one of `FOREIGN`."""
-    name = type(error).__name__
-    if isinstance(error, openai.APIConnectionError) and not _is_compressed(error):
-        return ModelUnavailable(name, code=_connection_code(error))
-    if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
-        return NotAModel(name)
-    status, code = error.status_code, code_of(error.body)
-    text = f"{name} {status}"
-    if isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT:
-        return ModelUnavailable(text, status, code)
-    objection = f"{error.message} {error.body}"
-    if _TOO_LONG.search(objection):
-        return ContextTooLong(text, status, code, objection=objection)
-    if status not in _NOT_FILTERED and is_filtered(code, objection):
-        return ContentRefused(text, status, code)
-    return ModelRefused(text, status, code, objection=objection, param=error.param or "")
-
-
-def code_of(body: object) -> str:
-    """Return the server's identifier for an error, from the body or its `error`; "" without one."""
-    if isinstance(body, dict) and isinstance(body.get("error"), dict):
-        body = body["error"]
-    if not isinstance(body, dict):
-        return ""
-    named = (body.get(name) for name in ("code", "type"))
-    return next((each for each in named if isinstance(each, str) and _CODE.fullmatch(each)), "")
-
-
-def is_filtered(code: str, objection: str = "") -> bool:
-    """Tell whether a filter declined a text, by the server's code, else by its words."""
-    return bool(_FILTERED.search(code) or _FILTERED.search(objection))
-
-
-def _connection_code(error: BaseException) -> str:
-    """Return why there was no connection: a name that is not known, a refusal, or time."""
-    if isinstance(error, openai.APITimeoutError):
-        return "timeout"
-    for cause in _causes(error):
-        if isinstance(cause, socket.gaierror):
-            return "dns"
-        if isinstance(cause, ConnectionRefusedError):
-            return "connection_refused"
-    return "connection_failed"
-
-
-def _is_compressed(error: BaseException) -> bool:
-    return any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what led to it, also those that a group holds."""
-    while error is not None:
-        yield error
-        for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-            yield from _causes(inner)
-        error = error.__cause__ or error.__context__
+def summary(error: BaseException, model: str = "OPENAI_MODEL") -> str:
+    """Return the same fields as one line."""
+    fields = {name: str(value) for name, value in reason_of(error, model).items()}
+    setting = fields.pop("look_at", "")
+    return " ".join(fields.values()) + (f"; look at {setting}" if setting else "")

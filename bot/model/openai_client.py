@@ -1,64 +1,94 @@
-"""Connects to one model server through the SDK and bounds what it may answer.
+"""The one owner of the OpenAI SDK: connects to a model server and maps the SDK's errors to ours.
 
-The SDK gives us keys, retries and errors. Requests go out as plain JSON: given as the SDK's own
-arguments, a prompt of forty messages is first compared with its types, which takes 10 ms and finds
-nothing. Reading an answer is the caller's business, errors excepted.
+The SDK gives us keys, retries and errors. Requests go out as plain JSON: if we passed a prompt of
+forty messages as the SDK's own arguments, it would first compare it with its types, which takes
+10 ms and finds nothing. The caller reads the body of an answer, except that of an error.
 """
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any, Self
 
 import httpx2
+import openai
 from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
 
 from bot.http_client import trusted
-from bot.model.model_errors import SDK_ERRORS, ModelUnavailable, NotAModel, translate
+from bot.model.call_report import WhichModel
+from bot.model.model_errors import (
+    ContentRefused,
+    ContextTooLong,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
 from bot.model.served import Api, ServedModel, ServerApi
+from bot.model.wire import code_of, is_filtered, is_too_long
 
-_CONNECT_S = 5
 RETRIES = 1
+_CONNECT_S = 5
 _NO_KEY = "none"
-"""Servers of one's own want no key, and the SDK insists on one."""
+"""The SDK insists on a key; a server of one's own may need none."""
 _MAX_ERROR_BYTES = 64 * 1024
-"""The SDK reads the body of an error whole; no server needs more to say what it refuses."""
+"""The SDK reads the whole body of an error; a server needs less to say what it refuses."""
 _UNCOMPRESSED = ("", "identity")
+
+SDK_ERRORS = (
+    openai.OpenAIError,
+    ValueError,
+    RecursionError,
+    AttributeError,
+    IndexError,
+    TypeError,
+)
+"""What a call may raise. The SDK fails with the built-in ones if a server leaves fields out."""
+_UNAVAILABLE = (openai.ConflictError, openai.InternalServerError, openai.RateLimitError)
+_NEVER_FILTERED = frozenset(
+    {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.NOT_FOUND}
+)
 
 
 class ModelClient:
-    """A client of one server, shared by all of its models."""
+    """A client of one server, shared by all models of that server."""
 
-    def __init__(self, client: AsyncOpenAI, api: Api = "auto") -> None:
+    def __init__(self, client: AsyncOpenAI, api: Api = "auto", which: WhichModel = "first") -> None:
         self._client = client
         self._base_url = str(client.base_url)
         self._api = ServerApi.of(self._base_url, api)
         self._models: dict[str, ServedModel] = {}
+        self.which: WhichModel = which
 
     def model(self, name: str) -> ServedModel:
-        """Return what is known of a model; it is the same object for the same name."""
+        """Return what is known about a model; the same object for the same name."""
         return self._models.setdefault(name, ServedModel(name, self._base_url, self._api))
 
-    def to(self, base_url: str, key: str | None, timeout_s: float) -> "ModelClient":
-        """Return a client of another server on the same connections; this one closes it."""
+    def to(
+        self, base_url: str, key: str | None, timeout_s: float, which: WhichModel = "first"
+    ) -> "ModelClient":
+        """Return a client of another server on the same connections; this one closes them."""
         return ModelClient(
             self._client.with_options(
                 api_key=_named(key),
                 base_url=base_url,
-                timeout=patience(timeout_s),
+                timeout=timeouts(timeout_s),
                 max_retries=RETRIES,
-            )
+            ),
+            which=which,
         )
 
     async def post(
         self, path: str, body: dict[str, Any], silence_s: float | None = None
     ) -> httpx2.Response:
-        """Return an answer whose body is still to be read and closed; raise `ModelError`."""
+        """Return an answer whose body the caller has to read and close; raise `ModelError`."""
         try:
             stream = await self._client.post(
                 path,
                 cast_to=object,
                 body=body,
-                options={} if silence_s is None else {"timeout": patience(silence_s)},
+                options={} if silence_s is None else {"timeout": timeouts(silence_s)},
                 stream=True,
                 stream_cls=AsyncStream[object],
             )
@@ -69,9 +99,9 @@ class ModelClient:
     async def post_whole(
         self, path: str, body: dict[str, Any], max_bytes: int, silence_s: float | None = None
     ) -> bytes:
-        """Return the whole body of an answer; one that breaks off is asked for again.
+        """Return the whole body of an answer; ask again if it breaks off.
 
-        Raise `NotAModel` when it is longer than `max_bytes`, else `ModelError`.
+        Raise `NotAModel` when it is longer than `max_bytes`, or another `ModelError`.
         """
         broken: Exception | None = None
         for _ in range(1 + self._client.max_retries):
@@ -99,8 +129,8 @@ def open_client(
 ) -> ModelClient:
     """Return a client to be shared and closed; `timeout_s` bounds the silence between chunks.
 
-    `retries` is how often the SDK asks again after a failure, after the pause that a server names.
-    A redirect is not followed: the prompt would go to any host that the server names.
+    `retries` is how often the SDK asks again after a failure, after the pause that a server asks
+    for. Redirects are not followed, because the prompt would go to any host that the server names.
     """
     http = DefaultAsyncHttpxClient(
         verify=trusted(),
@@ -112,7 +142,7 @@ def open_client(
         AsyncOpenAI(
             api_key=_named(key),
             base_url=base_url,
-            timeout=patience(timeout_s),
+            timeout=timeouts(timeout_s),
             max_retries=retries,
             http_client=http,
         ),
@@ -120,9 +150,53 @@ def open_client(
     )
 
 
-def patience(silence_s: float) -> httpx2.Timeout:
-    """Return time limits that wait for so long while nothing comes, but not for a connection."""
+def timeouts(silence_s: float) -> httpx2.Timeout:
+    """Return time limits that allow so much silence, and less for a connection to be made."""
     return httpx2.Timeout(silence_s, connect=_CONNECT_S)
+
+
+def translate(error: BaseException) -> ModelError:
+    """Return our error for one of `SDK_ERRORS`."""
+    name = type(error).__name__
+    if isinstance(error, openai.APIConnectionError) and not _is_compressed(error):
+        return ModelUnavailable(name, code=_connection_code(error))
+    if not isinstance(error, openai.APIStatusError) or error.response.is_redirect:
+        return NotAModel(name)
+    status, code = error.status_code, code_of(error.body)
+    text = f"{name} {status}"
+    if isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT:
+        return ModelUnavailable(text, status, code)
+    objection = f"{error.message} {error.body}"
+    if is_too_long(objection):
+        return ContextTooLong(text, status, code, objection=objection)
+    if status not in _NEVER_FILTERED and is_filtered(code, objection):
+        return ContentRefused(text, status, code)
+    return ModelRefused(text, status, code, objection=objection, param=error.param or "")
+
+
+def _connection_code(error: BaseException) -> str:
+    """Return why there was no connection: unknown name, refused, or too slow."""
+    if isinstance(error, openai.APITimeoutError):
+        return "timeout"
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return "dns"
+        if isinstance(cause, ConnectionRefusedError):
+            return "connection_refused"
+    return "connection_failed"
+
+
+def _is_compressed(error: BaseException) -> bool:
+    return any(isinstance(cause, httpx2.DecodingError) for cause in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and its causes, also those inside exception groups."""
+    while error is not None:
+        yield error
+        for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+            yield from _causes(inner)
+        error = error.__cause__ or error.__context__
 
 
 def _named(key: str | None) -> str:
@@ -140,7 +214,7 @@ async def _read_whole(response: httpx2.Response, max_bytes: int) -> bytes:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Refuse a compressed body, because a few bytes may unpack to gigabytes; shorten an error's."""
+    """Refuse a compressed body: a few bytes may unpack to gigabytes. Cut the body of an error."""
     if response.headers.get("content-encoding", "") not in _UNCOMPRESSED:
         raise httpx2.DecodingError("compressed unasked", request=response.request)
     if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
@@ -148,17 +222,17 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 class _Beginning(httpx2.AsyncByteStream):
-    """The first bytes of a body; the rest is not read."""
+    """The first bytes of a body; the others are not read."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = _MAX_ERROR_BYTES
+        bytes_left = _MAX_ERROR_BYTES
         async for piece in self._body:
-            yield piece[:left]
-            left -= len(piece)
-            if left <= 0:
+            yield piece[:bytes_left]
+            bytes_left -= len(piece)
+            if bytes_left <= 0:
                 return
 
     async def aclose(self) -> None:

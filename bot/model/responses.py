@@ -1,7 +1,7 @@
-"""The Responses API, without state on the server: nothing is stored there.
+"""The Responses API, used without state on the server: nothing is stored there.
 
-A reasoning model's thoughts come back encrypted, and go along with the next request of the same
-turn. They are part of the option `include`, so a server that refuses them gets none.
+The reasoning items of a model come back encrypted, and we send them with the next request of the
+same turn. They are part of the option `include`, so a server that refuses `include` gets none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,42 +32,42 @@ class ResponsesApi:
     fixed: Mapping[str, Any] = {"store": False}
 
     def prompt(self, messages: Sequence[PromptMessage]) -> Mapping[str, Any]:
-        """Return the messages, calls and results as entries of one list."""
+        """Return messages, tool calls and tool results as entries of one list."""
         return {"input": list(_entries(messages, ""))}
 
     def streaming(self, messages: Sequence[PromptMessage], origin: str) -> Options:
-        """Return that thoughts shall come back encrypted, and those of earlier steps."""
+        """Ask for encrypted reasoning items, and add those of earlier steps."""
         option: dict[str, Any] = {"include": _ENCRYPTED}
         if any(message.reasoning for message in messages):
             option["input"] = list(_entries(messages, origin))
         return {"include": option}
 
     def tools(self, tools: Sequence[ToolDefinition], choice: str) -> Mapping[str, Any]:
-        """Return the tools that a model may call; their arguments are validated by ourselves."""
+        """Return the tools that a model may call, not strict: we validate arguments ourselves."""
         wire: dict[str, Any] = {"tools": [_wire_tool(tool) for tool in tools]}
         return wire if choice == "auto" else {**wire, "tool_choice": choice}
 
     def max_tokens(self, count: int) -> Options:
-        """Return the bound of an answer, thoughts included."""
+        """Return the token limit of an answer, reasoning included."""
         return {"max_output_tokens": {"max_output_tokens": count}}
 
     def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much a model shall think."""
+        """Return how much the model shall reason."""
         return {"reasoning": {"effort": effort}}
 
     def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much a model shall say."""
+        """Return how much the model shall say."""
         return {"text": {"verbosity": verbosity}}
 
     def json(self, shape: Shape | None) -> Mapping[str, Any]:
-        """Return that the answer is JSON of a strict shape, or any."""
+        """Return that the answer must be JSON of a strict shape, or any JSON object."""
         if shape is None:
             return {"text": {"format": {"type": "json_object"}}}
         named = {"name": "answer", "strict": True, "schema": shape.schema}
         return {"text": {"format": {"type": "json_schema", **named}}}
 
     def accumulator(self, max_chars: int | None, origin: str) -> ResponseAccumulator:
-        """Return what joins a streamed answer."""
+        """Return an empty accumulator for a streamed answer."""
         return ResponseAccumulator(max_chars, origin)
 
     def read(self, body: Mapping[str, object]) -> WrittenAnswer:
@@ -86,7 +86,7 @@ RESPONSES = ResponsesApi()
 
 
 def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of a prompt, with the thoughts that `origin` can read."""
+    """Yield the entries of a prompt, with the reasoning items that `origin` can read."""
     for message in messages:
         if message.role == "tool":
             yield {
@@ -95,19 +95,19 @@ def _entries(messages: Sequence[PromptMessage], origin: str) -> Iterator[Mapping
                 "output": message.content,
             }
         else:
-            yield from _said(message, origin)
+            yield from _message_entries(message, origin)
 
 
-def _said(message: PromptMessage, origin: str) -> Iterator[Mapping[str, Any]]:
-    thoughts: dict[int, list[Mapping[str, Any]]] = {}
-    for reasoning in message.reasoning:
-        if reasoning.origin == origin:
-            thoughts.setdefault(reasoning.before_call, []).append(reasoning.body)
-    yield from thoughts.pop(0, ())
+def _message_entries(message: PromptMessage, origin: str) -> Iterator[Mapping[str, Any]]:
+    reasoning: dict[int, list[Mapping[str, Any]]] = {}
+    for each in message.reasoning:
+        if each.origin == origin:
+            reasoning.setdefault(each.before_call, []).append(each.body)
+    yield from reasoning.pop(0, ())
     if message.content or not message.tool_calls:
         yield {"role": message.role, "content": message.content}
     for number, call in enumerate(message.tool_calls):
-        yield from thoughts.pop(number, ())
+        yield from reasoning.pop(number, ())
         yield {
             "type": "function_call",
             "call_id": call.id,

@@ -1,7 +1,7 @@
-"""When a model that failed is asked again; knows nothing of requests.
+"""Decides when a model that failed is asked again; knows nothing of requests.
 
-A failure sends the model to rest: two seconds unless told otherwise, then twice as long each time,
-up to 40 s. When the rest is over, one attempt at a time probes it. One answer ends the rest.
+A failure sends the model to rest: for two seconds unless set otherwise, then twice as long each
+time, up to 40 s. After the rest one request at a time probes the model. One answer ends the rest.
 """
 
 import asyncio
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _FIRST_REST_S = 2.0
-_LONGEST_REST_S = 40.0
+_MAX_REST_S = 40.0
 _MAX_DOUBLINGS = 100
-"""Beyond a thousand a float overflows, which half a day of failures would reach."""
+"""Half a day of failures would reach 1,024, where a float overflows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,11 +31,11 @@ class Rest:
         clock: Callable[[], float] = time.monotonic,
         *,
         first_s: float = _FIRST_REST_S,
-        longest_s: float = _LONGEST_REST_S,
+        max_s: float = _MAX_REST_S,
     ) -> None:
         self._clock = clock
         self._first_s = first_s
-        self._longest_s = longest_s
+        self._max_s = max_s
         self._failures = 0
         self._until = 0.0
         self._probe: Attempt | None = None
@@ -48,11 +48,11 @@ class Rest:
 
     @property
     def left_s(self) -> float:
-        """In how many seconds to ask again; more than 0 also while a probe is under way."""
+        """In how many seconds to ask again; more than 0 also while a probe runs."""
         return max(self._until - self._clock(), self._first_s / 10)
 
     def begin(self) -> Attempt | None:
-        """Return an attempt, or None while the model is not to be asked."""
+        """Return an attempt, or None if the model must not be asked now."""
         now = self._clock()
         if not self.is_on:
             return Attempt(now, is_probe=False)
@@ -64,33 +64,28 @@ class Rest:
     def answered(self, attempt: Attempt) -> bool:
         """End the rest; return whether there was one."""
         was_on = self.is_on
-        self._end(attempt)
+        self.abandoned(attempt)
         self._failures = 0
         self.silence.clear()
         return was_on
 
-    def failed(
-        self, attempt: Attempt, *, in_silence: bool, longest_s: float | None = None
-    ) -> float:
+    def failed(self, attempt: Attempt, *, in_silence: bool, max_s: float | None = None) -> float:
         """Begin a rest, or a longer one after a probe; return its seconds.
 
-        Attempts under way when the rest began do not make it longer. It is counted from the
-        attempt's beginning, so that a probe that hangs does not put off the next one.
+        Attempts that ran when the rest began do not make it longer. The rest is counted from the
+        start of the attempt, so that a probe that hangs does not delay the next one.
         """
         if not self.is_on or attempt is self._probe:
             self._failures += 1
         doublings = min(self._failures - 1, _MAX_DOUBLINGS)
-        rest_s = min(self._first_s * 2.0**doublings, longest_s or self._longest_s)
+        rest_s = min(self._first_s * 2.0**doublings, max_s or self._max_s)
         self._until = max(self._until, attempt.began + rest_s)
-        self._end(attempt)
+        self.abandoned(attempt)
         if in_silence:
             self.silence.set()
         return rest_s
 
     def abandoned(self, attempt: Attempt) -> None:
-        """Note that an attempt ended without a result."""
-        self._end(attempt)
-
-    def _end(self, attempt: Attempt) -> None:
+        """Note that an attempt ended; without a result, it changes nothing else."""
         if attempt is self._probe:
             self._probe = None

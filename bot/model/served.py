@@ -1,19 +1,21 @@
-"""What one model of one server has turned out to take; chat and internal calls share it.
+"""Learns what one model of one server accepts, and asks in that form from then on.
 
-Nothing is remembered of a call that failed in the end: its refusals may have another reason.
+A request begins with all that helps. When the server refuses it, the part that the refusal names is
+left out, or the other API is tried. Nothing is remembered of a call that failed in the end, because
+its refusals may have had another reason. Chat and internal calls share what is known.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
 from bot.model.completions import CHAT
-from bot.model.dialects import Dialect, Options, blamed_for, chosen_of
-from bot.model.model_errors import ModelRefused
+from bot.model.dialects import PROMPT, Dialect, Options
+from bot.model.model_errors import ContextTooLong, ModelRefused
 from bot.model.responses import RESPONSES
 
 log = structlog.get_logger(__name__)
@@ -22,6 +24,7 @@ Api = Literal["auto", "chat", "responses"]
 Answer = TypeVar("Answer")
 
 _OPENAI = "api.openai.com"
+_PROMPT_FIELDS = frozenset({"messages", "input"})
 _SETTINGS = {
     "max_completion_tokens": "REPLY_TOKENS",
     "max_tokens": "REPLY_TOKENS",
@@ -41,12 +44,12 @@ _NO_PATH = re.compile(
 )
 _TOOLS = re.compile(r"\btools?\b", re.IGNORECASE)
 _PATH_STATUS = (404, 405)
-_MORE_ROOM = 4
+_REASONING_FACTOR = 4
 
 
 @dataclass(slots=True)
 class ServerApi:
-    """The API with which a model of a server begins; with `auto` the last one that was taken."""
+    """The API with which each model of a server begins; with `auto`, the last one that worked."""
 
     setting: Api
     dialect: Dialect
@@ -61,19 +64,19 @@ class ServerApi:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What a model takes, as far as it is known.
+class Accepted:
+    """What a model accepts, as far as we know.
 
-    `refused` are names of options, `left` those of dialects. `only_without_effort`: over chat
-    completions it takes tools only while it does not think. `room` multiplies the bound of an
-    answer, because thoughts count against it.
+    `refused` holds names of options, `left` those of dialects. With `only_without_effort` the model
+    takes tools over chat completions only while it does not reason. `token_factor` multiplies the
+    token limit of an answer, because reasoning counts against it.
     """
 
     dialect: Dialect
     refused: frozenset[str] = frozenset()
     left: frozenset[str] = frozenset()
     only_without_effort: bool = False
-    room: int = 1
+    token_factor: int = 1
 
 
 class ServedModel:
@@ -83,80 +86,110 @@ class ServedModel:
         self.name = name
         self.origin = f"{base_url} {name}"
         self._server = server
-        self._known: Taken | None = None
+        self._known: Accepted | None = None
 
     @property
-    def taken(self) -> Taken:
-        """What the next request begins with."""
-        return self._known or Taken(self._server.dialect)
+    def accepted(self) -> Accepted:
+        """The form with which the next request begins."""
+        return self._known or Accepted(self._server.dialect)
 
     async def ask(
         self,
-        groups_of: Callable[[Taken], Sequence[Options]],
+        groups_of: Callable[[Accepted], Sequence[Options]],
         send: Callable[[Dialect, Options], Awaitable[Answer]],
     ) -> Answer:
-        """Return an answer, asked in the first form that the server does not refuse.
+        """Return the answer to the first form of a request that the server does not refuse.
 
-        Raise the `ModelError` of the last form.
+        `groups_of` gives the parts of the request, the least needed first; `send` makes one
+        request with the option chosen of each. Raise the `ModelError` of the last form.
         """
-        taken = self.taken
+        accepted = self.accepted
         while True:
-            chosen = chosen_of(groups_of(taken), taken.refused)
+            chosen = _chosen(groups_of(accepted), accepted.refused)
             try:
-                answer = await send(taken.dialect, chosen)
+                answer = await send(accepted.dialect, chosen)
             except ModelRefused as error:
-                plainer = self._plainer(taken, chosen, error)
+                plainer = self._plainer(accepted, chosen, error)
                 if plainer is None:
                     raise
-                taken = plainer
+                accepted = plainer
             else:
-                self._remember(taken)
+                self._remember(accepted)
                 return answer
 
-    def make_room(self) -> None:
-        """Leave more room for thoughts from now on."""
-        self._known = replace(self.taken, room=_MORE_ROOM)
+    def raise_token_limit(self) -> None:
+        """Allow more tokens for each answer from now on, because reasoning took them all."""
+        self._known = replace(self.accepted, token_factor=_REASONING_FACTOR)
 
-    def _plainer(self, taken: Taken, chosen: Options, error: ModelRefused) -> Taken | None:
-        """Return what may be taken after a refusal; None when there is nothing left to try."""
-        other = RESPONSES if taken.dialect is CHAT else CHAT
-        can_leave = self._server.setting == "auto" and other.name not in taken.left
-        if _wants_no_effort(error, taken):
-            # The way back to chat completions, should there be no Responses, is known as well.
-            dialect = other if can_leave else taken.dialect
-            return replace(taken, dialect=dialect, only_without_effort=True)
-        if can_leave and _belongs_elsewhere(error, taken.dialect):
-            return replace(taken, dialect=other, left=taken.left | {taken.dialect.name})
+    def _plainer(self, accepted: Accepted, chosen: Options, error: ModelRefused) -> Accepted | None:
+        """Return what may pass after a refusal; None if nothing is left to try."""
+        other = RESPONSES if accepted.dialect is CHAT else CHAT
+        can_leave = self._server.setting == "auto" and other.name not in accepted.left
+        if _wants_no_effort(error, accepted):
+            # If there turns out to be no Responses API, we come back and ask without effort.
+            dialect = other if can_leave else accepted.dialect
+            return replace(accepted, dialect=dialect, only_without_effort=True)
+        if can_leave and _belongs_elsewhere(error, accepted.dialect):
+            left = accepted.left | {accepted.dialect.name}
+            return replace(accepted, dialect=other, left=left)
         if _has_no_path(error):
             return None
-        blamed = blamed_for(error, chosen)
-        return replace(taken, refused=taken.refused | blamed) if blamed else None
+        blamed = _blamed(error, chosen)
+        return replace(accepted, refused=accepted.refused | blamed) if blamed else None
 
-    def _remember(self, taken: Taken) -> None:
-        before = self.taken
-        if self._known is None or taken.dialect is not before.dialect:
-            log.info("model answers", model=self.name, api=taken.dialect.name)
-        for name in sorted(taken.refused - before.refused):
+    def _remember(self, accepted: Accepted) -> None:
+        before = self.accepted
+        if self._known is None or accepted.dialect is not before.dialect:
+            log.info("model answered", model=self.name, api=accepted.dialect.name)
+        for name in sorted(accepted.refused - before.refused):
             parameter, setting = name, _SETTINGS.get(name)
             if "=" in name:
                 setting, _, parameter = name.partition("=")
             log.warning("parameter dropped", parameter=parameter, setting=setting, model=self.name)
-        if taken.only_without_effort and not before.only_without_effort and taken.dialect is CHAT:
-            log.warning("tools only without reasoning", model=self.name)
+        is_new = accepted.only_without_effort and not before.only_without_effort
+        if is_new and accepted.dialect is CHAT:
+            log.warning("reasoning dropped because of tools", model=self.name)
         self._known = replace(
-            taken, refused=taken.refused | before.refused, room=max(taken.room, before.room)
+            accepted,
+            refused=accepted.refused | before.refused,
+            token_factor=max(accepted.token_factor, before.token_factor),
         )
-        self._server.dialect = taken.dialect
+        self._server.dialect = accepted.dialect
 
 
-def _wants_no_effort(error: ModelRefused, taken: Taken) -> bool:
-    """Whether chat completions are refused because a model that thinks was offered tools."""
-    is_new = taken.dialect is CHAT and not taken.only_without_effort
+def merged(options: Options) -> dict[str, Any]:
+    """Return the fields that the options add to a request."""
+    return {key: value for option in options.values() for key, value in option.items()}
+
+
+def _chosen(groups: Sequence[Options], refused: frozenset[str]) -> Options:
+    """Return the first option of each group that is not refused."""
+    left = ([name for name in group if name not in refused] for group in groups)
+    return {names[0]: group[names[0]] for names, group in zip(left, groups, strict=True) if names}
+
+
+def _blamed(error: ModelRefused, chosen: Options) -> frozenset[str]:
+    """Return the options that a refusal names, else the first if it may be about any of them."""
+    optional = [name for name in chosen if name != PROMPT]
+    named = [
+        name
+        for name in optional
+        if any(map(error.objects_to, {name, *chosen[name]} - _PROMPT_FIELDS))
+    ]
+    if named:
+        return frozenset(named)
+    is_vague = error.may_concern_parameters and not isinstance(error, ContextTooLong)
+    return frozenset(optional[:1] if is_vague else ())
+
+
+def _wants_no_effort(error: ModelRefused, accepted: Accepted) -> bool:
+    """Tell whether chat completions refuse to combine reasoning with tools."""
+    is_new = accepted.dialect is CHAT and not accepted.only_without_effort
     return is_new and error.objects_to("reasoning_effort") and error.says(_TOOLS)
 
 
 def _belongs_elsewhere(error: ModelRefused, dialect: Dialect) -> bool:
-    """Whether this server, or its model, does not take this API."""
+    """Tell whether this server, or its model, does not take this API."""
     if error.says(_ASK_RESPONSES if dialect is CHAT else _ASK_CHAT):
         return True
     is_missing = error.status in _PATH_STATUS and error.may_concern_parameters

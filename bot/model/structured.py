@@ -1,56 +1,52 @@
-"""Internal calls: a model asked for JSON of one shape, or for prose that no person sees as it is.
+"""Internal calls: a model asked for JSON of one shape, or for prose that no person sees.
 
-Servers differ in what they take, so a request begins with all that helps and gets plainer with each
-refusal: a strict schema, then JSON mode with the schema in the prompt, then the prompt alone. What
-a server has turned down is not sent to it again. Nothing here streams or offers tools.
+Servers differ in what they accept, so a request begins with all that helps and gets plainer with
+each refusal: a strict schema, then JSON mode with the schema in the prompt, then the prompt alone.
+
+The schema comes from `memory.text.shape` and not from the SDK's `to_strict_json_schema`: `memory`
+must not import the SDK, and that function neither makes fields nullable nor refuses what strict
+mode cannot say (free keys, tuples, recursion); api.openai.com would then refuse each call.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 
 import structlog
 
 from bot.model.call import PromptMessage, Usage
-from bot.model.dialects import PROMPT, Dialect, Effort, Options, less, merged
-from bot.model.json_answer import read_object
+from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.dialects import PROMPT, Dialect, Effort, Options, WrittenAnswer, less
 from bot.model.model_errors import (
     CUT_SHORT,
-    SDK_ERRORS,
     AnswerIncomplete,
     AnswerUnreadable,
-    ModelUnavailable,
     NotAModel,
+    time_limit,
 )
-from bot.model.openai_client import ModelClient
-from bot.model.served import Taken
+from bot.model.openai_client import SDK_ERRORS, ModelClient
+from bot.model.served import Accepted, merged
 from bot.model.wire import object_of
 from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
 
 _STRICT, _JSON = "json_schema", "json_object"
-_STEADY: Options = {"temperature": {"temperature": 0}}
+_TEMPERATURE: Options = {"temperature": {"temperature": 0}}
 _MAX_BYTES = 4 * 2**20
 _IN_JSON = "Answer with one JSON object and nothing else. This is its JSON schema:\n"
 _TRIES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """`mode` says how it was asked for, `is_cut` that it ended at a bound."""
-
-    text: str
-    is_cut: bool
-    mode: str
+_DECODER = json.JSONDecoder(strict=False)
+"""Accepts line breaks inside strings, which cheap models write unescaped."""
+_MAX_BRACES = 1_000
+"""Each brace that opens no object costs up to a walk through the text, so they are bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one call is asked: its formats by dialect, its bound, and how much the model thinks."""
+    """How one call is asked: its formats by dialect, the model's effort, its token limit."""
 
     formats: Callable[[Dialect], Options]
     effort: Effort | None
@@ -58,72 +54,81 @@ class _Form:
 
 
 class StructuredModel:
-    """One model of one server, for internal calls; `reasoning` is how much it shall think."""
+    """One model of one server, for internal calls; `observers` are told of each call."""
 
     def __init__(
         self,
         client: ModelClient,
         model: str,
         timeout_s: float,
-        on_usage: Callable[[Usage], None] = lambda _: None,
         reasoning: Effort | None = None,
+        observers: Sequence[ModelObserver] = (),
     ) -> None:
         self._client = client
-        self._on_usage = on_usage
         self._served = client.model(model)
         self._timeout_s = timeout_s
         self._reasoning = reasoning
-        self._always_tells = False
-        self._is_bounded = True
+        self._observers = observers
+        self._always_shows_schema = False
+        self._limits_tokens = True
 
     @property
     def mode(self) -> str:
-        """How JSON is asked for by now: `json_schema`, `json_object`, or by the `prompt` alone."""
-        refused = self._served.taken.refused
+        """How the next call asks for JSON: `json_schema`, `json_object` or `prompt`."""
+        refused = self._served.accepted.refused
         return next(name for name in (_STRICT, _JSON, PROMPT) if name not in refused)
 
     async def fill(self, instructions: str, content: str, shape: Shape) -> dict[str, object]:
-        """Return each part of the shape as the model wrote it, None for one that it left out.
+        """Return each part of the shape as the model wrote it, None for one that is missing.
 
-        Validating them is `Shape.validate`'s business. An answer of another shape is asked for
+        The caller validates them with `Shape.validate`. An answer of another shape is asked for
         again, once; the time limit covers both. Raise `ModelError`.
         """
-        async with self._in_time():
-            try:
-                return await self._fill(instructions, content, shape, tells=self._always_tells)
-            except AnswerUnreadable as error:
-                log.warning("answer of no use", reason=str(error))
-            parts = await self._fill(instructions, content, shape, tells=True)
-            # A server may take a schema and not mind it; a schema in words has helped.
-            self._always_tells = True
-            return parts
+        with self._call() as call:
+            async with time_limit(self._timeout_s):
+                fill = partial(self._fill, instructions, content, shape, call)
+                try:
+                    return await fill(shows_schema=self._always_shows_schema)
+                except AnswerUnreadable as error:
+                    log.warning("answer unreadable", reason=str(error))
+                parts = await fill(shows_schema=True)
+                # The server took the schema and ignored it; the schema in the prompt has helped.
+                self._always_shows_schema = True
+                return parts
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose, never blank; raise `ModelError`, also for prose cut at `max_tokens`."""
         prompt = _messages(instructions, content)
-        bound = max_tokens if self._is_bounded else None
-        form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, bound)
-        async with self._in_time():
-            for _ in range(_TRIES):
-                answer = await self._ask(form)
-                if answer.text:
-                    return _whole(answer)
-                if answer.is_cut:  # a reasoning model has spent it all on its thoughts
-                    self._is_bounded = False
-                    form = replace(form, effort=less(form.effort), max_tokens=None)
-        raise AnswerUnreadable("no text")
+        limit = max_tokens if self._limits_tokens else None
+        form = _Form(lambda dialect: {PROMPT: dialect.prompt(prompt)}, self._reasoning, limit)
+        with self._call() as call:
+            async with time_limit(self._timeout_s):
+                for _ in range(_TRIES):
+                    answer = await self._ask(form, call)
+                    if answer.text:
+                        return _whole(answer)
+                    if answer.is_cut:  # the model spent all tokens on reasoning
+                        self._limits_tokens = False
+                        form = replace(form, effort=less(form.effort), max_tokens=None)
+            raise AnswerUnreadable("no text")
 
     async def _fill(
-        self, instructions: str, content: str, shape: Shape, *, tells: bool
+        self,
+        instructions: str,
+        content: str,
+        shape: Shape,
+        call: ObservedCall,
+        *,
+        shows_schema: bool,
     ) -> dict[str, object]:
-        """Return the parts of one answer; `tells` has the schema in the prompt in any case."""
+        """Return the parts of one answer; with `shows_schema` the prompt always has the schema."""
         schema = json.dumps(shape.schema, ensure_ascii=False, separators=(",", ":"))
-        untold = _messages(instructions, content)
-        told = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", content)
+        without_schema = _messages(instructions, content)
+        with_schema = _messages(f"{instructions}\n\n{_IN_JSON}{schema}", content)
 
         def formats(dialect: Dialect) -> Options:
-            plain = dialect.prompt(told)
-            strict = plain if tells else dialect.prompt(untold)
+            plain = dialect.prompt(with_schema)
+            strict = plain if shows_schema else dialect.prompt(without_schema)
             options = {
                 _STRICT: {**strict, **dialect.json(shape)},
                 _JSON: {**plain, **dialect.json(None)},
@@ -132,52 +137,80 @@ class StructuredModel:
             return options if shape.is_strict else {name: options[name] for name in (_JSON, PROMPT)}
 
         form = _Form(formats, self._reasoning)
-        answer = await self._ask(form)
+        answer = await self._ask(form, call)
         if answer.is_cut and not answer.text:
-            answer = await self._ask(replace(form, effort=less(form.effort)))
+            answer = await self._ask(replace(form, effort=less(form.effort)), call)
         found = read_object(_whole(answer), shape.parts)
-        if answer.mode == _STRICT and not tells and not shape.is_met_by(found):
-            raise AnswerUnreadable("the schema was not minded")
+        if answer.mode == _STRICT and not shows_schema and not shape.is_met_by(found):
+            raise AnswerUnreadable("the server ignored the schema")
         return shape.raw_parts(found)
 
-    async def _ask(self, form: _Form) -> _Answer:
+    async def _ask(self, form: _Form, call: ObservedCall) -> WrittenAnswer:
         """Return one answer, asked in the first form that the server does not refuse."""
 
-        def groups(taken: Taken) -> Sequence[Options]:
-            dialect = taken.dialect
+        def groups(accepted: Accepted) -> Sequence[Options]:
+            dialect = accepted.dialect
             parts = [form.formats(dialect)]
             if form.max_tokens:
                 parts.append(dialect.max_tokens(form.max_tokens))
-            parts.append(_STEADY)
+            parts.append(_TEMPERATURE)
             if form.effort:
                 parts.append(
                     {f"OPENAI_MEMORY_REASONING={form.effort}": dialect.effort(form.effort)}
                 )
             return parts
 
-        return await self._served.ask(groups, self._call)
+        answer = await self._served.ask(groups, self._send)
+        call.usage += answer.usage
+        return answer
 
-    async def _call(self, dialect: Dialect, chosen: Options) -> _Answer:
-        """Make one request; the first of `chosen` is what the log calls its mode."""
+    async def _send(self, dialect: Dialect, chosen: Options) -> WrittenAnswer:
+        """Make one request; its first option is its mode."""
         mode = next(iter(chosen))
         request = {"model": self._served.name, **dialect.fixed, **merged(chosen)}
         began = monotonic()
         body = await self._client.post_whole(dialect.path, request, _MAX_BYTES, self._timeout_s)
         try:
-            written = dialect.read(object_of(json.loads(body)))
+            answer = dialect.read(object_of(json.loads(body)))
         except (*SDK_ERRORS, KeyError) as error:
             raise NotAModel(type(error).__name__) from error
-        _log_usage(written.usage, mode, monotonic() - began)
-        self._on_usage(written.usage)
-        return _Answer(written.text, written.is_cut, mode)
+        _log_usage(answer.usage, mode, monotonic() - began)
+        return replace(answer, mode=mode)
 
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
+    def _call(self) -> ObservedCall:
+        return ObservedCall("internal", self._served.name, self._client.which, self._observers)
+
+
+def read_object(text: str, names: Collection[str]) -> dict[str, object]:
+    """Return the last JSON object in `text` that has any of `names`.
+
+    The model may have put it into a code fence, or written explanations around it. Raise
+    `AnswerUnreadable` if there is none.
+    """
+    try:
+        whole = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        found = [each for each in _objects(text) if not each.keys().isdisjoint(names)]
+    else:
+        found = [whole] if isinstance(whole, dict) else []
+    if not found or found[-1].keys().isdisjoint(names):
+        raise AnswerUnreadable("no such JSON object")
+    return found[-1]
+
+
+def _objects(text: str) -> Iterator[dict[str, object]]:
+    """Yield the outermost objects in a text, in their order."""
+    start = text.find("{")
+    for _ in range(_MAX_BRACES):
+        if start < 0:
+            return
         try:
-            async with asyncio.timeout(self._timeout_s):
-                yield
-        except TimeoutError as error:
-            raise ModelUnavailable("no answer in time", code="timeout") from error
+            found, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield found
+        start = text.find("{", end)
 
 
 def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
@@ -186,7 +219,7 @@ def _messages(instructions: str, content: str) -> Sequence[PromptMessage]:
 
 def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
     log.info(
-        "internal call",
+        "internal call answered",
         mode=mode,
         prompt_tokens=usage.prompt_tokens,
         cached_tokens=usage.cached_tokens,
@@ -195,7 +228,7 @@ def _log_usage(usage: Usage, mode: str, seconds: float) -> None:
     )
 
 
-def _whole(answer: _Answer) -> str:
+def _whole(answer: WrittenAnswer) -> str:
     if answer.is_cut:
         raise AnswerIncomplete("cut short", code=CUT_SHORT)
     return answer.text

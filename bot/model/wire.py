@@ -1,78 +1,104 @@
-"""Reads JSON that servers send: what is missing is empty, another shape is an error."""
+"""Reads what servers send: server-sent events out of a body, and JSON that may lack fields.
 
-from collections.abc import Mapping, Sequence
+The SDK would cut a body into events too, but it makes objects of each, which took half of a turn's
+CPU. All input is bounded: the body, one event, the number of calls and their text.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
-from bot.model.model_errors import (
-    AnswerIncomplete,
-    ContentRefused,
-    ModelError,
-    code_of,
-    is_filtered,
-)
+from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError, NotAModel
 from bot.reply.utf16 import well_formed
 
 MAX_CALLS = 32
-"""Tool calls of one answer; what a model asks for beyond that is not read."""
+"""Tool calls of one answer; we do not read the calls beyond that."""
 MAX_CALL_CHARS = 200_000
 """Characters of all calls of one answer, names and ids included."""
+MAX_EVENT_BYTES = 4 * 2**20
+"""The last event of a response repeats all of it: text, calls and encrypted reasoning."""
+_DONE = b"[DONE]"
+
+_FILTERED = re.compile(
+    r"content[_ ]?filter|content[_ ]?(management )?policy|responsibleaipolicy"
+    r"|data_inspection_failed|requires moderation|(input|prompt) was flagged",
+    re.IGNORECASE,
+)
+"""What Azure, OpenAI, LiteLLM, OpenRouter and DashScope say of a filtered prompt."""
+_TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
+"""The code of api.openai.com, and what servers say that have no code for it."""
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
+"""An identifier; anything else might be a sentence that quotes a person."""
 
 
-def object_of(given: object) -> Mapping[str, object]:
-    """Return a JSON object, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return {}
-    if isinstance(given, dict):
-        return given
-    raise AnswerIncomplete("no chunk")
+class EventReader:
+    """Takes a body in pieces as they arrive; `is_done` is set by the event that ends the stream."""
 
+    def __init__(self, max_bytes: int) -> None:
+        self.is_done = False
+        self._bytes_left = max_bytes
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+        self._data: list[bytes] = []
+        self._data_bytes = 0
 
-def list_of(given: object) -> Sequence[object]:
-    """Return a JSON list, an empty one for null; raise `AnswerIncomplete` for anything else."""
-    if given is None:
-        return ()
-    if isinstance(given, list):
-        return given
-    raise AnswerIncomplete("no chunk")
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the data of each event that this piece completes, up to the end of the stream.
 
+        Raise `NotAModel` when the body or an event is too long.
+        """
+        self._bytes_left -= len(piece)
+        for line in self._lines(piece):
+            if self.is_done:
+                return
+            yield from self._line(line.rstrip(b"\r\n"))
+        if self._bytes_left < 0:
+            raise NotAModel("the body is too long")
+        if self._begun_bytes + self._data_bytes > MAX_EVENT_BYTES:
+            raise NotAModel("an event is too long")
 
-def text_of(piece: object) -> str:
-    """Return a piece of text, nothing for what some servers send in its place."""
-    return piece if isinstance(piece, str) else ""
+    def _lines(self, piece: bytes) -> list[bytes]:
+        """Return the lines that this piece completes; what remains is copied once, at its end."""
+        self._begun.append(piece)
+        self._begun_bytes += len(piece)
+        if b"\n" not in piece:
+            return []
+        lines = b"".join(self._begun).splitlines(keepends=True)
+        # A CR at the end may be the first half of a line's end.
+        self._begun = [lines.pop()] if not lines[-1].endswith(b"\n") else []
+        self._begun_bytes = sum(map(len, self._begun))
+        return lines
 
-
-def count_of(given: object) -> int:
-    """Return a number of tokens, 0 for what is none."""
-    return given if isinstance(given, int) and 0 <= given < 2**53 else 0
-
-
-def joined(pieces: Sequence[str]) -> str:
-    """Join text; half an emoji at the end of a piece is whole again with the other half."""
-    return well_formed("".join(pieces))
-
-
-def reported_error(event: Mapping[str, object]) -> ModelError:
-    """Return what an error inside of a stream means; its words may quote a person's."""
-    code = code_of(event)
-    if is_filtered(code, str(event.get("error") or event.get("message"))):
-        return ContentRefused(code=code)
-    return AnswerIncomplete("the server reported an error", code=code)
+    def _line(self, line: bytes) -> Iterator[bytes]:
+        """Keep a line of data; an empty line ends an event and yields its data, if it has any."""
+        if line:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._data_bytes += len(line)
+        elif self._data:
+            data = b"\n".join(self._data)
+            self._data.clear()
+            self._data_bytes = 0
+            self.is_done = data.startswith(_DONE)
+            if not self.is_done:
+                yield data
 
 
 class BoundedText:
-    """Text that comes in pieces; `is_full` once there was more than `max_chars`, which is cut."""
+    """Text that comes in pieces. It is cut at `max_chars`, and `is_full` says that it was cut."""
 
     def __init__(self, max_chars: int | None) -> None:
-        self._left = max_chars
+        self._chars_left = max_chars
         self._pieces: list[str] = []
         self.is_full = False
 
     def add(self, piece: str) -> None:
         """Take a piece."""
-        if self._left is not None:
-            self.is_full = len(piece) > self._left
-            piece = piece[: self._left]
-            self._left -= len(piece)
+        if self._chars_left is not None:
+            self.is_full = len(piece) > self._chars_left
+            piece = piece[: self._chars_left]
+            self._chars_left -= len(piece)
         if piece:
             self._pieces.append(piece)
 
@@ -81,6 +107,67 @@ class BoundedText:
         return joined(self._pieces)
 
 
+def joined(pieces: Sequence[str]) -> str:
+    """Join text. Two halves of an emoji from two pieces become one character."""
+    return well_formed("".join(pieces))
+
+
+def object_of(given: object) -> Mapping[str, object]:
+    """Return a JSON object, an empty one for null; raise `AnswerIncomplete` for anything else."""
+    if given is None:
+        return {}
+    if isinstance(given, dict):
+        return given
+    raise AnswerIncomplete("a part of the answer has another type")
+
+
+def list_of(given: object) -> Sequence[object]:
+    """Return a JSON list, an empty one for null; raise `AnswerIncomplete` for anything else."""
+    if given is None:
+        return ()
+    if isinstance(given, list):
+        return given
+    raise AnswerIncomplete("a part of the answer has another type")
+
+
+def text_of(given: object) -> str:
+    """Return a string; "" for anything else, because some servers send null or a number."""
+    return given if isinstance(given, str) else ""
+
+
+def count_of(given: object) -> int:
+    """Return a number of tokens; 0 for anything else."""
+    return given if isinstance(given, int) and 0 <= given < 2**53 else 0
+
+
+def code_of(body: object) -> str:
+    """Return the identifier of an error from its body or the body's `error`; "" if it has none."""
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    if not isinstance(body, dict):
+        return ""
+    named = (body.get(name) for name in ("code", "type"))
+    return next((each for each in named if isinstance(each, str) and _CODE.fullmatch(each)), "")
+
+
+def is_filtered(code: str, objection: str = "") -> bool:
+    """Tell whether a content filter declined a text, by the server's code or its text."""
+    return bool(_FILTERED.search(code) or _FILTERED.search(objection))
+
+
+def is_too_long(objection: str) -> bool:
+    """Tell whether the server says that the prompt is longer than the model's context."""
+    return bool(_TOO_LONG.search(objection))
+
+
+def reported_error(event: Mapping[str, object]) -> ModelError:
+    """Return our error for one that a stream reports. It quotes nothing of the server's text."""
+    code = code_of(event)
+    if is_filtered(code, str(event.get("error") or event.get("message"))):
+        return ContentRefused(code=code)
+    return AnswerIncomplete("the server reported an error", code=code)
+
+
 def new_call_id() -> str:
-    """Return an id for a call whose server gave none."""
+    """Return an id for a tool call to which the server gave none."""
     return f"call_{token_hex(8)}"

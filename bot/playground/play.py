@@ -8,15 +8,14 @@ import asyncio
 import os
 import sys
 import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from threading import Thread
 
 from bot.app import App
-from bot.assistant import Models, open_models
-from bot.metrics.metrics import Metrics
-from bot.metrics.usage_counter import UsageRecorder
+from bot.model.call_report import ModelObserver
+from bot.model.models import Models, open_models
 from bot.model.resting import Rest
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
@@ -97,6 +96,6 @@ def _has_model(settings: Settings) -> bool:
 
 
 @asynccontextmanager
-async def offline_models(_: Settings, __: Metrics, ___: UsageRecorder) -> AsyncIterator[Models]:
+async def offline_models(_: Settings, __: Sequence[ModelObserver]) -> AsyncIterator[Models]:
     """Give the models that answer without a key; they run in this process and cost nothing."""
     yield Models(OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), Rest(), ())

@@ -12,7 +12,7 @@ from dataclasses import asdict
 import structlog
 
 from bot.metrics.usage_counter import billed_to
-from bot.model.advice import reason_of
+from bot.model.model_errors import reason_of
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.call_context import CallContext, Person
 from memory.erasure.jobs import Finished, JobBusy

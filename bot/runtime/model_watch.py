@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from bot.commands.notices import AdminNotices
-from bot.model.advice import look_at
-from bot.model.condition import ModelCondition
+from bot.model.guarded import ModelCondition
+from bot.model.model_errors import setting_to_check
 from bot.runtime.watching import repeat
 from memory.memory import Memory
 
@@ -65,7 +65,7 @@ class ModelWatch:
         if not await self._client.call("HSETNX", self._key, name, self._clock()):
             return
         reason = " ".join(filter(None, (str(error.status or ""), error.code)))
-        setting = look_at(error, condition.setting)
+        setting = setting_to_check(error, condition.setting)
         kind = f"{condition.part}_off"
         if not await self._notices.tell_of_model(kind, reason or type(error).__name__, setting):
             await self._client.call("HDEL", self._key, name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bot.model.advice import summary
+from bot.model.model_errors import summary
 from bot.prompt.assemble import Prompt
 from bot.turn.answer import RunAgent
 from memory.behaviors.context import AgentContext

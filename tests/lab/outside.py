@@ -150,7 +150,7 @@ async def travel(road: Road, address: str) -> tuple[str, bool]:
     try:
         async with bot_on(road, address) as rig:
             said = await talk(rig, only_answers=road.only_answers)
-            apis = {line["api"] for line in rig.bot.log if line["event"] == "model answers"}
+            apis = {line["api"] for line in rig.bot.log if line["event"] == "model answered"}
     except (TimeoutError, AssertionError) as error:
         return f"{seen[0]} | failed: {str(error)[-1500:]}", False
     widths = (6, 7, 7, 4, 3)

@@ -1,16 +1,12 @@
 """`/metrics`: who may see it, and what it counts."""
 
-from contextlib import suppress
-
 import httpx2
 import pytest
 from starlette.routing import Router
 
-from bot.metrics.metrics import Metrics, Which
-from bot.metrics.observers import MeteredChatModel, MeteredEmbedder
+from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
-from bot.metrics.usage_counter import ModelMeter, UsageRecorder
-from bot.model.call import ModelReply, Usage
+from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from bot.model.model_errors import ModelUnavailable
 from bot.turn.observers import PartSent
@@ -18,23 +14,6 @@ from memory.memory import Memory
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
-from tests.memory.words_embedder import WordsEmbedder
-
-
-class OneAnswer:
-    """Answers once, then is out of order."""
-
-    def __init__(self) -> None:
-        self.answers = [ModelReply("yes", (), "stop", Usage(100, 7, 60))]
-
-    async def complete(self, *_: object, **__: object) -> ModelReply:
-        if not self.answers:
-            raise ModelUnavailable("out of order")
-        return self.answers.pop()
-
-
-def meter(metrics: Metrics, kind: str, which: Which = "first") -> ModelMeter:
-    return ModelMeter(metrics, UsageRecorder(), kind, "m", which)
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -115,45 +94,23 @@ async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:
     assert (value(metrics, "ricordo_redis_round_trips") or 0) >= 1
 
 
-async def test_answers_are_counted_with_their_tokens_and_failures_by_name() -> None:
-    metrics = Metrics()
-    model = MeteredChatModel(OneAnswer(), meter(metrics, "answer"))
-    await model.complete([], [])
-    with suppress(ModelUnavailable):
-        await model.complete([], [])
-    of_first = {"kind": "answer", "model": "first"}
-    calls = {
-        outcome: value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_first)
-        for outcome in ("ok", "ModelUnavailable")
-    }
-    assert calls == {"ok": 1, "ModelUnavailable": 1}
-    tokens = {
-        direction: value(metrics, "ricordo_tokens_total", direction=direction, **of_first)
-        for direction in ("prompt", "cached", "completion")
-    }
-    assert tokens == {"prompt": 100, "cached": 60, "completion": 7}
-
-
-async def test_calls_of_the_second_model_are_told_apart() -> None:
-    metrics = Metrics()
-    await MeteredChatModel(OneAnswer(), meter(metrics, "answer", "second")).complete([], [])
-    calls = {
-        which: value(metrics, "ricordo_model_calls_total", kind="answer", model=which, outcome="ok")
-        for which in ("first", "second")
-    }
-    assert calls == {"first": None, "second": 1}
-
-
 def test_calls_of_models_are_counted_with_their_time_and_tokens() -> None:
     metrics = Metrics()
     usage = Usage(prompt_tokens=100, completion_tokens=7, cached_tokens=60)
     metrics.model_called(CallReport("internal", "m", "second", 0.5, usage))
-    metrics.model_called(CallReport("internal", "m", "second", 0.5, outcome="ModelUnavailable"))
+    failure = ModelUnavailable("out of order")
+    metrics.model_called(CallReport("internal", "m", "second", 0.5, error=failure))
     of_second = {"kind": "internal", "model": "second"}
     for outcome in ("ok", "ModelUnavailable"):
         assert value(metrics, "ricordo_model_calls_total", outcome=outcome, **of_second) == 1
+    of_first = {"kind": "internal", "model": "first"}
+    assert value(metrics, "ricordo_model_calls_total", outcome="ok", **of_first) is None
     assert value(metrics, "ricordo_model_seconds_sum", **of_second) == 1
-    assert value(metrics, "ricordo_tokens_total", direction="cached", **of_second) == 60
+    tokens = {
+        direction: value(metrics, "ricordo_tokens_total", direction=direction, **of_second)
+        for direction in ("prompt", "cached", "completion")
+    }
+    assert tokens == {"prompt": 100, "cached": 60, "completion": 7}
 
 
 def test_sends_are_counted_by_outcome() -> None:
@@ -162,11 +119,3 @@ def test_sends_are_counted_by_outcome() -> None:
     metrics.observe(PartSent("Blocked"))
     assert value(metrics, "ricordo_sends_total", outcome="sent") == 1
     assert value(metrics, "ricordo_sends_total", outcome="Blocked") == 1
-
-
-async def test_a_metered_embedder_is_the_same_embedder() -> None:
-    metrics, embedder = Metrics(), WordsEmbedder()
-    metered = MeteredEmbedder(embedder, meter(metrics, "embedding"))
-    assert metered.fingerprint == embedder.fingerprint
-    assert (await metered.embed(["hello"])).shape == (1, embedder.dimensions)
-    assert value(metrics, "ricordo_model_seconds_count", kind="embedding", model="first") == 1

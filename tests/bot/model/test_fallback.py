@@ -9,13 +9,13 @@ import pytest
 
 from bot.model.call import ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.fallback import FallbackChatModel, FallbackInternalModel, ModelPair
-from bot.model.internal import InternalCalls
+from bot.model.fallback import FallbackChatModel, ModelPair
+from bot.model.guarded import Guard, InternalCalls, ModelCondition
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
-from memory.text.internal_model import InternalModel, InternalModelUnavailable
+from memory.text.internal_model import InternalModelUnavailable
 from tests.servers.model_api import (
     ApiError,
     Break,
@@ -53,12 +53,14 @@ class Scene:
             self.rest,
             LIMIT_S,
         )
-        self.internal: ModelPair[InternalModel] = ModelPair(
-            InternalCalls(StructuredModel(client, "first", LIMIT_S / 2)),
-            InternalCalls(StructuredModel(other, "second", LIMIT_S)),
+        internal = ModelPair(
+            StructuredModel(client, "first", LIMIT_S / 2),
+            StructuredModel(other, "second", LIMIT_S),
             self.rest,
             LIMIT_S,
         )
+        condition = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
+        self.internal = InternalCalls(internal, Guard(condition))
         self.chat = FallbackChatModel(self.pair)
 
     async def ask(self) -> str:
@@ -212,19 +214,17 @@ async def test_the_trouble_of_the_second_model_is_told_where_both_fail(scene: Sc
 
 
 async def test_internal_calls_have_a_second_model_too(scene: Scene) -> None:
-    model = FallbackInternalModel(scene.internal)
     scene.first.faults.add(server_error(), times=None)
-    assert await model.write("Say it.", "What?", 100) == "second"
+    assert await scene.internal.write("Say it.", "What?", 100) == "second"
     scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
     with pytest.raises(InternalModelUnavailable):
-        await model.write("Say it.", "What?", 100)
+        await scene.internal.write("Say it.", "What?", 100)
 
 
 async def test_an_internal_answer_that_is_cut_short_is_no_trouble_of_the_server(
     scene: Scene,
 ) -> None:
-    model = FallbackInternalModel(scene.internal)
     scene.first.responder = Scripted(Reply("cut", finish_reason="length"))
     with pytest.raises(InternalModelUnavailable):
-        await model.write("Say it.", "What?", 100)
+        await scene.internal.write("Say it.", "What?", 100)
     assert not scene.rest.is_on

@@ -1,14 +1,27 @@
-"""The SDK's client: bounded, shared, and usable without a key."""
+"""The SDK's client: bounded, shared, usable without a key; each SDK error has a meaning of ours."""
 
+import socket
+
+import httpx2
+import openai
 import pytest
+from openai.types.chat import ChatCompletion
 
 from bot.model.call import PromptMessage
 from bot.model.chat import OpenAIChatModel
-from bot.model.model_errors import ModelRefused
-from bot.model.openai_client import open_client
+from bot.model.model_errors import (
+    ContentRefused,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAModel,
+)
+from bot.model.openai_client import SDK_ERRORS, open_client, translate
 from tests.servers.model_api import Dialect, ModelApiServer
 
 HELLO = (PromptMessage("user", "hello"),)
+REQUEST = httpx2.Request("POST", "http://test/v1/chat/completions")
+COMPLETION = ChatCompletion.construct()
 
 
 async def test_a_key_with_a_newline_behind_it_is_good(server: ModelApiServer) -> None:
@@ -31,3 +44,114 @@ async def test_a_wrong_key_is_refused_and_not_shown(server: ModelApiServer) -> N
         with pytest.raises(ModelRefused) as caught:
             await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
     assert str(caught.value) == "AuthenticationError 401"
+
+
+# Errors
+
+
+def of_status(
+    kind: type[openai.APIStatusError], status: int, body: object = None
+) -> openai.APIStatusError:
+    return kind("secret words", response=httpx2.Response(status, request=REQUEST), body=body)
+
+
+MEANINGS: list[tuple[openai.OpenAIError, type[ModelError]]] = [
+    (openai.APIConnectionError(request=REQUEST), ModelUnavailable),
+    (openai.APITimeoutError(REQUEST), ModelUnavailable),
+    (of_status(openai.ConflictError, 409), ModelUnavailable),
+    (of_status(openai.RateLimitError, 429), ModelUnavailable),
+    (of_status(openai.InternalServerError, 500), ModelUnavailable),
+    (of_status(openai.APIStatusError, 408), ModelUnavailable),
+    (of_status(openai.BadRequestError, 400), ModelRefused),
+    (of_status(openai.AuthenticationError, 401), ModelRefused),
+    (of_status(openai.PermissionDeniedError, 403), ModelRefused),
+    (of_status(openai.NotFoundError, 404), ModelRefused),
+    (of_status(openai.UnprocessableEntityError, 422), ModelRefused),
+    (
+        openai.OAuthError(response=httpx2.Response(401, request=REQUEST), body=None),
+        ModelRefused,
+    ),
+    (openai.OpenAIError("secret words"), NotAModel),
+    (openai.APIError("secret words", REQUEST, body=None), NotAModel),
+    (
+        openai.APIResponseValidationError(httpx2.Response(200, request=REQUEST), body=None),
+        NotAModel,
+    ),
+    (openai.LengthFinishReasonError(completion=COMPLETION), NotAModel),
+    (openai.ContentFilterFinishReasonError(), NotAModel),
+    (openai.WebSocketConnectionClosedError("secret words", unsent_messages=[]), NotAModel),
+    (openai.WebSocketQueueFullError("secret words"), NotAModel),
+]
+
+
+def test_every_public_error_of_the_sdk_has_a_meaning() -> None:
+    public = [getattr(openai, name) for name in openai.__all__]
+    errors = {each for each in public if isinstance(each, type) and issubclass(each, Exception)}
+    named = {type(error) for error, _ in MEANINGS}
+    assert errors - named == {openai.InvalidWebhookSignatureError}  # no model's answer
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"), MEANINGS, ids=[type(error).__name__ for error, _ in MEANINGS]
+)
+def test_an_error_means_this_and_quotes_nothing(
+    error: openai.OpenAIError, meaning: type[ModelError]
+) -> None:
+    assert isinstance(error, SDK_ERRORS)
+    ours = translate(error)
+    assert type(ours) is meaning
+    assert "secret" not in f"{ours} {ours.code}"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (
+            {"message": "No", "code": "invalid_api_key", "type": "invalid_request_error"},
+            "invalid_api_key",
+        ),
+        ({"error": {"code": "model_not_found"}}, "model_not_found"),
+        ({"code": 400, "type": "insufficient_quota"}, "insufficient_quota"),
+        ({"code": "what Ann said"}, ""),
+        (["code"], ""),
+        (None, ""),
+    ],
+    ids=str,
+)
+def test_an_error_carries_status_and_the_servers_code_and_no_sentence(
+    body: object, code: str
+) -> None:
+    ours = translate(of_status(openai.BadRequestError, 400, body))
+    assert (ours.status, ours.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (socket.gaierror(8, "unknown"), "dns"),
+        (ExceptionGroup("all tries", [ConnectionRefusedError()]), "connection_refused"),
+        (OSError("gone"), "connection_failed"),
+    ],
+    ids=str,
+)
+def test_a_failed_connection_says_why(cause: Exception, code: str) -> None:
+    error = openai.APIConnectionError(request=REQUEST)
+    error.__cause__ = cause
+    assert translate(error).code == code
+
+
+@pytest.mark.parametrize("status", [401, 402, 404])
+def test_what_the_operator_has_to_mend_is_never_the_fault_of_words(status: int) -> None:
+    body = {"message": "You asked for content_filter", "code": "content_filter"}
+    ours = translate(of_status(openai.APIStatusError, status, body))
+    assert isinstance(ours, ModelRefused)
+    assert not isinstance(ours, ContentRefused)
+    assert not ours.may_concern_messages
+
+
+def test_a_refusal_knows_what_the_server_objects_to() -> None:
+    body = {"message": "Unsupported parameter", "param": "stream_options"}
+    ours = translate(of_status(openai.BadRequestError, 400, body))
+    assert isinstance(ours, ModelRefused)
+    assert ours.objects_to("stream_options")
+    assert not ours.objects_to("tools")

@@ -103,7 +103,7 @@ async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
         await model.complete(HELLO, TOOLS)
     assert apis(server) == ["chat", "responses", "responses"]
     assert model.api == "Responses"
-    found = [line for line in logged if line["event"] == "model answers"]
+    found = [line for line in logged if line["event"] == "model answered"]
     assert [(line["model"], line["api"]) for line in found] == [("gpt-test", "Responses")]
 
 
@@ -183,7 +183,7 @@ async def test_where_there_are_no_responses_it_is_told_not_to_think(
     assert [call.raw["reasoning_effort"] for call in server.log.chats[-2:]] == ["none", "none"]
     await model.complete(HELLO, ())
     assert server.log.chats[-1].raw.get("reasoning_effort") == effort
-    assert {"tools only without reasoning"} <= {line["event"] for line in logged}
+    assert {"reasoning dropped because of tools"} <= {line["event"] for line in logged}
 
 
 async def test_with_chat_completions_set_that_takes_one_refused_request(

@@ -94,7 +94,7 @@ async def test_tokens_mode_and_time_of_a_call_are_logged_and_no_words(
 ) -> None:
     await fill(internal)
     line = logged[0]
-    assert (line["event"], line["mode"]) == ("internal call", "json_schema")
+    assert (line["event"], line["mode"]) == ("internal call answered", "json_schema")
     for count in ("prompt_tokens", "completion_tokens", "seconds"):
         assert isinstance(line[count], int | float)
         assert line[count]

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.call import PromptMessage, Usage
+from bot.model.call import PromptMessage
+from bot.model.call_report import CallReport
 from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
@@ -91,9 +92,11 @@ async def test_nothing_but_thoughts_twice_is_no_answer(
     client: ModelClient, script: Scripted
 ) -> None:
     script.then(LOST, LOST)
-    with pytest.raises(AnswerIncomplete) as caught:
-        await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
-    assert caught.value.usage.reasoning_tokens > 0
+    reports: list[CallReport] = []
+    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100), [reports.append])
+    with pytest.raises(AnswerIncomplete):
+        await model.complete(HELLO, ())
+    assert [report.usage.reasoning_tokens > 0 for report in reports] == [True]
 
 
 async def test_the_beginning_of_an_answer_is_better_than_none(
@@ -111,13 +114,15 @@ async def test_so_it_is_when_the_second_request_fails_or_takes_too_long(
     script.then(CUT)
     trouble = Break.HANG if limit_s < 1 else ApiError(401, "Incorrect API key")
     server.faults.add(trouble, times=None, when=_thinks_less)
-    model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100))
+    reports: list[CallReport] = []
+    model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100), [reports.append])
     reply = await model.complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     script.then(LOST)
     with pytest.raises(ModelError) as caught:
         await model.complete(HELLO, ())
-    assert caught.value.usage.reasoning_tokens > 0
+    assert [report.error for report in reports] == [None, caught.value]
+    assert reports[1].usage.reasoning_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -154,11 +159,13 @@ async def test_a_model_that_shall_think_a_lot_may_be_silent_first(
 async def test_an_internal_call_lost_to_thoughts_is_made_once_more_with_less_of_them(
     client: ModelClient, server: ModelApiServer, script: Scripted
 ) -> None:
-    billed: list[Usage] = []
-    internal = StructuredModel(client, "gpt-test", 10, billed.append, "medium")
+    reports: list[CallReport] = []
+    internal = StructuredModel(client, "gpt-test", 10, "medium", [reports.append])
     script.then(LOST, ANSWER, LOST, "Tea.")
     assert await fill(internal) == PARTS
     assert await write(internal) == "Tea."
     assert efforts(server) == ["medium", "low", "medium", "low"]
     assert rooms(server) == [0, 0, 300, 0]
-    assert len(billed) == 4
+    assert len(reports) == 2
+    for usage in (report.usage for report in reports):
+        assert 0 < usage.reasoning_tokens < usage.completion_tokens

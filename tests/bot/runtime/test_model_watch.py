@@ -5,7 +5,7 @@ import pytest
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.model.condition import ModelCondition
+from bot.model.guarded import ModelCondition
 from bot.model.model_errors import ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
 from bot.runtime.model_watch import ModelWatch

@@ -6,16 +6,17 @@ from time import time
 
 import pytest
 
-from bot.model.condition import ModelCondition, Part
 from bot.model.embedder import OpenAIEmbedder
+from bot.model.fallback import ModelPair
 from bot.model.guarded import (
     FIRST_REST_S,
-    LONGEST_REST_S,
+    MAX_REST_S,
     Guard,
     GuardedEmbedder,
-    GuardedInternalModel,
+    InternalCalls,
+    ModelCondition,
+    Part,
 )
-from bot.model.internal import InternalCalls
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
@@ -58,15 +59,17 @@ class Day:
 
     def start(self, client: ModelClient, *, embeds: bool = False, model: str = "m") -> None:
         """Begin a process: it knows nothing of what failed before."""
-        internal = InternalCalls(StructuredModel(client, "m", timeout_s=10))
+        models = ModelPair(StructuredModel(client, "m", timeout_s=10))
+        internal = InternalCalls(models, self._guard("learning"))
         embedder = GuardedEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
-        guarded = GuardedInternalModel(internal, self._guard("learning"))
-        self.memory.teach(LearningConfig([] if embeds else [self.notes], guarded, model_name=model))
+        self.memory.teach(
+            LearningConfig([] if embeds else [self.notes], internal, model_name=model)
+        )
 
     def _guard(self, part: Part) -> Guard:
-        rest = Rest(lambda: self.now, first_s=FIRST_REST_S, longest_s=LONGEST_REST_S)
+        rest = Rest(lambda: self.now, first_s=FIRST_REST_S, max_s=MAX_REST_S)
         return Guard(ModelCondition(part, "OPENAI_MEMORY_MODEL"), rest)
 
     async def pass_(self, seconds: float) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from bot.model.call import ModelReply, Usage
-from bot.model.stream import ReplyAccumulator
+from bot.model.completions import ChunkAccumulator
 from memory.behaviors.steps import ToolCall
 
 Piece = Mapping[str, object]
@@ -17,7 +17,7 @@ def joined(*pieces: Piece) -> tuple[ToolCall, ...]:
 
 
 def accumulated(*choices: Piece) -> ModelReply:
-    answer = ReplyAccumulator()
+    answer = ChunkAccumulator()
     for choice in choices:
         answer.add({"choices": [choice]})
     return answer.reply()
@@ -66,7 +66,7 @@ def test_a_call_may_have_no_arguments_at_all() -> None:
 
 
 def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
-    answer = ReplyAccumulator()
+    answer = ChunkAccumulator()
     answer.add({})
     answer.add({"choices": [{"delta": {"content": "All."}}]})
     answer.add({"choices": [{"finish_reason": "stop"}]})
@@ -74,7 +74,7 @@ def test_a_choice_may_lack_its_delta_or_be_missing() -> None:
 
 
 def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
-    answer = ReplyAccumulator()
+    answer = ChunkAccumulator()
     assert (answer.is_empty, answer.is_complete) == (True, False)
     answer.add({"choices": [{"delta": {"content": "All."}, "finish_reason": None}]})
     assert (answer.is_empty, answer.is_complete) == (False, False)
@@ -98,7 +98,7 @@ def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
     ids=str,
 )
 def test_usage_is_read_as_far_as_it_is_told(told: Piece, expected: Usage) -> None:
-    answer = ReplyAccumulator()
+    answer = ChunkAccumulator()
     answer.add({"choices": [], "usage": told})
     assert answer.reply().usage == expected
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.events import EventReader
+from bot.model.wire import EventReader
 
 BODY = (
     b': hello\n\ndata: {"a":\ndata: 1}\r\n\r\nevent: ping\n\nid: 7\ndata:two\r\r'
