@@ -36,17 +36,13 @@ from bot.runtime.model_watch import ModelWatch
 from bot.runtime.process import open_store
 from bot.runtime.watching import repeat
 from bot.runtime.web import WebServer, health_routes
-from bot.telegram.backpressure import Backpressure
-from bot.telegram.client import TelegramClient
-from bot.telegram.delivery import RawUpdate
+from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
-from bot.telegram.health import TelegramHealth
-from bot.telegram.intake import Intake
-from bot.telegram.polling import Poller
-from bot.telegram.polling_lease import PollingLease
-from bot.telegram.rate_limit import OutboundBudget
-from bot.telegram.rate_limited import RateLimitedTelegramClient
-from bot.telegram.send_share import Sharing
+from bot.telegram.intake import Backpressure, Intake, RawUpdate
+from bot.telegram.polling import Poller, PollingLease
+from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
 from bot.telegram.setup import (
     SetupPlan,
     Webhook,
@@ -55,8 +51,8 @@ from bot.telegram.setup import (
     set_up,
     watch_webhook,
 )
+from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
-from bot.telegram.values import BotIdentity
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
 from bot.turn.answer import AnswerOptions, Desks, RunAgent, TurnAnswerer
 from bot.turn.deliver import Deliverer
@@ -79,6 +75,7 @@ log = structlog.get_logger(__name__)
 _TURNS_GRACE_S = 15
 _LEARNING_GRACE_S = 2
 _SECONDS_A_DAY = 86_400
+_SHARE_EVERY_S = 10.0
 _ERASURES_EVERY_S = 0.5
 """What any process has erased leaves the memory of every other one this soon."""
 
@@ -102,7 +99,7 @@ class _Parts:
 
     memory: Memory
     tokens: TokenCounter
-    telegram: RateLimitedTelegramClient
+    telegram: TelegramChat
     assistant: Assistant
     hooks: TurnHooks
     running: Running
@@ -154,11 +151,12 @@ class App:
             memory.teach(teaching_of(self._settings, behaviors, models.internal))
             assistant = Assistant(self._settings, tokens, models.chat, behaviors, self._bot_id)
             address = self._settings.telegram_api_url
-            budget = OutboundBudget(self._settings.sends_per_second, memory.send_rates)
-            telegram = RateLimitedTelegramClient(self._token, address, budget)
-            stack.push_async_callback(telegram.close)
+            client = TelegramClient(self._token, address)
+            stack.push_async_callback(client.close)
+            limiter = SendRateLimiter(self._settings.sends_per_second, memory.send_rates)
+            telegram = TelegramChat(client, limiter)
             await stack.enter_async_context(self._web(memory))
-            started = asyncio.create_task(self._introduce(telegram))
+            started = asyncio.create_task(self._introduce(client))
             if not await _first(started, stopping):
                 return
             hooks = TurnHooks(behaviors)
@@ -175,13 +173,13 @@ class App:
             await prepare_polling(telegram, self._health, take_over=self._takes_over)
         return me
 
-    async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
+    async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Take an update in; before we know who we are, Telegram has to keep it."""
         outcome = "not_taken"
         try:
             if self._intake is None:
                 raise NotAccepted
-            await self._intake.accept(raw, overtakes=overtakes)
+            await self._intake.accept(raw, after_refusal=after_refusal)
             outcome = "taken"
         finally:
             self._metrics.updates.labels(outcome).inc()
@@ -236,12 +234,14 @@ class App:
             lease_s=settings.lease_s,
         )
         notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
-        sharing = Sharing(memory.ready_queue(), telegram.budget, settings.lease_s)
+        share = partial(
+            share_with_workers, telegram.limiter, memory.ready_queue(), settings.lease_s
+        )
         tasks = [
             asyncio.create_task(CapacityWatch(memory.plan, notices).run()),
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(BudgetWatch(budget, notices).run()),
-            asyncio.create_task(sharing.run()),
+            asyncio.create_task(repeat(share, "workers", _SHARE_EVERY_S)),
             asyncio.create_task(repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S)),
             asyncio.create_task(LoopWatchdog().run()),
         ]
@@ -256,9 +256,9 @@ class App:
                 memory.client, memory.keys, settings.max_pending_conversations
             )
             self._intake = Intake(
-                reader, memory.mailbox, buttons, memory.plan.ballast, backpressure
+                reader.read, memory.mailbox, buttons.press, memory.plan.ballast, backpressure
             )
-            intake_tasks = self._taking_in(memory, telegram)
+            intake_tasks = self._taking_in(memory, telegram.client)
         if self._observer is not None:
             self._observer.serving(memory)
         log.info("serving", bot=me.username, polling=self._polls, works=self._duty.works)

@@ -4,7 +4,8 @@ import time
 from urllib.parse import urlsplit
 
 from bot.check.rows import Row, Rows, Verdict
-from bot.telegram.client import TelegramClient
+from bot.telegram.bot_account import BotIdentity, WebhookState
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import (
     BadToken,
     Conflict,
@@ -13,7 +14,6 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.telegram.values import BotIdentity, WebhookState
 from bot.telegram.webhook import WEBHOOK_PATH
 from config.settings import Settings
 

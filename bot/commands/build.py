@@ -15,8 +15,8 @@ from bot.commands.usage import UsageBounds, UsageCommand
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.model.resting import Rest
+from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
-from bot.telegram.values import BotIdentity
 from config.settings import Settings
 from memory.memory import Memory
 

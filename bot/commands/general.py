@@ -8,9 +8,9 @@ import structlog
 from bot.commands.access import asker_of
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from bot.telegram.updates import IncomingMessage
-from bot.telegram.values import BotIdentity
 from memory.behaviors.call_context import is_first_party, may_change
 from memory.memory import Memory
 from memory.scopes.stats import count_conversation

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bot.language.catalogue import Catalogue
-from bot.telegram.values import CommandMenu, Description, MenuScope
+from bot.telegram.bot_account import CommandMenu, Description, MenuScope
 
 _EVERYWHERE = ("new", "memory", "documents", "export", "clear", "forget", "privacy", "help")
 _IN_PRIVATE = (*_EVERYWHERE[:-2], "usage", *_EVERYWHERE[-2:])

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route, Router
 
 from bot.runtime.http_protocol import BoundedHttpProtocol, Connections, ignore_disconnects
-from bot.telegram.health import TelegramHealth
+from bot.telegram.connection import TelegramHealth
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 

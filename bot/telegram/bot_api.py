@@ -1,101 +1,181 @@
-"""python-telegram-bot's transport and calls, with the few things changed that we cannot live with.
+"""The client of the Bot API; with `telegram_chat` the only code that calls Telegram.
 
-Everything else uses `client`.
+Here are the calls about our account and our updates. Each call is made once: the caller decides by
+the kind of error whether to try again.
 """
 
-import json
-from typing import Any
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
-import httpx2
 import telegram
 from telegram import error as ptb
-from telegram.request import BaseRequest, RequestData
 
-from bot.http_client import HttpClient, trusted
+from bot.telegram.bot_account import (
+    BotIdentity,
+    CommandMenu,
+    Description,
+    MenuScope,
+    WebhookState,
+)
+from bot.telegram.errors import OutcomeUnknown, translate
+from bot.telegram.transport import Transport
 
-CONNECT_S = 5.0
-_POOL_SIZE = 64
+CALL_S = 15.0
+_POLL_SLACK_S = 10.0
+"""Added to the time for which Telegram itself holds a poll open."""
 
-# What people say, buttons, and being taken into a group; everything else is nothing for us. Named
-# on every call, since Telegram keeps the previous list when it is left out.
 ALLOWED_UPDATES = ("message", "callback_query", "my_chat_member")
+"""Messages, buttons, and being added to a group. Named on every call, because Telegram keeps the
+previous list if it is left out."""
+
+_Result = TypeVar("_Result")
 
 
-class Transport(BaseRequest):
-    """A connection pool; the time for a whole call is limited by its caller.
+class _Bot(telegram.Bot):
+    """PTB's bot with its general call made public."""
 
-    Over httpx2, since PTB's own, over httpx 0.28, now and then keeps the place of a call that was
-    cancelled: after a few thousand turns none is left. Logs no answer that is not JSON: it may hold
-    people's words, or a proxy's echo of the URL.
-    """
+    async def post(self, method: str, parameters: Mapping[str, object]) -> object:
+        return await self._post(method, dict(parameters))
 
-    def __init__(self) -> None:
-        self._client = HttpClient(
-            verify=trusted(),
-            timeout=httpx2.Timeout(None, connect=CONNECT_S, pool=CONNECT_S),
-            limits=httpx2.Limits(max_connections=_POOL_SIZE),
+
+class TelegramClient:
+    """The Bot API of one token. All methods raise `TelegramError`."""
+
+    def __init__(self, token: str, api_url: str) -> None:
+        # PTB's switch to its next major version: without it, reading the wait of a 429 warns.
+        os.environ.setdefault("PTB_TIMEDELTA", "true")
+        self.transport = Transport()
+        self.bot = _Bot(
+            token,
+            base_url=f"{api_url.rstrip('/')}/bot",
+            base_file_url=f"{api_url.rstrip('/')}/file/bot",
+            get_updates_request=self.transport,
+            request=self.transport,
         )
 
-    @property
-    def read_timeout(self) -> float | None:
-        """None: an answer is waited for as long as the caller waits."""
-        return None
+    async def call(
+        self,
+        method: str,
+        parameters: Mapping[str, object],
+        expected: type[_Result],
+        timeout_s: float = CALL_S,
+    ) -> _Result:
+        """Call a method by its name, such as one that PTB does not know; return its result.
 
-    async def initialize(self) -> None:
-        """Needs nothing."""
+        Parameters that are None are left out. Raise `OutcomeUnknown` if the result is not of type
+        `expected`, and `BadToken` if the server does not know the method.
+        """
+        async with calling(timeout_s):
+            result = await self.bot.post(method, parameters)
+            if not isinstance(result, expected):
+                raise TypeError(method)
+            return result
 
-    async def shutdown(self) -> None:
-        """Close all connections; calls under way fail."""
-        await self._client.aclose()
-
-    # PTB names its four time limits, always by keyword.
-    async def do_request(  # type: ignore[override]
-        self, url: str, method: str, request_data: RequestData | None = None, **limits: Any
-    ) -> tuple[int, bytes]:
-        """Return an answer's status and body; raise PTB's `NetworkError`, httpx2's behind it."""
-        connect_s, pool_s = (_given(limits[f"{name}_timeout"]) for name in ("connect", "pool"))
-        try:
-            answer = await self._client.request(
-                method,
-                url,
-                headers={"User-Agent": self.USER_AGENT},
-                data=request_data.json_parameters if request_data else None,
-                files=request_data.multipart_data if request_data else None,
-                timeout=httpx2.Timeout(None, connect=connect_s, pool=pool_s),
+    async def identify(self) -> BotIdentity:
+        """Return who we are; raise `BadToken` if Telegram does not know the token."""
+        async with calling():
+            me = await self.bot.get_me()
+            return BotIdentity(
+                id=me.id,
+                username=me.username or "",
+                name=me.full_name,
+                can_read_all_group_messages=bool(me.can_read_all_group_messages),
             )
-        except httpx2.HTTPError as error:
-            raise ptb.NetworkError(type(error).__name__) from error
-        return answer.status_code, answer.content
 
-    @staticmethod
-    def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Read an answer; raise PTB's `TelegramError` when it is no JSON object."""
-        # The standard library's reader, since a lone surrogate is an error to faster ones.
-        try:
-            answer = json.loads(payload.decode("utf-8", "replace"))
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise ptb.TelegramError("unreadable answer")
-        return answer
+    async def get_updates(self, offset: int | None, timeout_s: int) -> list[dict[str, object]]:
+        """Wait up to `timeout_s` for at most 100 updates; Telegram forgets those before `offset`.
 
-
-class BotApi(telegram.Bot):
-    """Adds raw polling to PTB's bot; its own reads a whole batch or nothing."""
-
-    async def get_raw_updates(self, offset: int | None, timeout_s: int) -> list[dict[str, object]]:
-        """Return at most 100 updates as they came, from `offset` on; earlier ones are forgotten."""
+        Each is a dictionary with an integer `update_id`, otherwise as Telegram sent it. PTB's own
+        method would read the whole batch or nothing.
+        """
         parameters = {
             "offset": offset,
             "timeout": timeout_s,
             "allowed_updates": ALLOWED_UPDATES,
         }
-        updates = await self._post("getUpdates", parameters)
-        if not all(isinstance(update["update_id"], int) for update in updates):
-            raise TypeError("update_id")
-        return list(updates)
+        updates = await self.call("getUpdates", parameters, list, timeout_s + _POLL_SLACK_S)
+        if not all(_has_id(update) for update in updates):
+            raise OutcomeUnknown("unreadable answer")
+        return updates
+
+    async def set_webhook(self, url: str, secret: str) -> None:
+        """Have updates delivered to `url` with `secret` in a header; waiting updates are kept."""
+        async with calling():
+            await self.bot.set_webhook(
+                url,
+                secret_token=secret,
+                allowed_updates=ALLOWED_UPDATES,
+                drop_pending_updates=False,
+            )
+
+    async def delete_webhook(self) -> None:
+        """Have updates kept for polling; waiting updates are kept."""
+        async with calling():
+            await self.bot.delete_webhook(drop_pending_updates=False)
+
+    async def webhook_info(self) -> WebhookState:
+        """Return where updates are delivered and whether that works."""
+        async with calling():
+            state = await self.bot.get_webhook_info()
+            failed_at = state.last_error_date
+            return WebhookState(
+                url=state.url,
+                pending_updates=state.pending_update_count,
+                last_error_at=int(failed_at.timestamp()) if failed_at else 0,
+                last_error=state.last_error_message or "",
+            )
+
+    async def set_commands(self, menu: CommandMenu) -> None:
+        """Set what "/" offers in one scope and language."""
+        async with calling():
+            await self.bot.set_my_commands(
+                menu.commands, scope=_scope(menu.scope), language_code=menu.language or None
+            )
+
+    async def set_description(self, description: Description) -> None:
+        """Set what an empty chat with us shows, in one language."""
+        async with calling():
+            await self.bot.set_my_description(
+                description.text, language_code=description.language or None
+            )
+
+    async def close(self) -> None:
+        """Close all connections; running calls fail."""
+        await self.transport.shutdown()
 
 
-def _given(limit_s: object) -> float:
-    """Return a time limit of PTB's; ours where there is only its mark for none."""
-    return limit_s if isinstance(limit_s, float) else CONNECT_S
+@asynccontextmanager
+async def calling(timeout_s: float = CALL_S) -> AsyncIterator[None]:
+    """Bound the time of one call and translate its errors.
+
+    PTB's errors are not chained, because their texts may quote an answer that quotes the token.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except ptb.TelegramError as error:
+        raise translate(error) from None
+    except TimeoutError:
+        raise OutcomeUnknown("timeout") from None
+    except (AttributeError, KeyError, TypeError) as error:
+        # A success whose result is not as the Bot API describes it.
+        raise OutcomeUnknown("unreadable answer") from error
+
+
+def _has_id(update: object) -> bool:
+    return isinstance(update, dict) and isinstance(update.get("update_id"), int)
+
+
+def _scope(scope: MenuScope) -> telegram.BotCommandScope:
+    match scope:
+        case "default":
+            return telegram.BotCommandScopeDefault()
+        case "private":
+            return telegram.BotCommandScopeAllPrivateChats()
+        case "groups":
+            return telegram.BotCommandScopeAllGroupChats()
+        case chat_id:
+            return telegram.BotCommandScopeChat(chat_id)

@@ -1,25 +1,32 @@
-"""What can go wrong between us and Telegram; each class says when, so the caller knows what to do.
+"""What can go wrong between us and Telegram. Each class says when, so that callers know what to do.
 
     TelegramError                 a call failed
-    ├── Unreachable               the request never left: safe to repeat
-    ├── OutcomeUnknown            it left and no readable answer came: never repeated blindly
+    ├── Unreachable               the request was never sent: safe to repeat
+    ├── OutcomeUnknown            it was sent and no readable answer came: not safe to repeat
     ├── FloodWait                 too many calls: wait `retry_after_s`
     ├── Blocked                   403: the person or the group no longer wants us
-    ├── Refused                   400: this request will never pass as it is; `reason` says why
+    ├── Refused                   400: this request will never succeed as it is; see `reason`
     ├── ChatMigrated              the group became a supergroup: use `new_chat_id`
-    ├── Conflict                  409: somebody else polls, or a webhook is set
-    ├── WebhookTaken              a webhook has the updates, and we may not take it away
+    ├── Conflict                  409: another process polls, or a webhook is set
+    ├── WebhookTaken              a webhook receives the updates, and we may not delete it
     └── BadToken                  401 or 404: Telegram does not know this token
     DeliveryError                 an update could not be handed on
-    ├── UnreadableUpdate          it is not what the Bot API describes: counted and left behind
+    ├── UnreadableUpdate          it is not as the Bot API describes it: counted and skipped
     └── NotAccepted               it could not be stored: Telegram keeps it and delivers it again
-        └── IntakeClosed          messages have to wait: commands and buttons behind it need not
+        └── IntakeClosed          messages must wait, commands and buttons are still accepted
 
-Texts carry only fixed words: never a token, an address or what somebody wrote. `WebhookTaken` names
-the host of a webhook: its path may be a secret.
+Texts hold only fixed words: never a token, an address or text of a person. `WebhookTaken` names the
+host of a webhook, because the path may be a secret. Errors of python-telegram-bot and httpx2 are
+translated here, once. Their texts are dropped, because a proxy's error page may echo the address
+and with it the token.
 """
 
+import datetime as dt
+import re
 from typing import Literal
+
+import httpx2
+from telegram import error as ptb
 
 RefusalReason = Literal[
     "entities",
@@ -32,21 +39,46 @@ RefusalReason = Literal[
     "other",
 ]
 
+_DEFAULT_WAIT_S = 5.0
+"""For a 429 that does not say how long to wait, such as a proxy's."""
+
+_NEVER_SENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+)
+
+# Telegram does not document its descriptions; these fragments were seen. The first match counts.
+_REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
+    (re.compile(r"entity|entities", re.IGNORECASE), "entities"),
+    (re.compile(r"message to (be replied|reply)", re.IGNORECASE), "reply_gone"),
+    (
+        re.compile(r"thread not found|topic_(deleted|closed|id_invalid)", re.IGNORECASE),
+        "topic_gone",
+    ),
+    (re.compile(r"not modified", re.IGNORECASE), "unchanged"),
+    (re.compile(r"message to \w+ not found|message_id_invalid", re.IGNORECASE), "message_gone"),
+    (re.compile(r"too long", re.IGNORECASE), "too_long"),
+    (re.compile(r"file is too big", re.IGNORECASE), "too_big"),
+)
+
 
 class TelegramError(Exception):
-    """Raised when a call to Telegram did not do what it was asked to."""
+    """Raised when a call to Telegram failed."""
 
 
 class Unreachable(TelegramError):  # noqa: N818 - the names say when
-    """Raised when the connection failed before the request could be sent."""
+    """Raised when the connection failed before the request was sent."""
 
 
 class OutcomeUnknown(TelegramError):  # noqa: N818
-    """Raised when the request was sent, and whether it was done is unknown."""
+    """Raised when the request was sent and we cannot tell whether Telegram carried it out."""
 
 
 class FloodWait(TelegramError):  # noqa: N818
-    """Raised on 429; calling again sooner than `retry_after_s` lengthens the ban."""
+    """Raised on 429; another call before `retry_after_s` have passed lengthens the ban."""
 
     def __init__(self, retry_after_s: float) -> None:
         super().__init__(f"too many calls: wait {retry_after_s:g} s")
@@ -54,14 +86,14 @@ class FloodWait(TelegramError):  # noqa: N818
 
 
 class Blocked(TelegramError):  # noqa: N818
-    """Raised when the bot was blocked, removed or silenced in that chat."""
+    """Raised when the bot was blocked, removed or muted in that chat."""
 
 
 class Refused(TelegramError):  # noqa: N818
-    """Raised when Telegram understood the request and declines it.
+    """Raised when Telegram understood the request and declined it.
 
-    `description` is Telegram's own sentence: for the operator's eyes, where the request held
-    nothing that a person wrote.
+    `description` is Telegram's own sentence. It may only be shown to the operator, and only if the
+    request held no text of a person.
     """
 
     def __init__(self, reason: RefusalReason, description: str = "") -> None:
@@ -71,12 +103,12 @@ class Refused(TelegramError):  # noqa: N818
 
     @property
     def bad_entities(self) -> bool:
-        """Tell whether the same text would pass without its formatting."""
+        """Whether the same text may succeed without its formatting."""
         return self.reason == "entities"
 
 
 class ChatMigrated(TelegramError):  # noqa: N818
-    """Raised when the group lives on as a supergroup under `new_chat_id`."""
+    """Raised when the group continues as a supergroup under `new_chat_id`."""
 
     def __init__(self, new_chat_id: int) -> None:
         super().__init__("the group became a supergroup")
@@ -88,7 +120,7 @@ class Conflict(TelegramError):  # noqa: N818
 
 
 class WebhookTaken(TelegramError):  # noqa: N818
-    """Raised instead of polling while a webhook is set; `host` is where it leads."""
+    """Raised instead of polling while a webhook is set; `host` is where it delivers."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
@@ -104,7 +136,7 @@ class BadToken(TelegramError):  # noqa: N818
 
 
 DECLINED = (Blocked, ChatMigrated, Refused)
-"""After these the same call would be declined again."""
+"""The same call would be declined again."""
 
 
 class DeliveryError(Exception):
@@ -112,7 +144,7 @@ class DeliveryError(Exception):
 
 
 class UnreadableUpdate(DeliveryError):  # noqa: N818
-    """Raised when an update is not what the Bot API describes; its id may be known."""
+    """Raised when an update is not as the Bot API describes it; its id may be known."""
 
     def __init__(self, update_id: int | None) -> None:
         super().__init__(f"unreadable update {update_id}")
@@ -120,8 +152,44 @@ class UnreadableUpdate(DeliveryError):  # noqa: N818
 
 
 class NotAccepted(DeliveryError):  # noqa: N818
-    """Raised when an update cannot be stored now: storage is down, or intake is full."""
+    """Raised when an update cannot be stored now: the store is down, or intake is full."""
 
 
 class IntakeClosed(NotAccepted):
-    """Raised when there is no room for messages; what is no message may be taken all the same."""
+    """Raised when no more messages are accepted; commands and buttons may still be."""
+
+
+def translate(error: ptb.TelegramError) -> TelegramError:
+    """Return our error for one of PTB's. If it may have been sent, it is `OutcomeUnknown`."""
+    ours: TelegramError
+    match error:
+        case ptb.RetryAfter():
+            ours = FloodWait(_seconds(error.retry_after))
+        case ptb.ChatMigrated():
+            ours = ChatMigrated(error.new_chat_id)
+        case ptb.Forbidden():
+            ours = Blocked("blocked, removed or muted")
+        case ptb.Conflict():
+            ours = Conflict("another poller or a webhook is active")
+        case ptb.InvalidToken() | ptb.EndPointNotFound():
+            ours = BadToken("the token is not accepted")
+        case ptb.BadRequest():  # PTB derives it from NetworkError, so it comes before those
+            ours = Refused(_reason(error.message), error.message)
+        case ptb.NetworkError() if isinstance(error.__cause__, _NEVER_SENT):
+            ours = Unreachable(type(error.__cause__).__name__)
+        case ptb.NetworkError() if error.message.startswith("Too Many Requests"):
+            ours = FloodWait(_DEFAULT_WAIT_S)
+        case _:
+            ours = OutcomeUnknown(type(error.__cause__ or error).__name__)
+    return ours
+
+
+def _reason(description: str) -> RefusalReason:
+    for pattern, reason in _REASONS:
+        if pattern.search(description):
+            return reason
+    return "other"
+
+
+def _seconds(wait: int | dt.timedelta) -> float:
+    return wait.total_seconds() if isinstance(wait, dt.timedelta) else wait

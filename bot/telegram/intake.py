@@ -1,170 +1,214 @@
-"""Intake: takes an update in before Telegram is told that it arrived.
+"""Intake: an update is stored before Telegram is told that it arrived.
 
-The one way in, for webhook and polling alike.
+Webhook and polling both hand updates to `deliver`, which calls `Intake.accept`.
 """
 
 import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Protocol
 
 import structlog
 
-from bot.telegram.delivery import RawUpdate
-from bot.telegram.errors import DECLINED, IntakeClosed, NotAccepted, TelegramError
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import ButtonPress, ChatMigration, Ignored, IncomingMessage, Update
+from bot.telegram.connection import TelegramHealth
+from bot.telegram.errors import (
+    DECLINED,
+    IntakeClosed,
+    NotAccepted,
+    TelegramError,
+    UnreadableUpdate,
+)
+from bot.telegram.updates import (
+    ButtonPress,
+    ChatMigration,
+    Ignored,
+    IncomingMessage,
+    Update,
+    to_bytes,
+)
+from memory.limits.ballast import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
+from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
-from memory.store.keys import Scope
+from memory.store.keys import Keys, Scope
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_S = 20
-_MAX_IN_HAND = 200
-"""Updates taken in at once by one process; Telegram offers at most 100 over a webhook."""
+_MAX_ACCEPT_S = 20
+_MAX_CONCURRENT = 200
+"""Updates that one process accepts at once. Over a webhook Telegram sends at most 100 at once."""
+_CHECK_EVERY_S = 1.0
+
+RawUpdate = Mapping[str, object]
+"""An update as Telegram sent it."""
+
+Read = Callable[[RawUpdate], Update]
+"""Returns what an update means to us; raises `UnreadableUpdate`."""
+
+PressButton = Callable[[ButtonPress], Awaitable[None]]
+"""Acts on a button; a repeated press changes nothing. Raises `StoreError` or `TelegramError`."""
 
 
-class Reader(Protocol):
-    """Reads raw updates."""
+class Accept(Protocol):
+    """Takes updates in."""
 
-    def read(self, raw: RawUpdate) -> Update:
-        """Return what the update means to us; raise `UnreadableUpdate`."""
+    async def __call__(self, raw: RawUpdate, /, *, after_refusal: bool = False) -> None:
+        """Return when the update is stored, or when there is nothing to store.
+
+        `after_refusal` says that an earlier message was refused. Raise `NotAccepted` if the update
+        cannot be stored now, `UnreadableUpdate` if it never can be.
+        """
         ...
 
 
-class Pressing(Protocol):
-    """Acts on buttons."""
+async def deliver(
+    raw: RawUpdate, accept: Accept, health: TelegramHealth, *, after_refusal: bool = False
+) -> None:
+    """Hand one update to intake. When this has returned, Telegram may be told that it arrived.
 
-    async def press(self, pressed: ButtonPress) -> None:
-        """Act on a button, once however often it comes; raise `StoreError` or `TelegramError`."""
-        ...
-
-
-class Room(Protocol):
-    """What is kept for the day when Redis is full."""
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether that day is here: then only what may end it is taken in."""
-        ...
-
-    async def spend(self) -> None:
-        """Let what runs have it; raise `StoreError`."""
-        ...
+    An unreadable update is counted and skipped, because Telegram would deliver it for ever. Raise
+    `NotAccepted` if Telegram has to keep the update.
+    """
+    try:
+        await accept(raw, after_refusal=after_refusal)
+    except UnreadableUpdate as error:
+        health.unreadable_updates += 1
+        log.warning("update unreadable", update=error.update_id)
+    health.updated()
 
 
 class Overloaded(Exception):  # noqa: N818 - says when
-    """Raised when no more messages should wait; buttons are acted upon all the same."""
+    """Raised when too many conversations wait for an answer; buttons still work."""
 
 
-class Backpressured(Protocol):
-    """How much waits for an answer."""
+class Backpressure:
+    """Says when too many conversations wait for an answer, so that Telegram keeps new messages.
 
-    async def is_high(self) -> bool:
-        """Say whether it is more than should wait; raise `StoreError`."""
-        ...
-
-
-class Intake:
-    """Puts messages into their conversation's mailbox and acts on buttons at once."""
+    A webhook is answered with 503 then and polling pauses; Telegram delivers again for 24 hours.
+    The ready queue is checked once a second at most. `max_pending` 0 is no limit.
+    """
 
     def __init__(
         self,
-        reader: Reader,
-        mailbox: Mailbox,
-        buttons: Pressing,
-        room: Room,
-        backpressure: Backpressured,
+        client: RedisClient,
+        keys: Keys,
+        max_pending: int,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._reader = reader
+        self._client = client
+        self._ready_queue = keys.ready_queue
+        self._max_pending = max_pending
+        self._now = now
+        self._checked_at = float("-inf")
+        self._is_high = False
+
+    async def is_high(self) -> bool:
+        """Return whether more wake-ups than allowed are waiting; raise `StoreError`."""
+        if self._max_pending and self._now() - self._checked_at >= _CHECK_EVERY_S:
+            self._checked_at = self._now()
+            self._is_high = await self._client.call("XLEN", self._ready_queue) > self._max_pending
+        return self._is_high
+
+
+class Intake:
+    """Puts messages into the mailbox of their conversation and acts on buttons at once."""
+
+    def __init__(
+        self,
+        read: Read,
+        mailbox: Mailbox,
+        press: PressButton,
+        ballast: Ballast,
+        backpressure: Backpressure,
+    ) -> None:
+        self._read = read
         self._mailbox = mailbox
-        self._buttons = buttons
-        self._room = room
+        self._press_button = press
+        self._ballast = ballast
         self._backpressure = backpressure
-        self._in_hand = 0
+        self._running = 0
 
-    async def accept(self, raw: RawUpdate, *, overtakes: bool = False) -> None:
-        """Take an update in; raise `NotAccepted` when Telegram must keep it, `UnreadableUpdate`.
+    async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
+        """Store an update or act on it; raise `NotAccepted` if Telegram must keep it.
 
-        One that `overtakes` was sent after what was not taken: a message is not taken then either.
+        `after_refusal` says that an earlier message was refused. A message is refused then as well,
+        so that it does not overtake. Raise `UnreadableUpdate` if the update is malformed.
         """
-        update = self._reader.read(raw)
-        if overtakes and _is_message(update):
+        update = self._read(raw)
+        if after_refusal and _is_message(update):
             raise IntakeClosed
-        if self._in_hand >= _MAX_IN_HAND:
-            log.warning("not taken", update=update.update_id, reason="TooManyAtOnce")
+        if self._running >= _MAX_CONCURRENT:
+            log.warning("update refused", update=update.update_id, reason="TooManyAtOnce")
             raise NotAccepted
-        self._in_hand += 1
+        self._running += 1
         try:
-            async with asyncio.timeout(_LONGEST_S):
+            async with asyncio.timeout(_MAX_ACCEPT_S):
                 await self._take(update)
         except (StoreError, MailboxFull, Overloaded, TelegramError, TimeoutError) as error:
-            log.warning("not taken", update=update.update_id, reason=type(error).__name__)
+            log.warning("update refused", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
-                    await self._room.spend()
+                    await self._ballast.spend()
             is_closed = isinstance(error, StoreFull | Overloaded)
             raise (IntakeClosed if is_closed else NotAccepted) from error
         finally:
-            self._in_hand -= 1
+            self._running -= 1
 
     async def _take(self, update: Update) -> None:
         match update:
-            case IncomingMessage() if self._room.is_spent and _is_message(update):
+            case IncomingMessage() if self._ballast.is_spent and _is_message(update):
                 raise StoreFull("intake is closed")
             case IncomingMessage() if await self._backpressure.is_high():
                 raise Overloaded
             case IncomingMessage():
-                conversation = Scope.of_chat(update.chat_id, update.topic_id)
-                outcome = await self._put(conversation, _entry(update))
-                log.info(
-                    "update",
-                    update=update.update_id,
-                    conversation=conversation.tag,
-                    outcome=outcome.value,
-                )
+                await self._store(update)
             case ButtonPress():
                 await self._press(update)
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
-                log.info("group moved", conversation=old.tag, to=new.tag)
+                log.info("group migrated", conversation=old.tag, to=new.tag)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 
-    async def _press(self, pressed: ButtonPress) -> None:
-        """Act on a button; drop a press that never will succeed.
+    async def _store(self, message: IncomingMessage) -> None:
+        """Put a message into its mailbox. If the mailbox is full, drop the message.
 
-        It says whatever a client sends, and would hold up what others send behind it.
+        Telegram would offer it again and again, and hold back the updates behind it.
         """
+        conversation = Scope.of_chat(message.chat_id, message.topic_id)
+        # The answer to a stranger must not cover other people's messages, and the answer to a file
+        # is only about the file.
+        is_alone = message.kind in ("command", "document", "stranger")
+        entry = Entry(message.update_id, message.sender.id, is_alone, to_bytes(message))
         try:
-            await self._buttons.press(pressed)
-        except (StoreRefused, *DECLINED) as error:
-            log.warning("button dropped", update=pressed.update_id, reason=type(error).__name__)
-        except (StoreError, TelegramError, TimeoutError):
-            raise
-        except Exception:  # the outer fence: no trouble that passes
-            log.exception("button failed", update=pressed.update_id)
-
-    async def _put(self, conversation: Scope, entry: Entry) -> Outcome:
-        """Put mail where a turn finds it; a flood is dropped.
-
-        Telegram would offer it again and again, and hold up what others send behind it.
-        """
-        try:
-            return await self._mailbox.put(conversation, entry)
+            outcome = await self._mailbox.put(conversation, entry)
         except MailboxFull:
             log.warning("mailbox full", conversation=conversation.tag, sender=entry.sender_id)
-            return Outcome.DROPPED
+            outcome = Outcome.DROPPED
+        log.info(
+            "update",
+            update=message.update_id,
+            conversation=conversation.tag,
+            outcome=outcome.value,
+        )
+
+    async def _press(self, press: ButtonPress) -> None:
+        """Act on a button. A press that can never succeed is dropped.
+
+        A client can put anything into a press, and Telegram would hold back the updates behind it.
+        """
+        try:
+            await self._press_button(press)
+        except (StoreRefused, *DECLINED) as error:
+            log.warning("button press dropped", update=press.update_id, reason=type(error).__name__)
+        except (StoreError, TelegramError, TimeoutError):
+            raise
+        except Exception:  # the outer fence: an error of ours, which a retry would not mend
+            log.exception("button press failed", update=press.update_id)
 
 
 def _is_message(update: Update) -> bool:
-    """Say whether intake closes for it: it does not for commands, let alone for buttons."""
+    """Return whether a closed intake refuses the update. It accepts commands and buttons."""
     return isinstance(update, IncomingMessage) and update.kind != "command"
-
-
-def _entry(inbound: IncomingMessage) -> Entry:
-    # A stranger is refused alone: the sentence must not stand for anybody else's words. A file has
-    # an answer of its own.
-    is_alone = inbound.kind in ("command", "document", "stranger")
-    return Entry(inbound.update_id, inbound.sender.id, is_alone, to_bytes(inbound))

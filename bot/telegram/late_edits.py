@@ -1,6 +1,7 @@
-"""Edits that Telegram's ban on a chat held up: made when it is over, of each message the newest.
+"""Edits that a ban on the chat held up are made when the ban is over.
 
-In memory only, and not many: what is given up can be had by pressing again.
+They are kept in memory only, the newest for each message, and not many. A lost edit does no harm,
+because pressing the button again shows it.
 """
 
 import asyncio
@@ -10,77 +11,77 @@ from functools import partial
 import structlog
 
 from bot.reply.parts import Part
-from bot.telegram.backoff import Pause
+from bot.telegram.connection import Pause
 from bot.telegram.errors import FloodWait, TelegramError
 
 log = structlog.get_logger(__name__)
 
 _MAX_WAITING = 200
-_TRIES = 5
-_LONGEST_S = 300.0
+_MAX_TRIES = 5
+_MAX_WAIT_S = 300.0
 
 Edit = Callable[[int, int, Part], Awaitable[None]]
 """Replaces a message of ours by chat and message id; raises `TelegramError`."""
 
-_Place = tuple[int, int]
+_MessageKey = tuple[int, int]
 
 
 class LateEdits:
-    """Edits at once where that is allowed, else in the background."""
+    """Edits at once if the chat is open, otherwise in the background."""
 
     def __init__(self, edit: Edit, pause: Pause = asyncio.sleep) -> None:
         self._edit = edit
         self._pause = pause
-        self._waiting: dict[_Place, asyncio.Task[None]] = {}
+        self._waiting: dict[_MessageKey, asyncio.Task[None]] = {}
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours, now or after the ban; what still waits for it is void.
+        """Replace a message of ours, now or after the ban; drop an older edit that still waits.
 
-        Raise `TelegramError`, a `FloodWait` only where too much waits already.
+        Raise `TelegramError`, but `FloodWait` only if too many edits wait already.
         """
-        place = (chat_id, message_id)
-        self._drop(place)
+        key = (chat_id, message_id)
+        self._drop(key)
         try:
             await self._edit(chat_id, message_id, part)
         except FloodWait as ban:
             if len(self._waiting) >= _MAX_WAITING:
                 raise
-            self._drop(place)
-            task = asyncio.create_task(self._later(place, part, ban))
-            task.add_done_callback(partial(self._forget, place))
-            self._waiting[place] = task
+            self._drop(key)
+            task = asyncio.create_task(self._edit_later(key, part, ban))
+            task.add_done_callback(partial(self._forget, key))
+            self._waiting[key] = task
 
     async def stop(self) -> None:
-        """Give up what waits."""
+        """Drop the edits that wait."""
         waiting = list(self._waiting.values())
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    def _drop(self, place: _Place) -> None:
-        if place in self._waiting:
-            self._waiting.pop(place).cancel()
+    def _drop(self, key: _MessageKey) -> None:
+        if key in self._waiting:
+            self._waiting.pop(key).cancel()
 
-    async def _later(self, place: _Place, part: Part, ban: FloodWait) -> None:
-        try:
-            await self._after(ban, place, part)
-        except TelegramError as error:
-            log.warning("late edit given up", reason=type(error).__name__)
+    def _forget(self, key: _MessageKey, task: asyncio.Task[None]) -> None:
+        if self._waiting.get(key) is task:
+            del self._waiting[key]
 
-    def _forget(self, place: _Place, task: asyncio.Task[None]) -> None:
-        if self._waiting.get(place) is task:
-            del self._waiting[place]
-
-    async def _after(self, ban: FloodWait, place: _Place, part: Part) -> None:
-        """Edit after the ban and those that follow it; raise the last, or another refusal."""
+    async def _edit_later(self, key: _MessageKey, part: Part, ban: FloodWait) -> None:
+        """Edit after the ban and after those that follow it; give up at the bounds."""
+        error: TelegramError = ban
         waited_s = 0.0
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             waited_s += ban.retry_after_s
-            if waited_s > _LONGEST_S:
+            if waited_s > _MAX_WAIT_S:
                 break
             await self._pause(ban.retry_after_s)
             try:
-                return await self._edit(*place, part)
+                await self._edit(*key, part)
             except FloodWait as another:
-                ban = another
-        raise ban
+                error = ban = another
+            except TelegramError as refusal:
+                error = refusal
+                break
+            else:
+                return
+        log.warning("late edit dropped", reason=type(error).__name__)

@@ -1,31 +1,23 @@
-"""Asks Telegram for updates where no webhook can be reached; one process at a time.
+"""Polls Telegram for updates if no webhook is set; one process at a time.
 
-Telegram forgets an update only when a later poll names a higher offset, so the offset never passes
-one that was not taken: whatever happens here, nothing is lost, only delivered again.
+Telegram forgets an update when a later poll names a higher offset. The offset never passes an
+update that was not accepted, so after a crash nothing is lost, only delivered again.
 """
 
 import asyncio
 import time
 from collections.abc import Sequence
 from typing import Protocol, cast
-from urllib.parse import urlsplit
 
 import structlog
 
-from bot.telegram.backoff import Backoff, Pause
-from bot.telegram.client import TelegramClient
-from bot.telegram.delivery import Accept, RawUpdate, deliver
-from bot.telegram.errors import (
-    BadToken,
-    Conflict,
-    IntakeClosed,
-    NotAccepted,
-    OutcomeUnknown,
-    Refused,
-    TelegramError,
-    WebhookTaken,
-)
-from bot.telegram.health import TelegramHealth
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, TelegramError
+from bot.telegram.intake import Accept, RawUpdate, deliver
+from bot.telegram.setup import make_way_for_polling
+from memory.memory import Memory
+from memory.store.errors import StoreError
 
 POLL_S = 20
 _STANDBY_S = 1.0
@@ -37,10 +29,10 @@ log = structlog.get_logger(__name__)
 
 
 class PollLease(Protocol):
-    """The right to poll; asked for before each poll, so it should outlast the longest one, 30 s."""
+    """The right to poll. `hold` is called before each poll; the lease outlasts the longest poll."""
 
     async def hold(self) -> bool:
-        """Acquire or renew; False while another process holds it."""
+        """Take or renew the lease; return false while another process holds it."""
         ...
 
     async def release(self) -> None:
@@ -48,31 +40,50 @@ class PollLease(Protocol):
         ...
 
 
-async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
-    """Delete a webhook if we may, since nothing can be polled beside it.
+class PollingLease:
+    """The lease in Redis, renewed in the background every third of `lease_s`.
 
-    Raise `WebhookTaken` for one that we may not delete: it may be another process's, which would
-    get no messages any more without knowing why.
+    If the process dies, another one can poll after `lease_s`.
     """
-    try:
-        state = await client.webhook_info()
-    except (BadToken, OutcomeUnknown, Refused) as error:
-        # A server may not have this method. Polling is safe: beside a webhook it is a `Conflict`.
-        log.info("webhook state unknown", reason=type(error).__name__)
-        return
-    if not state.url:
-        return
-    host = urlsplit(state.url).hostname or ""
-    if not take_over:
-        raise WebhookTaken(host)
-    await client.delete_webhook()
-    log.warning("webhook taken over: the process there gets no messages any more", host=host)
+
+    def __init__(self, memory: Memory, lease_s: float) -> None:
+        self._lease = memory.poller_lease(int(lease_s * 1000))
+        self._every_s = lease_s / 3
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def hold(self) -> bool:
+        """Take or renew the lease; return false if another process has it or Redis is away."""
+        try:
+            is_held = await self._lease.hold()
+        except StoreError as error:
+            log.warning("poll lease unavailable", reason=type(error).__name__)
+            return False
+        if is_held and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+        return is_held
+
+    async def release(self) -> None:
+        """Stop renewing and let another process poll at once; raise `StoreError`."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+            self._renewing = None
+        await self._lease.release()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                await self._lease.hold()
+            except StoreError:
+                continue
 
 
 class Poller:
     """Long-polls until cancelled and hands each update on, in Telegram's order.
 
-    Only what a closed intake takes overtakes what it does not, among the 100 that a poll brings.
+    After intake has refused a message, later commands and button presses of the same poll (at most
+    100 updates) are still handed on.
     """
 
     def __init__(
@@ -93,76 +104,78 @@ class Poller:
         self._pause = pause
         self._backoff = Backoff("poll", health, pause)
         self._offset: int | None = None
-        self._overtook: set[int] = set()
-        self._has_way = False
+        self._accepted_ahead: set[int] = set()
+        self._webhook_checked = False
 
     async def run(self) -> None:
-        """Poll for ever; cancelling breaks off the poll under way and gives the lease back."""
+        """Poll until cancelled. Then the poll is aborted and the lease released."""
         try:
             while True:
-                await self._try_once()
+                await self._step()
         finally:
             await self._release()
 
-    async def _try_once(self) -> None:
+    async def _step(self) -> None:
         try:
             self._health.standby = not await self._lease.hold()
             if self._health.standby:
-                self._backoff.succeeded()  # what trouble is left is whose who polls now
+                self._backoff.succeeded()  # failures now concern the process that polls
                 await self._pause(_STANDBY_S)
                 return
             await self._poll()
             self._backoff.succeeded()
         except (TelegramError, NotAccepted) as error:
-            await self._backoff.wait_out(error)
-        except Exception as error:  # the outer fence: a deaf bot is worse
+            await self._backoff.wait(error)
+        except Exception as error:  # the outer fence: a bot that stops polling is worse
             log.exception("poll failed")
-            await self._backoff.wait_out(error)
+            await self._backoff.wait(error)
 
     async def _poll(self) -> None:
-        if not self._has_way:
+        if not self._webhook_checked:
             await make_way_for_polling(self._client, take_over=self._take_over)
-            self._has_way = True
+            self._webhook_checked = True
         began = time.monotonic()
         try:
             updates = await self._client.get_updates(self._offset, POLL_S)
         except Conflict:
-            self._has_way = False  # perhaps somebody has set a webhook
+            self._webhook_checked = False  # perhaps a webhook was set meanwhile
             raise
         self._health.polled()
         if not updates and time.monotonic() - began < _AT_ONCE_S:
-            await self._pause(_EMPTY_PAUSE_S)  # this server does not hold a poll
+            await self._pause(_EMPTY_PAUSE_S)  # this server does not hold polls open
         if not updates:
-            # All before the offset is forgotten now. Without one, the next update is found even if
-            # Telegram begins its numbers anew, as it does after a week of silence.
+            # Telegram has forgotten everything before the offset. Without an offset the next update
+            # is found even if Telegram restarts its numbers, as it does after a quiet week.
             self._offset = None
-        await self._take(updates)
+        await self._hand_on(updates)
 
-    async def _take(self, updates: Sequence[RawUpdate]) -> None:
-        """Hand updates on; behind a message for which intake is closed, what it takes all the same.
+    async def _hand_on(self, updates: Sequence[RawUpdate]) -> None:
+        """Hand updates on in order. After a refused message, still offer commands and buttons.
 
-        The offset stays, so that comes again and is left out then. Raise `NotAccepted`.
+        The offset stays at the refused message. Updates accepted behind it come again with the next
+        poll, and are skipped then. Raise `NotAccepted`.
         """
-        closed: IntakeClosed | None = None
+        refusal: IntakeClosed | None = None
         for update in updates:
-            update_id, overtakes = cast(int, update["update_id"]), closed is not None
+            update_id = cast(int, update["update_id"])
+            after_refusal = refusal is not None
             try:
-                if update_id not in self._overtook:
-                    await deliver(update, self._accept, self._health, overtakes=overtakes)
+                if update_id not in self._accepted_ahead:
+                    await deliver(update, self._accept, self._health, after_refusal=after_refusal)
             except IntakeClosed as error:
-                closed = closed or error
+                refusal = refusal or error
             else:
-                if overtakes:
-                    self._overtook.add(update_id)
+                if after_refusal:
+                    self._accepted_ahead.add(update_id)
                 else:
                     self._offset = update_id + 1
-        if closed is not None:
-            raise closed
-        self._overtook.clear()
+        if refusal is not None:
+            raise refusal
+        self._accepted_ahead.clear()
 
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(_RELEASE_S):
                 await self._lease.release()
-        except Exception:  # noqa: BLE001 - it expires by itself, and we are on our way out
+        except Exception:  # noqa: BLE001 - the lease expires by itself, and we are stopping
             log.warning("poll lease not released")

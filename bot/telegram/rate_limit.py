@@ -1,8 +1,13 @@
-"""The outbound budget: how fast Telegram lets one bot speak, to one chat and in all.
+"""How fast the bot may send: to one chat, and to all chats together.
 
-Says how long to wait and never waits itself, since whoever has waited must first make sure that
-what it sends is still wanted. What a chat has taken all processes know; of what the bot may send in
-all each worker has an equal part.
+Two limits, each where it is needed. The limit of a chat is kept in Redis, because several processes
+write to the same chat: topics of a group are answered by different workers, and a button's edit is
+made by the process that took the press. One script reads and takes it. The limit of the whole bot
+is a token bucket in each process: every worker has an equal part of the rate, so that it costs no
+round trip.
+
+The limiter says how long to wait and never waits itself. After a wait the caller must first make
+sure that the message is still wanted.
 """
 
 import time
@@ -11,50 +16,52 @@ from contextlib import suppress
 
 from bot.telegram.errors import FloodWait
 from memory.limits.send_rate import LONGEST_WAIT_S, Pace, SendRates
+from memory.queue.ready_queue import ReadyQueue
 from memory.store.errors import StoreError
 
 _PRIVATE = Pace(at_once=3, every_s=1.0)
 _GROUP = Pace(at_once=5, every_s=4.0)
-"""About one a second in private, never more than 20 in any minute in a group."""
+"""About one message a second in private, never more than 20 a minute in a group."""
 
 _NOTHING_S = 0.001
-"""A wait too short to be one."""
+"""A wait that is too short to count."""
 
 _SOON_S = 1.0
-"""How long an answer may wait for the sake of typing, by a worker that was idle."""
+"""How long an answer of an idle worker may wait because "typing" took a permit."""
 
 
 class TokenBucket:
-    """Holds places that come back one at a time (the virtual scheduling of ITU-T I.371)."""
+    """Permits that come back one at a time, by the virtual scheduling of ITU-T I.371."""
 
     def __init__(self) -> None:
         self._full_at = float("-inf")
-        self.pace(1, 1)
+        self.set_rate(1, 1)
 
-    def pace(self, at_once: int, every_s: float) -> None:
-        """Hold so many places from now on; what is taken stays taken."""
+    def set_rate(self, at_once: int, every_s: float) -> None:
+        """Hold `at_once` permits from now on; permits already taken stay taken."""
         self._every_s = every_s
         self._slack_s = (at_once - 1) * every_s
 
     def wait_s(self, now: float, *, spare: int = 0) -> float:
-        """Return how long until there is a place, and `spare` more of them."""
+        """Return the seconds until there is a permit, and `spare` more of them."""
         free_at = max(self._full_at, now) + spare * self._every_s - self._slack_s
         return max(0.0, free_at - now)
 
     def has_spare(self, now: float) -> bool:
-        """Say whether an answer would still find a place at once if one were taken.
+        """Return whether an answer would still find a permit at once after one is taken.
 
-        Or soon, where none is taken: one of many workers holds a single place of all.
+        If all permits are free, it is enough that an answer finds one soon: a bucket of one of many
+        workers holds a single permit.
         """
         return self.wait_s(now, spare=1) <= (_SOON_S if self._full_at <= now else 0)
 
     def take(self, now: float) -> None:
-        """Take a place, also one that is still to come."""
+        """Take a permit, even one that is still to come."""
         self._full_at = max(self._full_at, now) + self._every_s
 
 
-class OutboundBudget:
-    """Sends, edits, typing and deletions of one bot; `per_second` 0 is no budget at all."""
+class SendRateLimiter:
+    """Permits for sends, edits, deletes and typing of one bot; `per_second` 0 is no limit."""
 
     def __init__(
         self, per_second: int, chats: SendRates, now: Callable[[], float] = time.monotonic
@@ -67,68 +74,72 @@ class OutboundBudget:
         self.share(1)
 
     def share(self, workers: int) -> None:
-        """Keep to one of so many equal parts of what the bot may send in all."""
+        """Keep to one of `workers` equal parts of what the bot may send."""
         if self.is_on:
             extra = self._per_second // (6 * workers)
-            self._all.pace(extra + 1, 1 / (self._per_second / workers - extra))
+            self._all.set_rate(extra + 1, 1 / (self._per_second / workers - extra))
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
-        """Yield what to wait, first for the chat and then for all; take each place when asked.
+        """Take a permit of the chat and one of the whole bot; yield each wait in seconds.
 
-        Begin anew where the chat was shut meanwhile: its topics are worked on side by side. Raise
-        `FloodWait`, with nothing more taken, where a wait would be longer than `LONGEST_WAIT_S`,
-        and `StoreError` where the chat's measure cannot be read.
+        A permit is taken when its wait is asked for. If the chat was closed during a wait, both are
+        taken again: its topics are answered in parallel. Raise `FloodWait`, with no further permit
+        taken, if a wait would be longer than `LONGEST_WAIT_S`, and `StoreError` if the chat's limit
+        cannot be read.
         """
         is_settled = not self.is_on
         while not is_settled:
-            of_chat_s = await self._take_of_chat(chat_id)
-            if of_chat_s > _NOTHING_S:
-                yield of_chat_s
-            of_all_s = self._take_of_all()
-            if of_all_s > _NOTHING_S:
-                yield of_all_s
-            has_waited = max(of_chat_s, of_all_s) > _NOTHING_S
-            is_settled = not (has_waited and await self._chats.ban_s(chat_id, _of(chat_id)))
+            chat_wait_s = await self._take_of_chat(chat_id)
+            if chat_wait_s > _NOTHING_S:
+                yield chat_wait_s
+            bot_wait_s = self._take_of_bot()
+            if bot_wait_s > _NOTHING_S:
+                yield bot_wait_s
+            has_waited = max(chat_wait_s, bot_wait_s) > _NOTHING_S
+            is_settled = not (has_waited and await self._chats.ban_s(chat_id, _pace(chat_id)))
 
     async def take_spare(self, chat_id: int) -> bool:
-        """Take a place for what may as well be left out, unless an answer could want its place."""
+        """Take a permit for a call that may be left out; return false if an answer could need it.
+
+        Return false if the chat's limit cannot be read.
+        """
         if not self.is_on:
             return True
         if not self._all.has_spare(self._now()):
             return False
         with suppress(StoreError):
-            if await self._chats.take_spare(chat_id, _of(chat_id)):
+            if await self._chats.take_spare(chat_id, _pace(chat_id)):
                 self._all.take(self._now())
                 return True
         return False
 
     async def take(self, chat_id: int) -> None:
-        """Count a call that does not wait."""
+        """Count a call that is made at once, even while the chat is closed."""
         with suppress(FloodWait):
-            await self.take_unless_shut(chat_id)
+            await self.take_unless_closed(chat_id)
 
-    async def take_unless_shut(self, chat_id: int) -> None:
-        """Count a call that does not wait for a place; raise `FloodWait` while its chat is shut."""
+    async def take_unless_closed(self, chat_id: int) -> None:
+        """Count a call that is made at once; raise `FloodWait` while its chat is closed."""
         if self.is_on:
             with suppress(StoreError):
-                place = await self._chats.count(chat_id, _of(chat_id))
+                place = await self._chats.count(chat_id, _pace(chat_id))
                 if not place.is_taken:
                     raise FloodWait(place.ban_s)
             self._all.take(self._now())
 
-    async def shut(self, chat_id: int, for_s: float) -> None:
-        """Heed Telegram's own word: calling sooner would lengthen the ban."""
+    async def close(self, chat_id: int, for_s: float) -> None:
+        """Close a chat as long as Telegram bans it: calls during a ban lengthen it."""
         if self.is_on:
             with suppress(StoreError):
-                await self._chats.shut(chat_id, _of(chat_id), for_s)
+                await self._chats.shut(chat_id, _pace(chat_id), for_s)
 
     async def _take_of_chat(self, chat_id: int) -> float:
-        place = await self._chats.take(chat_id, _of(chat_id))
+        place = await self._chats.take(chat_id, _pace(chat_id))
         if not place.is_taken:
             raise FloodWait(place.wait_s)
         return place.wait_s
 
-    def _take_of_all(self) -> float:
+    def _take_of_bot(self) -> float:
         wait_s = self._all.wait_s(self._now())
         if wait_s > LONGEST_WAIT_S:
             raise FloodWait(wait_s)
@@ -136,5 +147,17 @@ class OutboundBudget:
         return wait_s
 
 
-def _of(chat_id: int) -> Pace:
+async def share_with_workers(
+    limiter: SendRateLimiter, ready_queue: ReadyQueue, lease_s: float
+) -> None:
+    """Count the workers that are alive and take an equal part of the rate; raise `StoreError`.
+
+    A process that only takes updates in is not counted. It sends little (receipts under buttons and
+    notices) and keeps to one worker's part as well, so the total may be higher by that much.
+    """
+    if limiter.is_on:
+        limiter.share(max(1, await ready_queue.listeners(int(lease_s * 1000))))
+
+
+def _pace(chat_id: int) -> Pace:
     return _PRIVATE if chat_id > 0 else _GROUP

@@ -1,40 +1,37 @@
-"""Introduces us to Telegram: who we are, where updates go, what a "/" offers.
+"""Prepares our account at Telegram: identity, webhook or polling, menus and descriptions.
 
-Telegram may be away for long: every step waits for it, and `health` tells how that goes. Nothing
-is undone at shutdown, and nothing that waits at Telegram is ever dropped.
+Telegram may be away for a long time, so every step is retried and `health` shows how it goes.
+Nothing is undone at shutdown, and no update that waits at Telegram is ever dropped.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
-from bot.telegram.backoff import Backoff, Pause
-from bot.telegram.client import TelegramClient
-from bot.telegram.errors import DECLINED, BadToken, TelegramError, WebhookTaken
-from bot.telegram.health import TelegramHealth
-from bot.telegram.polling import make_way_for_polling
-from bot.telegram.values import BotIdentity, CommandMenu, Description
+from bot.telegram.bot_account import BotIdentity, CommandMenu, Description
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.errors import (
+    DECLINED,
+    BadToken,
+    OutcomeUnknown,
+    Refused,
+    TelegramError,
+    WebhookTaken,
+)
 
-_Answer = TypeVar("_Answer")
-_Errors = tuple[type[TelegramError], ...]
-
-# An address that Telegram declines may be one whose name is not known everywhere yet.
-_WATCH_S = 60
-
-_FATAL: _Errors = (BadToken,)
-_HOPELESS: _Errors = (BadToken, *DECLINED)
+_WEBHOOK_CHECK_S = 60
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where Telegram delivers, and the secret it must show: 1 to 256 of A-Z, a-z, 0-9, "_", "-"."""
+    """Where Telegram delivers, and the secret it must send: 1 to 256 of A-Z, a-z, 0-9, "_", "-"."""
 
     url: str
     secret: str
@@ -42,7 +39,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class SetupPlan:
-    """What Telegram is told at start; without a webhook, the bot polls."""
+    """What Telegram is told at the start; without a webhook the bot polls."""
 
     webhook: Webhook | None
     menus: tuple[CommandMenu, ...] = ()
@@ -52,21 +49,41 @@ class SetupPlan:
 async def connect(
     client: TelegramClient, health: TelegramHealth, *, pause: Pause = asyncio.sleep
 ) -> BotIdentity:
-    """Wait until Telegram says who we are; raise `BadToken` when it says that it does not know."""
-    backoff = Backoff("identify", health, pause)
+    """Wait until Telegram says who we are; raise `BadToken` if it does not know the token."""
     try:
-        me = await _insist(client.identify, backoff, _FATAL)
+        me = await Backoff("identify", health, pause).retry(client.identify, BadToken)
     except BadToken as error:
         health.last_error = type(error).__name__
         raise
     health.identity = me
     log.info(
-        "telegram knows us",
+        "bot identified",
         bot_id=me.id,
         username=me.username,
         reads_all_group_messages=me.can_read_all_group_messages,
     )
     return me
+
+
+async def make_way_for_polling(client: TelegramClient, *, take_over: bool) -> None:
+    """Delete a webhook if we may, because Telegram does not allow polling while one is set.
+
+    Raise `WebhookTaken` if we may not: it may belong to another process, which would get no more
+    messages without knowing why.
+    """
+    try:
+        state = await client.webhook_info()
+    except (BadToken, OutcomeUnknown, Refused) as error:
+        # A server may lack this method. Polling is safe: while a webhook is set it is a `Conflict`.
+        log.info("webhook state unknown", reason=type(error).__name__)
+        return
+    if not state.url:
+        return
+    host = urlsplit(state.url).hostname or ""
+    if not take_over:
+        raise WebhookTaken(host)
+    await client.delete_webhook()
+    log.warning("webhook taken over: the process there gets no messages any more", host=host)
 
 
 async def prepare_polling(
@@ -76,10 +93,12 @@ async def prepare_polling(
     take_over: bool,
     pause: Pause = asyncio.sleep,
 ) -> None:
-    """Wait until Telegram says whether a webhook is set; raise `WebhookTaken` for another's."""
-    backoff = Backoff("read_webhook", health, pause)
+    """Wait until Telegram says whether a webhook is set; raise `WebhookTaken` if we must not poll.
+
+    Raise `BadToken` if Telegram does not know the token.
+    """
     make_way = partial(make_way_for_polling, client, take_over=take_over)
-    await _insist(make_way, backoff, (BadToken, WebhookTaken))
+    await Backoff("read_webhook", health, pause).retry(make_way, BadToken, WebhookTaken)
 
 
 async def set_up(
@@ -91,22 +110,20 @@ async def set_up(
 ) -> None:
     """Set webhook, menus and descriptions; safe to repeat at every start.
 
-    The webhook is set even where its address is already right, for the secret cannot be read back.
-    A menu that Telegram declines (an admin who never wrote to us) is passed over.
+    The webhook is set even if its address is right already, because the secret cannot be read back.
+    A menu that Telegram declines (of an admin who never wrote to us) is skipped. Raise `BadToken`.
     """
     if plan.webhook:
-        set_webhook = partial(client.set_webhook, plan.webhook.url, plan.webhook.secret)
-        await _insist(set_webhook, Backoff("set_webhook", health, pause), _FATAL)
+        await _set_webhook(client, plan.webhook, Backoff("set_webhook", health, pause), BadToken)
         health.webhook_set = True
         log.info("webhook set")
-    # Its own health: without menus the bot is ready all the same.
-    backoff = Backoff("introduce", TelegramHealth(), pause)
+    # These failures are not shown in `health`: without menus the bot is ready all the same.
+    backoff = Backoff("set_profile", TelegramHealth(), pause)
     for menu in plan.menus:
-        introduce = partial(client.set_commands, menu)
-        await _offer(introduce, backoff, scope=menu.scope, language=menu.language)
+        await _offer(backoff, partial(client.set_commands, menu), menu.scope, menu.language)
     for description in plan.descriptions:
-        introduce = partial(client.set_description, description)
-        await _offer(introduce, backoff, scope="description", language=description.language)
+        step = partial(client.set_description, description)
+        await _offer(backoff, step, "description", description.language)
 
 
 async def watch_webhook(
@@ -116,12 +133,9 @@ async def watch_webhook(
     *,
     pause: Pause = asyncio.sleep,
 ) -> None:
-    """Keep what Telegram says of its deliveries here, until cancelled.
-
-    Set a webhook again that somebody took away: without it no update arrives.
-    """
+    """Until cancelled, read what Telegram says of its deliveries, and restore a lost webhook."""
     while True:
-        await pause(_WATCH_S)
+        await pause(_WEBHOOK_CHECK_S)
         try:
             state = await client.webhook_info()
         except TelegramError as error:
@@ -130,42 +144,25 @@ async def watch_webhook(
         health.webhook_error = state.last_error
         health.webhook_error_at = state.last_error_at or None
         if health.webhook_set and state.url != webhook.url:
-            await _restore(client, webhook, health, state.url, pause)
+            health.webhook_set = False  # until it is set again, the bot is not ready
+            host = urlsplit(state.url).hostname or "nowhere"  # a path may be a secret
+            log.warning("webhook taken away: another process uses this token", leads_to=host)
+            await _set_webhook(client, webhook, Backoff("set_webhook", health, pause))
+            health.webhook_set = True
+            log.info("webhook set again")
 
 
-async def _restore(
-    client: TelegramClient, webhook: Webhook, health: TelegramHealth, url: str, pause: Pause
+async def _set_webhook(
+    client: TelegramClient, webhook: Webhook, backoff: Backoff, *final: type[TelegramError]
 ) -> None:
-    """Set the webhook again; until then the bot is not ready."""
-    health.webhook_set = False
-    host = urlsplit(url).hostname or "nowhere"  # a path may be a secret
-    log.warning("webhook taken away: another process uses this token", leads_to=host)
-    set_webhook = partial(client.set_webhook, webhook.url, webhook.secret)
-    await _insist(set_webhook, Backoff("set_webhook", health, pause), ())
-    health.webhook_set = True
-    log.info("webhook set again")
+    # Telegram may decline an address only because its name is not known everywhere yet.
+    await backoff.retry(partial(client.set_webhook, webhook.url, webhook.secret), *final)
 
 
 async def _offer(
-    step: Callable[[], Awaitable[None]], backoff: Backoff, *, scope: str | int, language: str
+    backoff: Backoff, step: Callable[[], Awaitable[None]], scope: str | int, language: str
 ) -> None:
     try:
-        await _insist(step, backoff, _HOPELESS)
-    except _HOPELESS as error:
+        await backoff.retry(step, BadToken, *DECLINED)
+    except (BadToken, *DECLINED) as error:
         log.info("menu not set", scope=scope, language=language, error=type(error).__name__)
-
-
-async def _insist(
-    step: Callable[[], Awaitable[_Answer]], backoff: Backoff, final: _Errors
-) -> _Answer:
-    """Repeat a step that may be repeated until it is done, or fails with a `final` error."""
-    while True:
-        try:
-            answer = await step()
-        except final:
-            raise
-        except TelegramError as error:
-            await backoff.wait_out(error)
-        else:
-            backoff.succeeded()
-            return answer

@@ -1,17 +1,19 @@
-"""What a turn needs of an update: the reduced forms that intake accepts.
+"""The values that a Telegram update is reduced to, and the form in which a message is stored.
 
-Plain values. Reading Telegram's own types is `updates`' business.
+Plain data: `update_reader` makes it from Telegram's types, and everything behind intake uses it.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "command", "document", "unsupported", "stranger"]
+import orjson
+
+MessageKind = Literal["text", "command", "document", "unsupported", "stranger"]
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who speaks; `is_person` is false for a channel, a chat or the anonymous admin account."""
+    """The author of a message; `is_person` is false for a channel, a chat or an anonymous admin."""
 
     id: int
     name: str
@@ -23,9 +25,10 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file as Telegram describes it, not fetched yet; `nbytes` is 0 where it does not say.
+    """A file that was sent to us and not downloaded yet.
 
-    `name` is one line for people; `file_id` is what `TelegramClient.download` takes.
+    `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
+    `nbytes` is 0 if Telegram did not give the size.
     """
 
     file_id: str
@@ -38,13 +41,19 @@ class SentFile:
 class IncomingMessage:
     """One message addressed to us.
 
-    `topic_id` is 0 outside topics. `sent_at` is in Unix seconds. For a command `text` holds its
-    arguments and `command` its name without slash and bot name. `unsupported` messages (voice,
-    sticker, ...) carry their kind in `text`; a `stranger` is somebody the operator does not serve.
-    A `document` has its `file`, and in `text` what was said about it. `is_own` is false where the
-    words are somebody else's: forwarded, or sent by way of another bot. `replied_to` is the id of
-    the message that it answers, 0 for none. `message_id` is 0 where there was no message: when
-    somebody takes us into a group, that reads as their /start.
+    `topic_id` is 0 outside topics, `replied_to` is the id of the message it answers or 0.
+    `message_id` is 0 if there was no message: being added to a group is read as /start there.
+    `sent_at` is in Unix seconds.
+
+    What the fields hold depends on `kind`:
+    - text: `text` is the message.
+    - command: `command` is the name without "/" and bot name, `text` its arguments.
+    - document: `file` is the file, `text` its caption.
+    - unsupported: `text` names what was sent (voice, sticker, ...).
+    - stranger: the operator does not serve this sender; the content was dropped.
+
+    `is_first_party` is false if somebody else wrote the text: it was forwarded, or it was sent
+    through another bot.
     """
 
     update_id: int
@@ -54,7 +63,7 @@ class IncomingMessage:
     message_id: int
     sent_at: int
     sender: Sender
-    kind: Kind
+    kind: MessageKind
     text: str
     command: str = ""
     file: SentFile | None = None
@@ -63,15 +72,15 @@ class IncomingMessage:
 
     @property
     def is_anonymous_admin(self) -> bool:
-        """Whether it was written in the name of the group itself, as only its admins can."""
+        """Whether an admin wrote it in the name of the group, as only admins can."""
         return self.is_group and self.sender.id == self.chat_id
 
 
 @dataclass(frozen=True, slots=True)
 class ButtonPress:
-    """A button under one of our messages; `callback_data` is what we put there.
+    """A button under one of our messages was pressed; `callback_data` is what we stored in it.
 
-    `asked_at` is when the message was sent (Unix seconds), 0 where Telegram no longer tells.
+    `asked_at` is when our message was sent (Unix seconds), 0 if Telegram no longer knows.
     """
 
     update_id: int
@@ -87,7 +96,7 @@ class ButtonPress:
 
 @dataclass(frozen=True, slots=True)
 class ChatMigration:
-    """A group became a supergroup: `old_chat_id` is dead, `new_chat_id` goes on."""
+    """A group became a supergroup: `old_chat_id` is dead, `new_chat_id` continues."""
 
     update_id: int
     old_chat_id: int
@@ -96,10 +105,32 @@ class ChatMigration:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Nothing for us, or nothing we may keep; `reason` is a fixed word for the counters."""
+    """An update that is not for us, or that we may not keep; `reason` is a fixed word."""
 
     update_id: int
     reason: str
 
 
 Update = IncomingMessage | ButtonPress | ChatMigration | Ignored
+
+
+def to_bytes(message: IncomingMessage) -> bytes:
+    """Pack a message for the mailbox: a JSON array of its fields in their order.
+
+    New fields are only added at the end and with a default, so that messages which wait during a
+    deploy can still be read.
+    """
+    return orjson.dumps(_fields(message), _fields, orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def from_bytes(packed: bytes) -> IncomingMessage:
+    """Unpack what `to_bytes` packed."""
+    fields = dict(zip(IncomingMessage.__match_args__, orjson.loads(packed), strict=False))
+    fields["sender"] = Sender(*fields["sender"])
+    if fields.get("file"):
+        fields["file"] = SentFile(*fields["file"])
+    return IncomingMessage(**fields)
+
+
+def _fields(value: IncomingMessage | Sender | SentFile) -> list[object]:
+    return [getattr(value, name) for name in value.__match_args__]

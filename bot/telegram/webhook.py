@@ -1,6 +1,6 @@
-"""The web page that Telegram calls: lets in only what knows the secret, answers once it is stored.
+"""The webhook page: checks the secret, and answers 200 when the update is stored.
 
-Reads no update itself.
+It does not read the update itself.
 """
 
 import asyncio
@@ -12,23 +12,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.telegram.delivery import Accept, deliver
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
-from bot.telegram.health import TelegramHealth
+from bot.telegram.intake import Accept, deliver
 
 WEBHOOK_PATH = "/telegram"
 
 _MAX_BODY_BYTES = 1_000_000
 _BODY_S = 8.0
-"""Less than a connection has for a whole request, so that a slow caller is told why."""
+"""Less than a connection may take for a whole request, so that a slow caller gets an answer."""
 _RETRY_AFTER_S = 5
 
 
 def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[Route]:
-    """Return the one route; Telegram delivers again whatever is not answered with 200."""
+    """Return the one route. Telegram delivers again whatever is not answered with 200."""
 
     async def receive(request: Request) -> Response:
-        if not _knows(secret, request):
+        if not _has_secret(request, secret):
             return Response(status_code=HTTPStatus.FORBIDDEN)
         try:
             async with asyncio.timeout(_BODY_S):
@@ -50,13 +50,13 @@ def webhook_routes(secret: str, accept: Accept, health: TelegramHealth) -> list[
     return [Route(WEBHOOK_PATH, receive, methods=["POST"])]
 
 
-def _knows(secret: str, request: Request) -> bool:
-    told = request.headers.get("X-Telegram-Bot-Api-Secret-Token", "")
-    return hmac.compare_digest(told.encode(), secret.encode())
+def _has_secret(request: Request, secret: str) -> bool:
+    given = request.headers.get("X-Telegram-Bot-Api-Secret-Token", "")
+    return hmac.compare_digest(given.encode(), secret.encode())
 
 
 async def _body(request: Request) -> bytes | None:
-    """Read the body, None when it is too large; its announced length is not believed."""
+    """Read the body; return None if it is too large. The announced length is not trusted."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -66,10 +66,9 @@ async def _body(request: Request) -> bytes | None:
 
 
 def _json_object(body: bytes) -> dict[str, object] | None:
-    # The standard library's reader: faster ones refuse a lone surrogate, and Telegram would then
-    # deliver the same update again and again.
+    # Faster readers refuse a lone surrogate. Telegram would deliver such an update again for ever.
     try:
         value = json.loads(body)
-    except (ValueError, RecursionError):  # the latter for what is nested too deep
+    except (ValueError, RecursionError):  # the latter if it is nested too deep
         return None
     return value if isinstance(value, dict) else None

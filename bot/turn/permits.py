@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bot.commands.general import Answer
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.answer import Receive
 from bot.turn.setting_aside import is_given_up
 from memory.queue.turns import OpenTurn

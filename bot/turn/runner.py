@@ -10,8 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.hooks import TurnHooks, call_context_of
 from bot.turn.outbox import Outbox

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import IncomingMessage, Sender, from_bytes
 from bot.turn.outbox import Outbox
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.turns import OpenTurn

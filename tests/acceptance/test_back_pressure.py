@@ -135,7 +135,7 @@ async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost
     # Typing is shown every few seconds, so by the second time the bot looks anew.
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)
     await cem.say(cems, "Hello")
-    refusal = await rig.bot.wait_for_log("not taken")
+    refusal = await rig.bot.wait_for_log("update refused")
     assert refusal["reason"] == "Overloaded"
     await press(rig, anna, question, KEEP)
     await shown(rig, question, sentence("clear.cancelled"))

@@ -152,7 +152,7 @@ async def test_a20_a_reply_under_way_finds_the_new_chat(webhook_rig: Rig) -> Non
     await anna.say(group, f"{US} our boat is called Aurora")
     await rig.wait_until_asked("Aurora")
     supergroup = await anna.migrate(group)
-    await rig.bot.wait_for_log("group moved")
+    await rig.bot.wait_for_log("group migrated")
     gate.set()
     reply = await rig.telegram.wait_for(lambda: supergroup.replies)
     assert [message.text for message in reply] == ["A fine name."]
@@ -187,7 +187,7 @@ async def test_a20_mail_that_came_to_the_new_chat_first_is_answered_once(webhook
     assert dialogue(rig) == ["Anna: what is it called?"]
     for move in moves:
         await rig.telegram.updates.redeliver(move)
-    await rig.bot.wait_for_log("group moved")
+    await rig.bot.wait_for_log("group migrated")
     gate.set()
     reply = await supergroup.wait_for_reply(after=said)
     assert reply.text == "Aurora."

@@ -32,7 +32,7 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
     receipts = Keys(rig.telegram.bot.id).conversation(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
-    await rig.bot.wait_for_log("button dropped")
+    await rig.bot.wait_for_log("button press dropped")
     assert len((await stored_notebook(rig, hers)).facts) == 1
 
     await store.call("DEL", receipts)

@@ -25,7 +25,13 @@ ADMIN_ID = 1000
 CONNECTIONS = 4
 DIMENSIONS = 512
 TAIL = 80
-TROUBLE = {"not taken", "turn failed", "turn interrupted", "learning failed", "plan not watched"}
+TROUBLE = {
+    "update refused",
+    "turn failed",
+    "turn interrupted",
+    "learning failed",
+    "plan not watched",
+}
 
 People = list[tuple[Person, Chat]]
 
@@ -199,7 +205,7 @@ async def test_when_nothing_more_may_be_dropped_telegram_keeps_the_messages_and_
     await rig.ask(ada, adas, "/stats")
     await fill_up(memory)
     said = await anna.say(annas, "Are you there?")
-    await rig.bot.wait_for_log("not taken")
+    await rig.bot.wait_for_log("update refused")
     await rig.telegram.wait_for(lambda: "Mein Gedächtnis ist voll" in adas.transcript())
     assert "MB" in (await rig.ask(ada, adas, "/stats")).text
     assert not annas.replies

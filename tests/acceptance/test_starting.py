@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.telegram.client import TelegramClient
+from bot.telegram.bot_api import TelegramClient
 from tests.acceptance.rig import Rig
 from tests.valkey import free_port
 

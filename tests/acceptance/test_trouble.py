@@ -99,7 +99,7 @@ async def test_a23_a_redis_that_goes_away_and_comes_back_loses_nothing(
     await rig.wait_until_asked("slow")
     lasting_valkey.kill()
     annas_words = await anna.say(annas, "What is it called?")
-    await rig.bot.wait_for_log("not taken", timeout_s=20)
+    await rig.bot.wait_for_log("update refused", timeout_s=20)
     status, checks = await readiness(rig)
     assert (status, checks["redis"]) == (503, "unreachable")
     gate.set()
@@ -124,7 +124,7 @@ async def test_a23_telegram_being_away_at_start_is_waited_out(rig: Rig) -> None:
     anna, chat = rig.anna()
     said = await anna.say(chat, "Are you there?")
     await rig.telegram.stop()
-    await rig.bot.start(until="telegram trouble")
+    await rig.bot.start(until="telegram call failed")
     assert await readiness(rig) == (503, {"redis": "ok", "telegram": "not reached: Unreachable"})
     await rig.telegram.start()
     assert (await chat.wait_for_reply(after=said, timeout_s=20)).text == "All right."

@@ -113,7 +113,7 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         conflicts = [poll for poll in polls if poll.answer and poll.answer.status == 409]
         # Only the poll that was under way when its process died is ended by another.
         assert len(conflicts) <= 1
-        assert _events(heir, "telegram trouble") == 0
+        assert _events(heir, "telegram call failed") == 0
 
 
 async def test_a_worker_is_ready_though_nothing_is_delivered_to_it(webhook_rig: Rig) -> None:

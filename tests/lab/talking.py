@@ -19,8 +19,7 @@ from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
 from bot.runtime.maintenance import Learner
 from bot.telegram.chat import Destination
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage, Sender
+from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
 from bot.turn.deliver import Deliverer
 from bot.turn.hooks import TurnHooks

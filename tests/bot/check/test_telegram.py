@@ -9,9 +9,9 @@ import pytest
 from bot.check import telegram as check
 from bot.check.rows import Rows
 from bot.check.telegram import check_telegram, check_token
-from bot.telegram.client import TelegramClient
+from bot.telegram.bot_account import WebhookState
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.errors import Conflict
-from bot.telegram.values import WebhookState
 from config.settings import Settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.servers.bot_api import BotApiServer, DropConnection, FloodWait, ServerError

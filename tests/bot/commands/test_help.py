@@ -7,7 +7,7 @@ from bot.commands.sentences import Sentences
 from bot.documents.build import document_room
 from bot.language.catalogue import Catalogue
 from bot.model.resting import Rest
-from bot.telegram.values import BotIdentity
+from bot.telegram.bot_account import BotIdentity
 from config.settings import Settings
 from memory.memory import Memory
 from memory.store.client import RedisClient

@@ -1,11 +1,13 @@
-"""A client of ours before a scripted Bot API."""
+"""Our client before a scripted Bot API."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.telegram.client import TelegramClient
-from bot.telegram.health import TelegramHealth
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import TelegramHealth
+from bot.telegram.telegram_chat import TelegramChat
+from tests.bot.telegram.rates import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, scripted_api
 
 
@@ -20,6 +22,12 @@ async def client(api: ScriptedApi) -> AsyncIterator[TelegramClient]:
     each = TelegramClient(TOKEN, api.url)
     yield each
     await each.close()
+
+
+@pytest.fixture
+def chat(client: TelegramClient) -> TelegramChat:
+    """Return the client's chat port without a rate limit."""
+    return unlimited_chat(client)
 
 
 @pytest.fixture

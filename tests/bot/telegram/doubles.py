@@ -57,7 +57,7 @@ class ClosedMailbox:
         self.urgent = urgent
         self.is_open = False
 
-    async def accept(self, raw: Mapping[str, object], *, overtakes: bool = False) -> None:
-        if raw["update_id"] not in self.urgent and (overtakes or not self.is_open):
+    async def accept(self, raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
+        if raw["update_id"] not in self.urgent and (after_refusal or not self.is_open):
             raise IntakeClosed
         self.ids.append(raw["update_id"])

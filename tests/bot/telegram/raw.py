@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from bot.telegram.bot_account import BotIdentity
 from bot.telegram.update_reader import UpdateReader
 from bot.telegram.updates import ButtonPress, Ignored, IncomingMessage, Update
-from bot.telegram.values import BotIdentity
 
 ME = BotIdentity(id=42, username="Ricordo_bot", name="Ricordo", can_read_all_group_messages=False)
 COMMANDS = frozenset({"start", "help", "clear", "forget", "ask"})

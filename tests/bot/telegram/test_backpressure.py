@@ -1,6 +1,6 @@
 """How much waits is looked at now and then, not for every update."""
 
-from bot.telegram.backpressure import Backpressure
+from bot.telegram.intake import Backpressure
 from memory.store.client import RedisClient
 from memory.store.keys import Keys
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.telegram.backpressure import Backpressure
 from bot.telegram.errors import (
     Blocked,
     ChatMigrated,
@@ -16,9 +15,8 @@ from bot.telegram.errors import (
     Refused,
     UnreadableUpdate,
 )
-from bot.telegram.intake import Intake
-from bot.telegram.packing import from_bytes
-from bot.telegram.updates import ButtonPress
+from bot.telegram.intake import Backpressure, Intake
+from bot.telegram.updates import ButtonPress, from_bytes
 from memory.limits.ballast import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -61,14 +59,18 @@ class HangingButtons(Buttons):
 
 
 def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
-    rooms = rooms_of(store)
+    stored = store_on(store)
     backpressure = Backpressure(store, KEYS, MAX_BELLS)
     return Intake(
-        raw.reader(*allowed), Mailbox(rooms), buttons or Buttons(), Ballast(rooms), backpressure
+        raw.reader(*allowed).read,
+        Mailbox(stored),
+        (buttons or Buttons()).press,
+        Ballast(stored),
+        backpressure,
     )
 
 
-def rooms_of(store: RedisClient) -> Store:
+def store_on(store: RedisClient) -> Store:
     return Store(store, KEYS, Scripts(store), asyncio.Event(), ttl_s=3600)
 
 
@@ -138,9 +140,9 @@ async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: Redi
     buttons = Buttons()
     intake = intake_on(store, buttons)
     with pytest.raises(IntakeClosed):
-        await intake.accept(raw.message("Hello"), overtakes=True)
-    await intake.accept(raw.message("/clear") | {"update_id": 2}, overtakes=True)
-    await intake.accept(raw.pressed(), overtakes=True)
+        await intake.accept(raw.message("Hello"), after_refusal=True)
+    await intake.accept(raw.message("/clear") | {"update_id": 2}, after_refusal=True)
+    await intake.accept(raw.pressed(), after_refusal=True)
     assert [entry.update_id for entry in await waiting(store)] == [2]
     assert len(buttons.pressed) == 1
 
@@ -148,7 +150,7 @@ async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: Redi
 async def test_a_process_takes_in_no_more_at_once_than_it_can(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.telegram.intake._MAX_IN_HAND", 1)
+    monkeypatch.setattr("bot.telegram.intake._MAX_CONCURRENT", 1)
     buttons = HangingButtons()
     intake = intake_on(store, buttons)
     hanging = asyncio.create_task(intake.accept(raw.pressed()))
@@ -201,7 +203,7 @@ async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
     (line,) = logged
     is_ours = isinstance(failure, RuntimeError)
-    assert line["event"] == ("button failed" if is_ours else "button dropped")
+    assert line["event"] == ("button press failed" if is_ours else "button press dropped")
     assert line.get("reason") == (None if is_ours else type(failure).__name__)
     assert line["update"] == 2
 
@@ -209,7 +211,7 @@ async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
 async def test_what_takes_too_long_stays_with_telegram(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.telegram.intake._LONGEST_S", 0.01)
+    monkeypatch.setattr("bot.telegram.intake._MAX_ACCEPT_S", 0.01)
     buttons = HangingButtons()
     with pytest.raises(NotAccepted):
         await intake_on(store, buttons).accept(raw.pressed())
@@ -236,9 +238,11 @@ async def test_when_redis_is_full_the_reserve_is_freed_and_only_commands_and_but
     server = ValkeyServer(tmp_path)
     server.start()
     store = await RedisClient.open(server.url)
-    ballast, buttons = Ballast(rooms_of(store)), Buttons()
+    ballast, buttons = Ballast(store_on(store)), Buttons()
     backpressure = Backpressure(store, KEYS, MAX_BELLS)
-    intake = Intake(raw.reader(), Mailbox(rooms_of(store)), buttons, ballast, backpressure)
+    intake = Intake(
+        raw.reader().read, Mailbox(store_on(store)), buttons.press, ballast, backpressure
+    )
     await ballast.lay(2**22)
     server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:

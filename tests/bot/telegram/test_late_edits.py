@@ -1,4 +1,4 @@
-"""What a press shows comes when the ban on its chat is over; only the newest, not for ever."""
+"""An edit that a ban held up is made after the ban: only the newest one, and within bounds."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,9 +8,9 @@ import pytest
 
 from bot.reply.parts import Part
 from bot.telegram import late_edits
-from bot.telegram.client import TelegramClient
 from bot.telegram.errors import FloodWait, Unreachable
 from bot.telegram.late_edits import LateEdits
+from bot.telegram.telegram_chat import TelegramChat
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, refusal
 
 CHAT, MESSAGE = 7, 9
@@ -22,7 +22,7 @@ def ban(seconds: int) -> Reply:
 
 @dataclass
 class Bans:
-    """Bans that end when a test says so."""
+    """Bans that end when the test sets `over`."""
 
     over: asyncio.Event = field(default_factory=asyncio.Event)
     waited_s: list[float] = field(default_factory=list)
@@ -38,14 +38,14 @@ def bans() -> Bans:
 
 
 @pytest.fixture
-async def edits(client: TelegramClient, bans: Bans) -> AsyncIterator[LateEdits]:
-    late = LateEdits(client.edit, bans.wait)
+async def edits(chat: TelegramChat, bans: Bans) -> AsyncIterator[LateEdits]:
+    late = LateEdits(chat.edit, bans.wait)
     yield late
     await late.stop()
 
 
 async def ended(edits: LateEdits) -> None:
-    """Wait until nothing is to be shown any more."""
+    """Wait until no edit is waiting."""
     await asyncio.wait(edits._waiting.values(), timeout=5)
     assert edits._waiting == {}
 
@@ -54,7 +54,7 @@ def texts(api: ScriptedApi) -> list[str]:
     return [call.parameters["text"] for call in api.named("editMessageText")]
 
 
-async def test_an_edit_is_made_when_the_bans_that_held_it_up_are_over(
+async def test_an_edit_is_made_when_the_bans_are_over(
     api: ScriptedApi, edits: LateEdits, bans: Bans
 ) -> None:
     api.script(ban(17), ban(3))
@@ -65,7 +65,7 @@ async def test_an_edit_is_made_when_the_bans_that_held_it_up_are_over(
     assert (texts(api), bans.waited_s) == (["done"] * 3, [17, 3])
 
 
-async def test_a_newer_edit_of_the_message_stands_instead_of_one_that_waits(
+async def test_a_newer_edit_of_a_message_replaces_one_that_waits(
     api: ScriptedApi, edits: LateEdits, bans: Bans
 ) -> None:
     api.script(ban(17), ban(17), ban(17))
@@ -80,7 +80,7 @@ async def test_a_newer_edit_of_the_message_stands_instead_of_one_that_waits(
 @pytest.mark.parametrize(
     ("bans_s", "waited_s"), [([1] * 9, [1] * 5), ([301], []), ([200, 200], [200])], ids=str
 )
-async def test_an_edit_is_tried_a_few_times_within_some_minutes(
+async def test_an_edit_is_tried_at_most_five_times_within_five_minutes(
     api: ScriptedApi, edits: LateEdits, bans: Bans, bans_s: list[int], waited_s: list[float]
 ) -> None:
     api.script(*map(ban, bans_s))
@@ -90,7 +90,7 @@ async def test_an_edit_is_tried_a_few_times_within_some_minutes(
     assert (bans.waited_s, len(texts(api))) == (waited_s, 1 + len(waited_s))
 
 
-async def test_no_more_than_so_many_edits_wait(
+async def test_a_bounded_number_of_edits_wait(
     api: ScriptedApi, edits: LateEdits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(late_edits, "_MAX_WAITING", 2)
@@ -101,13 +101,13 @@ async def test_no_more_than_so_many_edits_wait(
         await edits.edit(CHAT, 3, Part("done"))
 
 
-async def test_other_trouble_than_a_ban_is_raised_at_once_and_ends_the_waiting(
-    api: ScriptedApi, client: TelegramClient, bans: Bans
+async def test_another_error_than_a_ban_is_raised_at_once_and_ends_the_waiting(
+    api: ScriptedApi, chat: TelegramChat, bans: Bans
 ) -> None:
     async def edit(chat_id: int, message_id: int, part: Part) -> None:
         if bans.waited_s:
             raise Unreachable("away")
-        await client.edit(chat_id, message_id, part)
+        await chat.edit(chat_id, message_id, part)
 
     edits = LateEdits(edit, bans.wait)
     api.script(ban(17))
@@ -118,7 +118,7 @@ async def test_other_trouble_than_a_ban_is_raised_at_once_and_ends_the_waiting(
         await edits.edit(CHAT, MESSAGE, Part("done"))
 
 
-async def test_stopping_gives_up_what_waits(api: ScriptedApi, edits: LateEdits) -> None:
+async def test_stopping_drops_the_edits_that_wait(api: ScriptedApi, edits: LateEdits) -> None:
     api.script(ban(17))
     await edits.edit(CHAT, MESSAGE, Part("done"))
     await edits.stop()

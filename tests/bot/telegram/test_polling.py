@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bot.telegram import polling
-from bot.telegram.client import TelegramClient
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted, UnreadableUpdate
-from bot.telegram.health import TelegramHealth
 from bot.telegram.polling import Poller
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
 from tests.bot.telegram.scripted_api import DONE, TOKEN, Act, ScriptedApi, ok, refusal
@@ -176,9 +176,9 @@ async def test_nothing_overtakes_a_refused_update_of_its_own_kind(
     api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
     mailbox = ClosedMailbox()
 
-    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+    async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
         try:
-            await mailbox.accept(raw, overtakes=overtakes)
+            await mailbox.accept(raw, after_refusal=after_refusal)
         finally:
             mailbox.is_open = True
 
@@ -195,11 +195,11 @@ async def test_behind_any_other_trouble_nothing_is_tried(
     mailbox, waiting = ClosedMailbox(5, 6, 7), asyncio.Event()
     tried: list[object] = []
 
-    async def accept(raw: Mapping[str, object], *, overtakes: bool = False) -> None:
+    async def accept(raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
         tried.append(raw["update_id"])
         if raw["update_id"] == 6:
             raise NotAccepted
-        await mailbox.accept(raw, overtakes=overtakes)
+        await mailbox.accept(raw, after_refusal=after_refusal)
 
     async def wait_for_ever(_: float) -> None:
         waiting.set()

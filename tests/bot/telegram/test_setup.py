@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from bot.telegram.client import TelegramClient
+from bot.telegram.bot_account import CommandMenu, Description
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import BadToken, WebhookTaken
-from bot.telegram.health import TelegramHealth
 from bot.telegram.setup import (
     SetupPlan,
     Webhook,
@@ -15,7 +16,6 @@ from bot.telegram.setup import (
     set_up,
     watch_webhook,
 )
-from bot.telegram.values import CommandMenu, Description
 from tests.bot.telegram.doubles import Pauses
 from tests.bot.telegram.raw import US
 from tests.bot.telegram.scripted_api import DONE, Reply, ScriptedApi, ok, refusal

@@ -6,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.telegram.errors import UnreadableUpdate
-from bot.telegram.packing import from_bytes, to_bytes
-from bot.telegram.updates import ButtonPress, ChatMigration, IncomingMessage, Sender, SentFile
+from bot.telegram.updates import (
+    ButtonPress,
+    ChatMigration,
+    IncomingMessage,
+    Sender,
+    SentFile,
+    from_bytes,
+    to_bytes,
+)
 from tests.bot.telegram.raw import (
     ANNA,
     COMMANDS,

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 from starlette.routing import Router
 
+from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted, UnreadableUpdate
-from bot.telegram.health import TelegramHealth
 from bot.telegram.webhook import webhook_routes
 from tests.bot.telegram.doubles import Mailbox
 

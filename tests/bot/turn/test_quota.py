@@ -11,7 +11,7 @@ from bot.language.catalogue import Catalogue
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.reply.parts import Part
-from bot.telegram.updates import IncomingMessage, Kind
+from bot.telegram.updates import IncomingMessage, MessageKind
 from bot.turn.outbox import Outbox
 from bot.turn.quota import Allowance, RationedAnswerer
 from config.values import Price
@@ -61,7 +61,7 @@ def said(text: str, message_id: int) -> Message:
     return Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (message_id,), 1)
 
 
-def mail(kind: Kind, text: str = "") -> list[IncomingMessage]:
+def mail(kind: MessageKind, text: str = "") -> list[IncomingMessage]:
     return [replace(raw.inbound(raw.message("Hello")), kind=kind, text=text)]
 
 
@@ -77,7 +77,7 @@ def mail(kind: Kind, text: str = "") -> list[IncomingMessage]:
     ],
 )
 async def test_what_asks_a_model_is_counted(
-    memory: Memory, kind: Kind, words: str, answered: int
+    memory: Memory, kind: MessageKind, words: str, answered: int
 ) -> None:
     answers = Answers()
     allowance = Allowance(memory.quotas, Quota(1, 0), unbounded(memory), frozenset())

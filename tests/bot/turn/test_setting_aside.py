@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bot.reply.parts import Part
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.outbox import Outbox
 from bot.turn.setting_aside import MAX_FAILURES, UNSEEN, SetAside, is_given_up
 from memory.memory import Memory

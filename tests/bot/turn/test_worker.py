@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from bot.metrics.metrics import Metrics
 from bot.metrics.observers import MeteredRunner
 from bot.reply.parts import Part
-from bot.telegram.packing import to_bytes
-from bot.telegram.updates import IncomingMessage
+from bot.telegram.updates import IncomingMessage, to_bytes
 from bot.turn.deliver import Deliverer, Parked
 from bot.turn.hooks import TurnHooks
 from bot.turn.outbox import Outbox

@@ -63,7 +63,7 @@ async def _full(scene: Scene) -> None:
 
 def _is_refused(line: Mapping[str, object]) -> bool:
     """Whether intake says that a full Redis did not take an update."""
-    return (line["event"], line.get("reason")) == ("not taken", "StoreFull")
+    return (line["event"], line.get("reason")) == ("update refused", "StoreFull")
 
 
 async def _cut_off(scene: Scene) -> None:

@@ -12,10 +12,9 @@ import numpy as np
 from bot.commands.buttons import Buttons
 from bot.commands.general import EveryonesCommands, Facts
 from bot.runtime.maintenance import Learner, Maintenance
-from bot.telegram.backpressure import Backpressure
-from bot.telegram.intake import Intake
+from bot.telegram.bot_account import BotIdentity
+from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
-from bot.telegram.values import BotIdentity
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
 from bot.turn.hooks import TurnHooks
 from bot.turn.permits import Permits, PersonLimits
@@ -73,12 +72,9 @@ class Ends:
     sentences: RememberedSentences
 
 
-class PlainReader:
-    """Reads raw updates that carry one of our values already."""
-
-    def read(self, raw: Mapping[str, object]) -> Update:
-        """Return the value."""
-        return raw["value"]  # type: ignore[return-value]  # people put it there
+def value_of(raw: Mapping[str, object]) -> Update:
+    """Read a raw update that carries one of our values already."""
+    return raw["value"]  # type: ignore[return-value]  # people put it there
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +137,7 @@ class SimulatedBot:
         self._upkeep = Maintenance(memory, self._learner, self._told, hooks.deleting)
         backpressure = Backpressure(memory.client, memory.keys, 50, ends.loop.time)
         self.intake = Intake(
-            PlainReader(), memory.mailbox, buttons, memory.plan.ballast, backpressure
+            value_of, memory.mailbox, buttons.press, memory.plan.ballast, backpressure
         )
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from memory.limits.send_rate import LONGEST_WAIT_S, Pace, SendRates
 from memory.store.client import RedisClient
-from tests.bot.telegram.pacing import KEYS, paces_of
+from tests.bot.telegram.rates import KEYS, send_rates_on
 from tests.lab.simulator.direct import DirectClient
 
 ANNA, BEN = 7, 8
@@ -19,7 +19,7 @@ async def waits(send_rates: SendRates, calls: int, chat_id: int = ANNA) -> list[
 
 async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) -> None:
     simulated = DirectClient(lambda: 1_000.0)
-    for send_rates in (paces_of(store), paces_of(simulated)):
+    for send_rates in (send_rates_on(store), send_rates_on(simulated)):
         assert await waits(send_rates, 5) == [0, 0, 0, 2, 4]
         assert await send_rates.take_spare(ANNA, PACE) is False
         assert round((await send_rates.count(ANNA, PACE)).wait_s) == 6
@@ -33,7 +33,7 @@ async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) ->
 
 
 async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> None:
-    send_rates = paces_of(store)
+    send_rates = send_rates_on(store)
     await send_rates.shut(ANNA, PACE, LONGEST_WAIT_S + 1)
     for _ in range(2):
         place = await send_rates.take(ANNA, PACE)
@@ -43,7 +43,7 @@ async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> N
 async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
     store: RedisClient,
 ) -> None:
-    send_rates = paces_of(store)
+    send_rates = send_rates_on(store)
     await waits(send_rates, 2)
     assert 3_000 < await store.call("PTTL", KEY) <= 4_000
     assert await store.call("GET", KEY) == b""
@@ -57,7 +57,7 @@ async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught
     back_s: float,
 ) -> None:
     now = 10_000.0
-    send_rates = paces_of(DirectClient(lambda: now))
+    send_rates = send_rates_on(DirectClient(lambda: now))
     await waits(send_rates, 8)
     await send_rates.shut(BEN, PACE, 15)
     now -= back_s
@@ -68,7 +68,7 @@ async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught
 
 
 async def test_a_full_server_counts_as_any_other(store: RedisClient) -> None:
-    send_rates = paces_of(store)
+    send_rates = send_rates_on(store)
     await waits(send_rates, 2)
     await store.call("CONFIG SET", "maxmemory", 1)
     try:

@@ -1,4 +1,4 @@
-"""Each way in which a call can fail has one name, and none of them tells the token."""
+"""Each way in which a call can fail has one error, and none of them shows the token."""
 
 import socket
 import traceback
@@ -10,10 +10,11 @@ from telegram import error as ptb
 
 from bot.reply.parts import Part
 from bot.telegram import errors
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
-from bot.telegram.client import TelegramClient
-from bot.telegram.errors import TelegramError
-from bot.telegram.ptb_errors import translate
+from bot.telegram.errors import TelegramError, translate
+from bot.telegram.telegram_chat import TelegramChat
+from tests.bot.telegram.rates import unlimited_chat
 from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, refusal
 
 PART = Part("hi")
@@ -39,35 +40,35 @@ PART = Part("hi")
         ("hang", errors.OutcomeUnknown),
     ],
 )
-async def test_a_failed_send_says_what_to_do_and_never_the_token(
-    client: TelegramClient, api: ScriptedApi, act: Act, expected: type[TelegramError]
+async def test_a_failed_send_raises_the_error_that_says_what_to_do_without_the_token(
+    chat: TelegramChat, api: ScriptedApi, act: Act, expected: type[TelegramError]
 ) -> None:
     api.script(act)
     with pytest.raises(TelegramError) as raised:
-        await client.send(Destination(5), PART, timeout_s=0.3)
+        await chat.send(Destination(5), PART, timeout_s=0.3)
     assert type(raised.value) is expected
     assert TOKEN not in "".join(traceback.format_exception(raised.value))
     assert len(api.calls) == 1
 
 
-async def test_a_refused_connection_was_never_sent() -> None:
+async def test_a_refused_connection_means_that_nothing_was_sent() -> None:
     client = TelegramClient(TOKEN, "http://127.0.0.1:1")
     with pytest.raises(errors.Unreachable):
-        await client.send(Destination(5), PART)
+        await unlimited_chat(client).send(Destination(5), PART)
     await client.close()
 
 
-async def test_a_connection_that_hangs_was_never_sent() -> None:
-    """A full queue of connections nobody accepts: the kernel leaves the next one waiting."""
-    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen(0)
+async def test_a_connection_that_hangs_means_that_nothing_was_sent() -> None:
+    """The queue of connections is full and nobody accepts, so the kernel lets the next one wait."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
         for waiting in (first, second):
             waiting.settimeout(0)
-            waiting.connect_ex(deaf.getsockname())
-        client = TelegramClient(TOKEN, f"http://127.0.0.1:{deaf.getsockname()[1]}")
+            waiting.connect_ex(listener.getsockname())
+        client = TelegramClient(TOKEN, f"http://127.0.0.1:{listener.getsockname()[1]}")
         with pytest.raises(errors.Unreachable):
-            await client.send(Destination(5), PART, timeout_s=0.2)
+            await unlimited_chat(client).send(Destination(5), PART, timeout_s=0.2)
         await client.close()
 
 
@@ -79,22 +80,22 @@ async def test_a_connection_that_hangs_was_never_sent() -> None:
         (Reply(b"slow down", 429), 5),
     ],
 )
-async def test_a_flood_tells_how_long_to_wait(
-    client: TelegramClient, api: ScriptedApi, act: Act, expected_s: float
+async def test_a_flood_wait_says_how_long_to_wait(
+    chat: TelegramChat, api: ScriptedApi, act: Act, expected_s: float
 ) -> None:
     api.script(act)
     with pytest.raises(errors.FloodWait) as raised:
-        await client.send(Destination(5), PART)
+        await chat.send(Destination(5), PART)
     assert raised.value.retry_after_s == expected_s
 
 
-async def test_a_group_that_became_a_supergroup_tells_its_new_id(
-    client: TelegramClient, api: ScriptedApi
+async def test_a_group_that_became_a_supergroup_names_its_new_id(
+    chat: TelegramChat, api: ScriptedApi
 ) -> None:
     description = "Bad Request: group chat was upgraded to a supergroup chat"
     api.script(refusal(400, description, migrate_to_chat_id=-1001))
     with pytest.raises(errors.ChatMigrated) as raised:
-        await client.send(Destination(-5), PART)
+        await chat.send(Destination(-5), PART)
     assert raised.value.new_chat_id == -1001
 
 
@@ -112,57 +113,14 @@ async def test_a_group_that_became_a_supergroup_tells_its_new_id(
         ("chat not found", "other"),
     ],
 )
-async def test_a_refusal_tells_its_reason(
-    client: TelegramClient, api: ScriptedApi, description: str, reason: str
+async def test_a_refusal_names_its_reason(
+    chat: TelegramChat, api: ScriptedApi, description: str, reason: str
 ) -> None:
     api.script(refusal(400, f"Bad Request: {description}"))
     with pytest.raises(errors.Refused) as raised:
-        await client.send(Destination(5), PART)
+        await chat.send(Destination(5), PART)
     assert raised.value.reason == reason
     assert raised.value.bad_entities == (reason == "entities")
-
-
-async def test_what_is_already_so_is_no_error(client: TelegramClient, api: ScriptedApi) -> None:
-    api.script(refusal(400, "Bad Request: message is not modified: same content"))
-    await client.edit(5, 9, PART)
-    api.script(refusal(400, "Bad Request: message to delete not found"))
-    await client.delete(5, 9)
-
-
-async def test_other_refusals_of_edit_and_delete_are_errors(
-    client: TelegramClient, api: ScriptedApi
-) -> None:
-    api.script(refusal(400, "Bad Request: message can't be edited"))
-    with pytest.raises(errors.Refused):
-        await client.edit(5, 9, PART)
-    api.script(refusal(400, "Bad Request: message can't be deleted for everyone"))
-    with pytest.raises(errors.Refused):
-        await client.delete(5, 9)
-
-
-@pytest.mark.parametrize(
-    "refused",
-    [
-        refusal(400, "Bad Request: PARTICIPANT_ID_INVALID"),
-        refusal(403, "Forbidden: bot was kicked from the supergroup chat"),
-        refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1009),
-    ],
-    ids=["nobody", "blocked", "moved"],
-)
-async def test_who_cannot_be_looked_up_is_no_admin(
-    client: TelegramClient, api: ScriptedApi, refused: Reply
-) -> None:
-    api.script(refused)
-    assert await client.is_group_admin(-100, 7) is False
-
-
-@pytest.mark.parametrize("result", [True, "text", [True], [{"no": "id"}], [{"update_id": "7"}]])
-async def test_updates_without_an_id_are_no_answer(
-    client: TelegramClient, api: ScriptedApi, result: object
-) -> None:
-    api.script(Reply({"ok": True, "result": result}))
-    with pytest.raises(errors.OutcomeUnknown):
-        await client.get_updates(None, 1)
 
 
 def _caused(cause: Exception) -> ptb.TelegramError:
@@ -176,7 +134,7 @@ def _caused(cause: Exception) -> ptb.TelegramError:
     [httpx2.ConnectError(""), httpx2.ConnectTimeout(""), httpx2.PoolTimeout("")],
     ids=lambda cause: type(cause).__name__,
 )
-def test_what_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
+def test_a_request_that_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
     assert type(translate(_caused(cause))) is errors.Unreachable
 
 
@@ -192,12 +150,12 @@ def test_what_was_never_sent_is_safe_to_repeat(cause: Exception) -> None:
     ],
     ids=lambda cause: type(cause).__name__,
 )
-def test_what_may_have_been_sent_is_not(cause: Exception) -> None:
+def test_a_request_that_may_have_been_sent_is_not_safe_to_repeat(cause: Exception) -> None:
     assert type(translate(_caused(cause))) is errors.OutcomeUnknown
 
 
-# One for each class that PTB has: a new one fails the test below until somebody decides about it.
-MEANINGS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramError]]] = {
+# One for each error class of PTB. A new class fails the test below until we decide about it.
+TRANSLATIONS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramError]]] = {
     "BadRequest": (lambda: ptb.BadRequest("chat not found"), errors.Refused),
     "ChatMigrated": (lambda: ptb.ChatMigrated(-1001), errors.ChatMigrated),
     "Conflict": (lambda: ptb.Conflict("x"), errors.Conflict),
@@ -215,8 +173,8 @@ MEANINGS: dict[str, tuple[Callable[[], ptb.TelegramError], type[TelegramError]]]
 }
 
 
-def test_every_error_of_ptb_has_a_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_error_of_ptb_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTB_TIMEDELTA", "true")
-    assert set(MEANINGS) == set(ptb.__all__)
-    for theirs, ours in MEANINGS.values():
+    assert set(TRANSLATIONS) == set(ptb.__all__)
+    for theirs, ours in TRANSLATIONS.values():
         assert type(translate(theirs())) is ours

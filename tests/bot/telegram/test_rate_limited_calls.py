@@ -1,4 +1,4 @@
-"""All calls to a chat draw on one budget: typing is left out, notices wait, answers go out."""
+"""All calls to a chat share its rate limit. Typing may be left out, an answer waits its time."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.reply.parts import OutgoingFile, Part
+from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
-from bot.telegram.rate_limit import OutboundBudget
-from bot.telegram.rate_limited import RateLimitedTelegramClient
+from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
 from memory.limits.send_rate import LONGEST_WAIT_S
-from tests.bot.telegram.pacing import paces_of
+from tests.bot.telegram.rates import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient
 from tests.quiet_chat import no_export
@@ -26,39 +27,40 @@ EVERY_KIND = ("say", "edit", "delete", "typing")
 
 
 async def unmarked(_: int, __: tuple[int, ...]) -> None:
-    """Mark nothing: there is no turn behind what is sent here."""
+    """Mark nothing: no turn belongs to these messages."""
 
 
 @dataclass
 class Speaker:
-    """A client and a deliverer on one budget, and a clock that only their waiting moves."""
+    """A chat and a deliverer with one rate limit, and a clock that only their waits move."""
 
     api: ScriptedApi
     now: float = 50.0
     waited_s: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Three at once, in all as in one private chat; of all, one more after a tenth of a second.
-        send_rates = paces_of(DirectClient(lambda: self.now))
-        self.budget = OutboundBudget(12, send_rates, lambda: self.now)
-        self.client = RateLimitedTelegramClient(TOKEN, self.api.url, self.budget)
-        self.deliverer = Deliverer(self.client, 10.0, no_export, lambda _: None, pause=self._pause)
+        # Three at once, for the bot as for a private chat. The bot gets one more every 0.1 s.
+        send_rates = send_rates_on(DirectClient(lambda: self.now))
+        self.limiter = SendRateLimiter(12, send_rates, lambda: self.now)
+        self.client = TelegramClient(TOKEN, self.api.url)
+        self.chat = TelegramChat(self.client, self.limiter)
+        self.deliverer = Deliverer(self.chat, 10.0, no_export, lambda _: None, pause=self._pause)
 
     async def call(self, kind: str, chat_id: int = ANNA) -> None:
-        """Make one call; "say" is a send as the bot makes it, which takes its place before."""
+        """Make one call; "say" sends as the bot does, with a permit taken before."""
         match kind:
             case "say":
                 await self.say(PART, chat_id=chat_id)
             case "send":
-                await self.client.send(Destination(chat_id), PART)
+                await self.chat.send(Destination(chat_id), PART)
             case "send_file":
-                await self.client.send(Destination(chat_id), WITH_FILE)
+                await self.chat.send(Destination(chat_id), WITH_FILE)
             case "edit":
-                await self.client.edit(chat_id, 9, PART)
+                await self.chat.edit(chat_id, 9, PART)
             case "delete":
-                await self.client.delete(chat_id, 9)
+                await self.chat.delete(chat_id, 9)
             case "typing":
-                await self.client.show_typing(Destination(chat_id))
+                await self.chat.show_typing(Destination(chat_id))
 
     async def say(self, *parts: Part, chat_id: int = ANNA) -> Delivery:
         """Deliver an answer."""
@@ -81,7 +83,7 @@ async def speaker(api: ScriptedApi) -> AsyncIterator[Speaker]:
 
 @pytest.mark.parametrize(("chats", "expected_s"), [((7, 7, 7, 7), 1.0), ((7, 8, 9, 10), 0.1)])
 @pytest.mark.parametrize("kind", EVERY_KIND)
-async def test_every_kind_of_call_takes_a_place_of_its_chat_and_of_all(
+async def test_every_kind_of_call_takes_a_permit_of_its_chat_and_of_the_bot(
     speaker: Speaker, kind: str, chats: tuple[int, ...], expected_s: float
 ) -> None:
     await speaker.call(kind, chats[0])
@@ -94,7 +96,7 @@ async def test_every_kind_of_call_takes_a_place_of_its_chat_and_of_all(
 
 
 @pytest.mark.parametrize("chats", [(7, 7, 7), (7, 8, 9)])
-async def test_typing_is_left_out_where_an_answer_could_want_its_place(
+async def test_typing_is_left_out_if_an_answer_could_need_the_permit(
     speaker: Speaker, chats: tuple[int, ...]
 ) -> None:
     for chat_id in chats[:2]:
@@ -106,8 +108,8 @@ async def test_typing_is_left_out_where_an_answer_could_want_its_place(
 
 
 @pytest.mark.parametrize("kind", ["edit", "delete"])
-async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
-    """A button's receipt is an edit; while it waited, no other update would be taken in."""
+async def test_an_edit_or_delete_counts_and_never_waits(speaker: Speaker, kind: str) -> None:
+    """A button's receipt is an edit. While it waited, intake would accept no other update."""
     for _ in range(3):
         await speaker.call("say")
     await speaker.call(kind)
@@ -116,8 +118,8 @@ async def test_an_edit_or_a_deletion_counts_and_never_waits(speaker: Speaker, ki
     assert speaker.waited_s == [2]
 
 
-async def test_an_edit_is_given_up_at_once_while_its_chat_is_shut(speaker: Speaker) -> None:
-    await speaker.budget.shut(ANNA, 7)
+async def test_an_edit_fails_at_once_while_its_chat_is_closed(speaker: Speaker) -> None:
+    await speaker.limiter.close(ANNA, 7)
     with pytest.raises(FloodWait) as ban:
         await speaker.call("edit")
     assert (ban.value.retry_after_s, speaker.api.calls, speaker.waited_s) == (7, [], [])
@@ -125,10 +127,8 @@ async def test_an_edit_is_given_up_at_once_while_its_chat_is_shut(speaker: Speak
     assert len(speaker.api.calls) == 1
 
 
-async def test_all_parts_of_an_answer_go_out_in_the_end_and_in_order(
-    speaker: Speaker, api: ScriptedApi
-) -> None:
-    """Telegram's own refusal among them, which comes on top of the budget's waits."""
+async def test_all_parts_of_an_answer_are_sent_in_order(speaker: Speaker, api: ScriptedApi) -> None:
+    """A 429 of Telegram adds its wait to the waits of the rate limit."""
     flood = refusal(429, "Too Many Requests: retry after 7", retry_after=7)
     api.script(*[SENT] * 5, flood, *[SENT] * 25)
     texts = [str(number) for number in range(30)]
@@ -139,7 +139,7 @@ async def test_all_parts_of_an_answer_go_out_in_the_end_and_in_order(
 
 
 @pytest.mark.parametrize("kind", ["send", "send_file", "edit", "delete", "typing"])
-async def test_a_flood_shuts_its_chat_whatever_call_met_it(
+async def test_a_429_closes_its_chat_whichever_call_met_it(
     speaker: Speaker, api: ScriptedApi, kind: str
 ) -> None:
     api.script(refusal(429, "Too Many Requests: retry after 7", retry_after=7))
@@ -155,11 +155,11 @@ async def test_a_flood_shuts_its_chat_whatever_call_met_it(
     assert [call.parameters["chat_id"] for call in api.calls[1:]] == ["8", "7"]
 
 
-async def test_an_answer_is_parked_over_a_long_ban_and_goes_out_after_it(
+async def test_an_answer_is_parked_during_a_long_ban_and_sent_after_it(
     speaker: Speaker, api: ScriptedApi
 ) -> None:
     ban_s = LONGEST_WAIT_S + 5
-    await speaker.budget.shut(ANNA, ban_s)
+    await speaker.limiter.close(ANNA, ban_s)
     for _ in range(2):
         with pytest.raises(FloodWait):
             await speaker.call("edit")

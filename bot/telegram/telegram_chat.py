@@ -1,0 +1,200 @@
+"""The `Chat` port on Telegram: our parts in Telegram's types, each call within the rate limit.
+
+Each call is made once. A 429 closes the chat for all processes until the ban is over.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import telegram
+
+from bot.reply.parts import Button, Entity, Part
+from bot.reply.utf16 import well_formed
+from bot.telegram.bot_api import CALL_S, TelegramClient, calling
+from bot.telegram.chat import Destination
+from bot.telegram.errors import DECLINED, FloodWait, RefusalReason, Refused
+from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.transport import CONNECT_S
+
+DOWNLOAD_S = 45.0
+_MAX_BUTTON_ANSWER_CHARS = 200
+_NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
+_ADMIN_STATUS = frozenset({telegram.ChatMember.OWNER, telegram.ChatMember.ADMINISTRATOR})
+
+# The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
+# them in the text itself. An unknown type is dropped, because the text matters more than its looks.
+_ENTITY_TYPES = frozenset(
+    {
+        telegram.MessageEntity.BOLD,
+        telegram.MessageEntity.ITALIC,
+        telegram.MessageEntity.UNDERLINE,
+        telegram.MessageEntity.STRIKETHROUGH,
+        telegram.MessageEntity.SPOILER,
+        telegram.MessageEntity.CODE,
+        telegram.MessageEntity.PRE,
+        telegram.MessageEntity.TEXT_LINK,
+        telegram.MessageEntity.BLOCKQUOTE,
+        telegram.MessageEntity.EXPANDABLE_BLOCKQUOTE,
+    }
+)
+
+
+class TelegramChat:
+    """Implements `Chat`. Typing is left out if permits are scarce; edits and deletes never wait.
+
+    An edit answers a button press, and Telegram repeats a press that has to wait for its answer.
+    """
+
+    def __init__(self, client: TelegramClient, limiter: SendRateLimiter) -> None:
+        self.client = client
+        self.limiter = limiter
+        self._bot = client.bot
+
+    def waits(self, chat_id: int) -> AsyncIterator[float]:
+        """Take a permit for one message; see `Chat.waits`."""
+        return self.limiter.waits(chat_id)
+
+    async def send(self, to: Destination, part: Part, timeout_s: float = CALL_S) -> int:
+        """Send one part, with its file if it has one; return the id of the message.
+
+        The caller has taken the permit before, through `waits`.
+        """
+        # Shorter than the whole call: so an unsent request is known to be unsent.
+        connect_s = min(CONNECT_S, timeout_s / 2)
+        options: dict[str, Any] = {
+            "reply_markup": _keyboard(part.buttons),
+            "reply_parameters": _reply_parameters(to.reply_to),
+            "message_thread_id": to.topic_id or None,
+            "connect_timeout": connect_s,
+            "pool_timeout": connect_s,
+        }
+        text, entities = well_formed(part.text), _entities(part.entities)
+        async with self._calling(to.chat_id, timeout_s):
+            if part.file is None:
+                message = await self._bot.send_message(
+                    to.chat_id, text, entities=entities, link_preview_options=_NO_PREVIEW, **options
+                )
+            else:
+                message = await self._bot.send_document(
+                    to.chat_id,
+                    telegram.InputFile(part.file.content, part.file.name),
+                    caption=text,
+                    caption_entities=entities,
+                    disable_content_type_detection=True,
+                    **options,
+                )
+            return message.message_id
+
+    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Replace a message of ours at once, buttons included; an equal text is no error.
+
+        Raise `FloodWait` without a call while the chat is closed.
+        """
+        await self.limiter.take_unless_closed(chat_id)
+        async with _unless("unchanged"), self._calling(chat_id):
+            await self._bot.edit_message_text(
+                well_formed(part.text),
+                chat_id,
+                message_id,
+                entities=_entities(part.entities),
+                reply_markup=_keyboard(part.buttons),
+                link_preview_options=_NO_PREVIEW,
+            )
+
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        """Delete a message at once; a message that is already gone is no error."""
+        await self.limiter.take(chat_id)
+        async with _unless("message_gone"), self._calling(chat_id):
+            await self._bot.delete_message(chat_id, message_id)
+
+    async def show_typing(self, to: Destination) -> None:
+        """Show "typing" if the rate limit has a permit to spare."""
+        if await self.limiter.take_spare(to.chat_id):
+            typing = telegram.constants.ChatAction.TYPING
+            async with self._calling(to.chat_id):
+                await self._bot.send_chat_action(
+                    to.chat_id, typing, message_thread_id=to.topic_id or None
+                )
+
+    async def answer_button(self, callback_id: str, text: str = "") -> None:
+        """End the waiting mark on a pressed button; show at most 200 characters of `text`."""
+        async with calling():
+            await self._bot.answer_callback_query(
+                callback_id, well_formed(text)[:_MAX_BUTTON_ANSWER_CHARS] or None
+            )
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Return whether a person owns or administers the group; a refusal means no."""
+        try:
+            async with calling():
+                member = await self._bot.get_chat_member(chat_id, user_id)
+                return member.status in _ADMIN_STATUS
+        except DECLINED:
+            return False
+
+    async def download(self, file_id: str, max_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
+        """Return a file's content; raise `Refused` as "too_big" beyond `max_bytes`."""
+        async with calling(timeout_s):
+            file = await self._bot.get_file(file_id)
+            if (file.file_size or 0) > max_bytes:
+                raise Refused("too_big")
+            return await self.client.transport.fetch(file.file_path or "", max_bytes)
+
+    @asynccontextmanager
+    async def _calling(self, chat_id: int, timeout_s: float = CALL_S) -> AsyncIterator[None]:
+        """Make one call to a chat; if it is banned, close the chat for as long."""
+        try:
+            async with calling(timeout_s):
+                yield
+        except FloodWait as ban:
+            await self.limiter.close(chat_id, ban.retry_after_s)
+            raise
+
+
+@asynccontextmanager
+async def _unless(reason: RefusalReason) -> AsyncIterator[None]:
+    """Take this refusal as success, because the wanted state is there already."""
+    try:
+        yield
+    except Refused as error:
+        if error.reason != reason:
+            raise
+
+
+def _entities(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
+    """Return the entities that Telegram can show, None if there are none."""
+    shown = [
+        telegram.MessageEntity(
+            type=entity.type,
+            offset=entity.offset,
+            length=entity.length,
+            url=well_formed(entity.url) or None,
+            language=well_formed(entity.language) or None,
+        )
+        for entity in entities
+        if entity.type in _ENTITY_TYPES
+        and (entity.url or entity.type != telegram.MessageEntity.TEXT_LINK)
+    ]
+    return shown or None
+
+
+def _keyboard(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:
+    """Return the rows of buttons, None if there are none."""
+    rows = [
+        [
+            telegram.InlineKeyboardButton(
+                text=well_formed(button.text), callback_data=button.callback_data
+            )
+            for button in row
+        ]
+        for row in buttons
+    ]
+    return telegram.InlineKeyboardMarkup(rows) if rows else None
+
+
+def _reply_parameters(message_id: int) -> telegram.ReplyParameters | None:
+    """Answer that message, none for 0. If it is gone by then, the reply is sent all the same."""
+    if not message_id:
+        return None
+    return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)

@@ -1,0 +1,214 @@
+"""What each call to a chat sends, and what it makes of the answer."""
+
+import json
+
+import pytest
+
+from bot.reply.parts import Button, Entity, Part
+from bot.telegram.bot_api import TelegramClient
+from bot.telegram.chat import Destination
+from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
+from bot.telegram.telegram_chat import TelegramChat
+from tests.bot.telegram.rates import unlimited_chat
+from tests.bot.telegram.scripted_api import TOKEN, Act, Reply, ScriptedApi, ok, refusal
+
+SENT = ok({"message_id": 77, "date": 1, "chat": {"id": 5, "type": "private"}, "text": "x"})
+FILE = ok({"file_id": "f", "file_unique_id": "u", "file_path": "documents/file_1.pdf"})
+
+
+async def test_a_message_carries_text_entities_buttons_topic_and_reply(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    part = Part(
+        "print(1)",
+        (Entity("pre", 0, 8, language="python"),),
+        ((Button("yes", "y:1"), Button("no", "n:1")),),
+    )
+    assert await chat.send(Destination(5, 3, reply_to=9), part) == 77
+    sent = api.calls[0].parameters
+    assert (sent["chat_id"], sent["text"], sent["message_thread_id"]) == ("5", "print(1)", "3")
+    assert json.loads(sent["entities"]) == [
+        {"type": "pre", "offset": 0, "length": 8, "language": "python"}
+    ]
+    assert json.loads(sent["reply_markup"]) == {
+        "inline_keyboard": [
+            [{"text": "yes", "callback_data": "y:1"}, {"text": "no", "callback_data": "n:1"}]
+        ]
+    }
+    assert json.loads(sent["reply_parameters"]) == {
+        "message_id": 9,
+        "allow_sending_without_reply": True,
+    }
+    assert json.loads(sent["link_preview_options"]) == {"is_disabled": True}
+
+
+async def test_a_plain_message_names_no_topic_reply_or_keyboard(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    await chat.send(Destination(5), Part("hi"))
+    assert set(api.calls[0].parameters) == {"chat_id", "text", "link_preview_options"}
+
+
+async def test_unknown_entities_are_dropped_and_the_text_is_sent(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    entities = (
+        Entity("hologram", 0, 2),
+        Entity("text_link", 0, 2),
+        Entity("custom_emoji", 0, 2),
+        Entity("bold", 0, 2),
+    )
+    await chat.send(Destination(5), Part("hi", entities))
+    assert json.loads(api.calls[0].parameters["entities"]) == [
+        {"type": "bold", "offset": 0, "length": 2}
+    ]
+
+
+async def test_a_lone_surrogate_is_replaced_before_sending(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    await chat.send(Destination(5), Part("a\ud83db \U0001f600"))
+    assert api.calls[0].parameters["text"] == "a\ufffdb \U0001f600"
+
+
+async def test_an_edit_replaces_the_text_and_removes_the_buttons(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    await chat.edit(5, 9, Part("done"))
+    assert api.calls[0].parameters["text"] == "done"
+    assert "reply_markup" not in api.calls[0].parameters
+
+
+async def test_typing_is_shown_in_the_topic(chat: TelegramChat, api: ScriptedApi) -> None:
+    await chat.show_typing(Destination(-100, 3))
+    assert api.calls[0].parameters == {
+        "chat_id": "-100",
+        "action": "typing",
+        "message_thread_id": "3",
+    }
+
+
+async def test_a_button_is_answered_with_at_most_200_characters(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    await chat.answer_button("cb1", "x" * 300)
+    assert api.calls[0].parameters == {"callback_query_id": "cb1", "text": "x" * 200}
+
+
+USER = {"id": 7, "is_bot": False, "first_name": "A"}
+NO_RIGHTS = {
+    "can_be_edited": False,
+    "is_anonymous": False,
+    "can_manage_chat": False,
+    "can_delete_messages": False,
+    "can_manage_video_chats": False,
+    "can_restrict_members": False,
+    "can_promote_members": False,
+    "can_change_info": False,
+    "can_invite_users": False,
+    "can_post_stories": False,
+    "can_edit_stories": False,
+    "can_delete_stories": False,
+}
+
+
+async def test_owners_and_administrators_are_group_admins(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    statuses = ("creator", "administrator", "member", "left")
+    api.script(*(ok({"status": status, "user": USER, **NO_RIGHTS}) for status in statuses))
+    admins = [status for status in statuses if await chat.is_group_admin(-100, 7)]
+    assert admins == ["creator", "administrator"]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        refusal(400, "Bad Request: PARTICIPANT_ID_INVALID"),
+        refusal(403, "Forbidden: bot was kicked from the supergroup chat"),
+        refusal(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1009),
+    ],
+    ids=["no member", "blocked", "migrated"],
+)
+async def test_a_person_who_cannot_be_looked_up_is_no_admin(
+    chat: TelegramChat, api: ScriptedApi, refused: Reply
+) -> None:
+    api.script(refused)
+    assert await chat.is_group_admin(-100, 7) is False
+
+
+async def test_an_edit_or_delete_that_changes_nothing_is_no_error(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(refusal(400, "Bad Request: message is not modified: same content"))
+    await chat.edit(5, 9, Part("hi"))
+    api.script(refusal(400, "Bad Request: message to delete not found"))
+    await chat.delete(5, 9)
+
+
+async def test_other_refusals_of_an_edit_or_delete_are_errors(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(refusal(400, "Bad Request: message can't be edited"))
+    with pytest.raises(Refused):
+        await chat.edit(5, 9, Part("hi"))
+    api.script(refusal(400, "Bad Request: message can't be deleted for everyone"))
+    with pytest.raises(Refused):
+        await chat.delete(5, 9)
+
+
+async def test_a_file_is_looked_up_and_downloaded(chat: TelegramChat, api: ScriptedApi) -> None:
+    api.script(FILE, Reply(b"content"))
+    assert await chat.download("f", 7) == b"content"
+    assert [call.method for call in api.calls] == ["getFile", "file_1.pdf"]
+
+
+async def test_no_more_than_the_allowed_bytes_of_a_file_are_read(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(FILE, Reply(b"content"))
+    with pytest.raises(Refused, match="too_big"):
+        await chat.download("f", 6)
+
+
+async def test_a_file_that_is_announced_as_too_big_is_not_downloaded(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    described = {"file_id": "f", "file_unique_id": "u", "file_size": 8, "file_path": "x"}
+    api.script(ok(described), refusal(400, "Bad Request: file is too big"))
+    for _ in range(2):
+        with pytest.raises(Refused, match="too_big"):
+            await chat.download("f", 7)
+    assert [call.method for call in api.calls] == ["getFile", "getFile"]
+
+
+@pytest.mark.parametrize("status", [302, 404, 500])
+async def test_a_missing_file_is_refused_and_no_redirect_is_followed(
+    chat: TelegramChat, api: ScriptedApi, status: int
+) -> None:
+    api.script(FILE, Reply(b"Location", status))
+    with pytest.raises(Refused, match="other"):
+        await chat.download("f", 7)
+    assert len(api.calls) == 2
+
+
+@pytest.mark.parametrize("act", ["cut", "hang"])
+async def test_a_download_that_breaks_or_hangs_is_an_error_without_the_token(
+    chat: TelegramChat, api: ScriptedApi, act: Act
+) -> None:
+    api.script(FILE, act)
+    with pytest.raises(OutcomeUnknown) as error:
+        await chat.download("f", 7, timeout_s=0.5)
+    assert TOKEN not in f"{error.value!r} {error.value.__cause__!r}"
+
+
+async def test_a_download_from_a_server_that_is_away_is_unreachable() -> None:
+    client = TelegramClient(TOKEN, "http://127.0.0.1:1")
+    with pytest.raises(Unreachable):
+        await unlimited_chat(client).download("f", 7)
+    await client.close()
