@@ -18,7 +18,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.key_dump import KeyDump, dump_keys
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.keys import SHARDS, Scope
 
 _MAX_TURNS = 20

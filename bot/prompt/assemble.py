@@ -19,7 +19,7 @@ from memory.behaviors.tool import ToolDefinition
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.excerpt import relevant_excerpt
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.text.speakers import Speakers
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless

@@ -34,7 +34,7 @@ from memory.queue.turns import LeaseLost
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.text.speakers import Speakers

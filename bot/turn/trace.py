@@ -16,7 +16,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import CompletedStep, FinishAction
 from memory.memory import Memory
 from memory.message import Message
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 
 

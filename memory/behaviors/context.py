@@ -11,7 +11,7 @@ from memory.behaviors.steps import CompletedStep
 from memory.message import NOTHING_SAID, Message
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.speakers import Speakers
 

@@ -25,7 +25,7 @@ from memory.behaviors.synopsis_search import found_synopses
 from memory.message import Message
 from memory.scopes.records import Synopsis, Trust
 from memory.scopes.scopes import Scopes
-from memory.search.indexed import SESSION_PAUSE_S
+from memory.search.message_search import SESSION_PAUSE_S
 from memory.text.dates import dated
 from memory.text.internal_model import InternalModel
 from memory.text.tokens import TokenCounter

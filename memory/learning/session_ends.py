@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from memory.message import Message
-from memory.search.indexed import SESSION_PAUSE_S
+from memory.search.message_search import SESSION_PAUSE_S
 
 
 def first_session(messages: Sequence[Message], mark: int, now: float) -> int:

@@ -13,7 +13,7 @@ from memory.message import Message
 from memory.queue.turns import Cursor, Lease, Loaded
 from memory.scopes.log import PackedRows
 from memory.search.hybrid import HybridIndex
-from memory.search.indexed import SESSION_PAUSE_S, record_of
+from memory.search.message_search import SESSION_PAUSE_S, record_of
 from memory.store.keys import Scope
 
 _MESSAGE_OVERHEAD_BYTES = 400

@@ -22,8 +22,7 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors
 from memory.search.hybrid import Hit
-from memory.search.indexed import RECIPE
-from memory.search.results import EVERYTHING, Flags, SearchFilter, SearchResult
+from memory.search.message_search import EVERYTHING, RECIPE, Flags, SearchFilter, SearchResult
 from memory.store.client import Command, Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -194,7 +193,7 @@ class ChatHistory:
             return None
         if not self._warm.is_embedded:  # what has no vector would look far from every question
             return None
-        return await questions.of(text)
+        return await questions.vector(text)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
@@ -262,7 +261,7 @@ class ChatHistory:
                     seq=self._warm.messages[hit.row].seq,
                     lexical=hit.lexical,
                     dense=hit.dense,
-                    is_boosted=hit.boosted,
+                    is_boosted=hit.is_boosted,
                 )
         return found
 

@@ -98,7 +98,7 @@ class Scopes:
         """Search a notebook by words and, where it has vectors of our model, by meaning."""
         vector = None
         if scope_memory.vector_fingerprint == self.vector_fingerprint:
-            vector = await self._questions.of(text)
+            vector = await self._questions.vector(text)
         return scope_memory.search(kind, text, vector, k)
 
     @property

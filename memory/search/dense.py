@@ -1,12 +1,11 @@
-"""The dense leg: exact cosine search over a conversation's vectors, its common direction removed.
+"""The dense retriever: exact cosine search over the vectors of a conversation, mean removed.
 
-All records of one conversation point the same way to a degree (its people, its register); the mean
-vector is that degree. It is subtracted from rows and question before the cosine is taken (Mu &
-Viswanath 2018, without the principal components, which did not help).
+All records of a conversation share something (its people, its style); their mean vector is that.
+It is subtracted from the rows and from the question before the cosine is taken (Mu & Viswanath
+2018, without the principal components, which did not help).
 
-What is found depends on the vectors present and nothing else: not on when they came, nor on when
-searches happened. Knows nothing of texts. Vectors are of one model; telling models apart is the
-store's task.
+Results depend only on the vectors that are held, not on when they came or when searches ran. All
+vectors must be of one model; the scope store sees to that.
 """
 
 import math
@@ -21,22 +20,22 @@ Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 _STEP: Final = 1.1
-"""Growth at which the common direction is taken anew; it moves slowly."""
+"""The mean is computed again when the number of vectors has grown by this factor."""
 _PAIRS: Final = 2048
-"""Pairs of far-apart records whose cosines say what unrelated means in this model."""
+"""Pairs of distant records; their cosines show what "unrelated" means with this model."""
 _FLAT: Final = 1e-6
-"""Deviation below which scores are all the same but for rounding."""
+"""Scores with a smaller deviation than this differ only by rounding."""
 _WORTH_A_THREAD: Final = 20_000
-"""Rows of one half from which a second thread saves more than it costs."""
+"""From this many rows in each half, a second thread saves more time than it costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseScores:
-    """What a question's vector found.
+    """What the vector of a question found.
 
-    `standard` is `(records,)` float32: the centred cosine in standard deviations from the mean of
-    all vectors, 0 where a record has none. `closeness` is the best plain cosine in standard
-    deviations from that of two records taken far apart, which makes models comparable.
+    `standard`: `(records,)` float32, the cosine without the mean vector, in standard deviations
+    from the average record; 0 for a record without a vector. `closeness`: the best plain cosine, in
+    standard deviations from the cosines of distant records. It is comparable between models.
     """
 
     standard: Floats
@@ -44,9 +43,9 @@ class DenseScores:
 
 
 class DenseIndex:
-    """The unit vectors of one conversation, float32, by position; some records may have none.
+    """The unit vectors of a conversation, float32, by position; some records may have none.
 
-    The width is `dimensions` or, if not given, that of the first vector.
+    The width is `dimensions`; without it, that of the first vector.
     """
 
     def __init__(self, dimensions: int | None = None, centring: float = 1.0) -> None:
@@ -65,7 +64,7 @@ class DenseIndex:
         self._background = (0.0, 1.0)
 
     def __len__(self) -> int:
-        """Count records, those without a vector included."""
+        """Count all records, those without a vector included."""
         return self._used
 
     @property
@@ -75,7 +74,7 @@ class DenseIndex:
 
     @property
     def present(self) -> Flags:
-        """`(records,)`: which records have a vector."""
+        """`(records,)` bool: which records have a vector."""
         return self._present[: self._used]
 
     @property
@@ -85,22 +84,22 @@ class DenseIndex:
         return sum(array.nbytes for array in arrays)
 
     def append(self, vector: Floats | None = None) -> None:
-        """Add a record, with its unit vector or still without one.
+        """Add a record, with or without its unit vector.
 
-        Raises `ValueError`, and adds nothing, when its width is not that of the others.
+        Raise `ValueError` and add nothing if the vector has another width than the others.
         """
         if vector is not None:
             self._check(vector)
         if self._used == len(self._present):
-            self._ballast(max(64, 2 * self._used))
+            self._resize(max(64, 2 * self._used))
         self._used += 1
         if vector is not None:
             self.put(self._used - 1, vector)
 
     def put(self, at: int, vector: Floats) -> None:
-        """Give a record its unit vector, replacing an earlier one.
+        """Set the unit vector of a record; it replaces an earlier one.
 
-        Raises `ValueError` when its width is not that of the others.
+        Raise `ValueError` if it has another width than the others.
         """
         self._check(vector)
         if self._width is None:
@@ -114,7 +113,7 @@ class DenseIndex:
         self._touched(at)
 
     def remove(self, at: int) -> None:
-        """Take a record out; those behind it move up."""
+        """Remove a record; those after it move up."""
         self._touched(at)
         self._count -= bool(self._present[at])
         self._measured -= at < self._measured
@@ -125,13 +124,13 @@ class DenseIndex:
         self._used = last
 
     def vector(self, at: int) -> Floats | None:
-        """Return a record's vector, or nothing while it has none."""
+        """Return the vector of a record, `(dimensions,)` float32, or None."""
         return self._matrix[at] if self._present[at] else None
 
     def scores(self, question: Floats) -> DenseScores:
-        """Score all records for a question's unit vector.
+        """Score all records for the unit vector of a question.
 
-        Raises `ValueError` when its width is not that of the others.
+        Raise `ValueError` if it has another width than the others.
         """
         if not self._count:
             return DenseScores(np.zeros(self._used, np.float32), 0.0)
@@ -157,31 +156,31 @@ class DenseIndex:
             raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
 
     def _touched(self, at: int) -> None:
-        """Forget the common direction if this record has a part in it."""
+        """Drop the mean if this record is part of it."""
         if at < self._centred_to:
             self._centred_on = 0
 
     def _recentre(self) -> None:
-        """Take the common direction and the background from the conversation's first vectors.
+        """Compute the mean and the background from the first vectors, if their number has grown.
 
-        How many is a function of the count alone, and at least ten in eleven of it.
+        How many are used depends on the count alone; it is at least ten of eleven.
         """
         settled = math.ceil(_STEP ** int(math.log(self._count, _STEP)))
         if settled == self._centred_on:
             return
         rows = np.flatnonzero(self.present)[:settled]
         self._centred_on, self._centred_to = settled, int(rows[-1]) + 1
-        # Rows without a vector are zero, so that the product with ones is the sum of the others.
+        # Rows without a vector are zero, so the product with ones is the sum of the vectors.
         ones = np.ones(self._centred_to, np.float32)
         self._centre = ones @ self._matrix[: self._centred_to] * (self._centring / settled)
         self._measured = 0
         self._background = self._far_apart(rows)
 
     def _measure(self) -> None:
-        """Store, for rows that are new, the part along the centre and the inverse of the rest."""
+        """Store for new rows the part along the mean and the inverse length of the rest."""
         rows = slice(self._measured, self._used)
         along = self._matrix[rows] @ self._centre
-        # |e - m|^2 of a unit vector e; a row that is the mean itself has no direction of its own.
+        # |e - m|^2 of a unit vector e; a row that equals the mean has no direction of its own.
         rest = 1.0 - 2.0 * along + np.float32(self._centre @ self._centre)
         scale = np.where(rest > _FLAT, 1.0 / np.sqrt(np.maximum(rest, _FLAT)), 0.0)
         self._along[rows] = along
@@ -189,7 +188,7 @@ class DenseIndex:
         self._measured = self._used
 
     def _far_apart(self, rows: npt.NDArray[np.intp]) -> tuple[float, float]:
-        """Return mean and deviation of the cosines of records half the conversation apart."""
+        """Return mean and deviation of the cosines of records half a conversation apart."""
         if len(rows) < 2:
             return 0.0, 1.0
         picks = np.linspace(0, len(rows) - 1, min(len(rows), _PAIRS)).astype(np.intp)
@@ -197,7 +196,7 @@ class DenseIndex:
         cosines = np.einsum("ij,ij->i", self._matrix[rows[picks]], self._matrix[rows[others]])
         return float(cosines.mean()), max(float(cosines.std()), 1e-3)
 
-    def _ballast(self, capacity: int) -> None:
+    def _resize(self, capacity: int) -> None:
         matrix, present = (
             np.zeros((capacity, self._width or 0), np.float32),
             np.zeros(capacity, bool),
@@ -209,7 +208,7 @@ class DenseIndex:
 
 
 def _product(matrix: Floats, question: Floats) -> Floats:
-    """Return `matrix @ question`; a large one is shared with a second thread."""
+    """Return `matrix @ question`; a second thread computes half of a large one."""
     half = len(matrix) // 2
     if half < _WORTH_A_THREAD:
         return matrix @ question
@@ -222,7 +221,7 @@ def _product(matrix: Floats, question: Floats) -> Floats:
 
 
 def standardise(scores: Floats, present: Flags) -> None:
-    """Bring scores, in place, to mean 0 and deviation 1 over those present; flat ones to 0."""
+    """Scale scores in place to mean 0 and deviation 1 over those present; equal ones become 0."""
     everyone = present.all()
     count = max(len(scores) if everyone else np.count_nonzero(present), 1)
     scores -= np.float32(np.add.reduce(scores if everyone else scores[present]) / count)

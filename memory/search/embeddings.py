@@ -1,6 +1,6 @@
-"""The border to whoever turns texts into vectors, and what questions of one moment share of it.
+"""The border to the embedding model, and a small cache of question vectors.
 
-The SDK behind it lives in `bot`; here are only shapes.
+The SDK behind it lives in `bot`.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
 
-_KEPT = 64
-_PATIENCE_S = 2.5
-"""A turn waits no longer for its question's vector; words find most of it alone."""
+_MAX_CACHED = 64
+_MAX_WAIT_S = 2.5
+"""A turn waits no longer for the vector of its question; words alone find most of it."""
 
 
-class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when, not that it is an error
-    """Raised when no vectors can be had now; recall degrades and the turn goes on.
+class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when
+    """Raised when the model gives no vectors now. Search uses words alone; the turn goes on.
 
-    `rests_s` is for how many seconds nobody asks the model, because it fails for everybody; 0 when
-    only this call failed.
+    `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this
+    call failed.
     """
 
     def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
@@ -32,11 +32,11 @@ class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when, not that it i
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors of one model."""
+    """Turns texts into unit vectors, all by the same model."""
 
     @property
     def fingerprint(self) -> str:
-        """Name model and dimensions; vectors of different stamps are never compared."""
+        """Model and dimensions; vectors of different fingerprints are never compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -45,14 +45,14 @@ class Embedder(Protocol):
 
 
 class QuestionVectors:
-    """Embeds questions, each once, however many searches of a turn ask for it side by side."""
+    """Embeds questions; searches that ask for the same one at the same time share one call."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._asked: OrderedDict[tuple[str, str], asyncio.Task[Vectors]] = OrderedDict()
 
-    async def of(self, text: str) -> Vectors | None:
-        """Return `(dimensions,)` float32, or nothing where there is none to be had."""
+    async def vector(self, text: str) -> Vectors | None:
+        """Return `(dimensions,)` float32; None without a model, in trouble, or after 2.5 s."""
         if self.embedder is None:
             return None
         key = (self.embedder.fingerprint, text)
@@ -60,10 +60,10 @@ class QuestionVectors:
         if task is None:
             task = asyncio.create_task(self._embed(self.embedder, text))
             self._asked[key] = task
-            while len(self._asked) > _KEPT:
+            while len(self._asked) > _MAX_CACHED:
                 self._asked.popitem(last=False)
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_MAX_WAIT_S):
                 return await asyncio.shield(task)
         except TimeoutError:
             return None
@@ -72,9 +72,9 @@ class QuestionVectors:
             return None
 
     def forget(self) -> None:
-        """Drop every question: somebody's was erased, and nobody knows which."""
+        """Drop all questions, because one of them may have been erased."""
         for key, task in self._asked.items():
-            # One that still runs is kept alive until it is done.
+            # A running task needs a reference until it is done.
             task.add_done_callback(partial(self._drop, key))
 
     def _drop(self, key: tuple[str, str], _: "asyncio.Task[Vectors]") -> None:

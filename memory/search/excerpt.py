@@ -1,10 +1,8 @@
-"""The passage of a long text that a question is about: what is shown when the whole is too long.
+"""Finds the passage of a long text that a question is about. Pure.
 
-A pure function of text and question, in the index's own words and stems. What is shown at all, and
-how much room it gets, is decided elsewhere.
+It compares words and stems as the index does. The caller decides how long a passage may be.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,46 +10,44 @@ from itertools import chain
 from math import log1p
 
 from memory.search.words import asked_terms, languages_of, terms_of, words_of
-from memory.text.sentences import sentences
+from memory.text.sentences import is_inside_character, sentences
 
 LEFT_OUT = "[…]"
-"""Stands where a text goes on that is not shown."""
+"""Stands in place of text that is left out."""
 
 _MAX_CHARS = 40_000
-"""Characters of a text in which the passage is sought."""
+"""The passage is taken from this many first characters of a text."""
 
-_SHORT = 20
-"""Characters below which a sentence is taken together with the next one."""
+_MIN_SENTENCE_CHARS = 20
+"""A shorter sentence is joined to the next one."""
 
-_CHUNK = 40
-"""A sentence of more than half the room is cut to chunks of so many characters or fewer."""
+_MAX_CHUNK_CHARS = 40
+"""A sentence that needs more than half the room is cut into chunks of this many characters."""
 
 _MAX_CHARS_A_TOKEN = 16
-"""Characters for each unit of the limit, of which a text tells whether it has more than room."""
+"""A text of more characters per unit of the limit is too long, whatever they cost."""
 
-_QUESTION_CHARS = 2000
-"""Of a question longer than this the beginning tells what is sought."""
-
-_JOINER = "\u200d"
+_MAX_QUESTION_CHARS = 2000
+"""The rest of a longer question is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of the text, and which of the question's words it says, by number."""
+    """A part of the text, and the numbers of the question's words that it contains."""
 
     start: int
     end: int
-    says: frozenset[int]
+    words: frozenset[int]
 
 
 def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str], int] = len) -> str:
-    """Return the passage of `text` that says most of the question's words, within `limit`.
+    """Return the passage of `text` with most of the question's words, of at most `limit`.
 
-    `limit` is in units of `size`, characters unless told otherwise, and is never exceeded. A text
-    that fits comes back whole, without the blanks around it. Else `LEFT_OUT` stands where something
-    was left out, and around the words comes what there is room for, in whole sentences unless they
-    are very long. Of a text that says none of the words this is the beginning; too small a limit
-    leaves nothing. Takes some 0.3 ms for a thousand characters.
+    `size` measures text in the units of `limit`; the default is characters. A text that fits is
+    returned whole, stripped. Otherwise `LEFT_OUT` marks what is left out, and the passage is filled
+    up with whole sentences around the words; very long sentences are cut. Without any word of the
+    question it is the beginning of the text. "" if the limit is too small. Takes about 0.3 ms for
+    a thousand characters.
     """
     text = text.strip()
     beginning = text[: limit * _MAX_CHARS_A_TOKEN]
@@ -59,12 +55,12 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
     if cost <= limit and (len(beginning) == len(text) or size(text) <= limit):
         return text
     room = limit - size(f"{LEFT_OUT} ") - size(f" {LEFT_OUT}")
-    chars = room * len(beginning) // max(1, cost)  # if all were as dense
+    chars = room * len(beginning) // max(1, cost)  # if all of the text cost as much
     if chars <= 0:
         return ""
-    pieces = _pieces(text[:_MAX_CHARS], question[:_QUESTION_CHARS], chars)
+    pieces = _pieces(text[:_MAX_CHARS], question[:_MAX_QUESTION_CHARS], chars)
     start, end = _passage(pieces, chars)
-    chars = room * (end - start) // max(1, size(text[start:end]))  # as dense as it is right there
+    chars = room * (end - start) // max(1, size(text[start:end]))  # what this part costs
     while chars > 0:
         start, end = _passage(pieces, chars)
         shown = _marked(text, start, end)
@@ -76,22 +72,22 @@ def relevant_excerpt(text: str, question: str, limit: int, size: Callable[[str],
 
 
 def _pieces(text: str, question: str, room: int) -> list[_Piece]:
-    """Cut the whole text and note what each piece says of the question."""
+    """Cut the text into pieces, each with the question's words in it."""
     spans = [span for sentence in _sentences(text) for span in _chunks(text, *sentence, room)]
-    said = [words_of(text[start:end]) for start, end in spans]
+    found = [words_of(text[start:end]) for start, end in spans]
     asked = words_of(question)
-    languages = languages_of(list(chain.from_iterable(said)), languages_of(asked, {}))
+    languages = languages_of(list(chain.from_iterable(found)), languages_of(asked, {}))
     spoken = {script: frozenset((language,)) for script, language in languages.items()}
     sought = {
         form: number for number, forms in enumerate(asked_terms(asked, spoken)) for form in forms
     }
-    says = {
+    numbers = {
         word: frozenset(sought[term] for term in terms_of([word], languages) if term in sought)
-        for word in set(chain.from_iterable(said))
+        for word in set(chain.from_iterable(found))
     }
     return [
-        _Piece(start, end, frozenset().union(*(says[word] for word in words)))
-        for (start, end), words in zip(spans, said, strict=True)
+        _Piece(start, end, frozenset().union(*(numbers[word] for word in words)))
+        for (start, end), words in zip(spans, found, strict=True)
     ]
 
 
@@ -99,7 +95,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     start = end = 0
     for sentence in sentences(text):
         end += len(sentence)
-        if end - start >= _SHORT:
+        if end - start >= _MIN_SENTENCE_CHARS:
             yield start, end
             start = end
     if start < end:
@@ -107,26 +103,21 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _chunks(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, int]]:
-    """Yield a sentence whole, or in parts that end at blanks, or else between characters."""
-    most = end - start if end - start <= room // 2 else max(1, min(_CHUNK, room // 2))
+    """Yield a sentence whole, or in parts that end after a blank or else between characters."""
+    size = end - start if end - start <= room // 2 else max(1, min(_MAX_CHUNK_CHARS, room // 2))
     while start < end:
-        stop = min(start + most, end)
+        stop = min(start + size, end)
         blank = text.rfind(" ", start, stop) if stop < end else -1
         if blank > start:
             stop = blank + 1
-        while stop < end and _clings(text, stop):
+        while stop < end and is_inside_character(text, stop):
             stop += 1
         yield start, stop
         start = stop
 
 
-def _clings(text: str, at: int) -> bool:
-    """Say whether a reader sees this character and the one before it as one."""
-    return _JOINER in text[at - 1 : at + 1] or unicodedata.category(text[at]).startswith("M")
-
-
 def _passage(pieces: Sequence[_Piece], room: int) -> tuple[int, int]:
-    """Return where the best `room` characters begin and end: the core, and what fits around it."""
+    """Return start and end of the best `room` characters: the core and what fits around it."""
     first, last = _core(pieces, room)
     start, end = pieces[first].start, pieces[last].end
     grows = True
@@ -142,26 +133,26 @@ def _passage(pieces: Sequence[_Piece], room: int) -> tuple[int, int]:
 
 
 def _core(pieces: Sequence[_Piece], room: int) -> tuple[int, int]:
-    """Return the first and the last of the neighbouring pieces that say most within `room`.
+    """Return the first and last of the adjacent pieces that match best within `room`.
 
-    A word counts the more the fewer pieces say it, and its n-th mention 1/n² of that. Where nothing
-    is said this is the first piece. One piece is taken even when it alone has no room.
+    A word counts more if fewer pieces contain it; its n-th mention counts 1/n². Without any match
+    this is the first piece. One piece is returned even if it alone is too long.
     """
-    saying = Counter(chain.from_iterable(piece.says for piece in pieces))
-    weights = {number: log1p(len(pieces) / count) for number, count in saying.items()}
+    uses = Counter(chain.from_iterable(piece.words for piece in pieces))
+    weights = {number: log1p(len(pieces) / count) for number, count in uses.items()}
     mentions: Counter[int] = Counter()
     first, score = 0, 0.0
     best, core = 0.0, (0, 0)
     for last, piece in enumerate(pieces):
-        for number in piece.says:
+        for number in piece.words:
             mentions[number] += 1
             score += weights[number] / mentions[number] ** 2
-        while first < last and (not pieces[first].says or piece.end - pieces[first].start > room):
-            for number in pieces[first].says:
+        while first < last and (not pieces[first].words or piece.end - pieces[first].start > room):
+            for number in pieces[first].words:
                 score -= weights[number] / mentions[number] ** 2
                 mentions[number] -= 1
             first += 1
-        if score > best + 1e-9:  # sums of floats: equal ones may differ by less
+        if score > best + 1e-9:  # equal sums of floats may differ by less
             best, core = score, (first, last)
     return core
 

@@ -1,4 +1,4 @@
-"""A one-dimensional numpy array that is appended to, as a list is."""
+"""A one-dimensional numpy array with `append`, as a list has it."""
 
 from typing import Generic, TypeVar
 
@@ -8,8 +8,8 @@ import numpy.typing as npt
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-class Growing(Generic[Scalar]):
-    """Values of one dtype in a buffer that doubles; `view` is the part in use, without a copy."""
+class GrowingArray(Generic[Scalar]):
+    """Values of one dtype in a buffer that doubles when it is full."""
 
     __slots__ = ("_buffer", "_used")
 
@@ -22,12 +22,12 @@ class Growing(Generic[Scalar]):
 
     @property
     def view(self) -> npt.NDArray[Scalar]:
-        """The values so far; valid until the next change."""
+        """The values, `(len(self),)`, without a copy; valid until the next change."""
         return self._buffer[: self._used]
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the buffer."""
         return self._buffer.nbytes
 
     def append(self, value: float) -> None:
@@ -38,6 +38,6 @@ class Growing(Generic[Scalar]):
         self._used += 1
 
     def remove(self, at: int) -> None:
-        """Take one value out; those behind it move up."""
+        """Remove one value; the values after it move up."""
         self._buffer[at : self._used - 1] = self._buffer[at + 1 : self._used]
         self._used -= 1

@@ -1,11 +1,12 @@
-"""What was said is found: both legs of one conversation, blended into one ranking.
+"""Hybrid search over one conversation: a lexical and a dense retriever, blended into one ranking.
 
-    score = words x (lent + sitting x best own of the sitting) / best lent
-          + standardised cosine, with `shared` of each neighbour's
-          - assistant if the assistant said it - question if it ends as a question
+    score = lexical x (boosted + session x best own of the session) / best boosted
+          + standardised cosine, with `dense_neighbor_boost` of each neighbor's
+          - assistant_penalty if the assistant wrote it
+          - question_penalty if it ends with a question mark
 
-in standard deviations of the dense leg. A question that nothing in the conversation answers to
-finds nothing at all (the floor). Stores nothing and calls nobody.
+The unit is a standard deviation of the dense scores; the names are those of `Weights`. A question
+without any evidence in the conversation finds nothing (the floor). No storage and no I/O.
 """
 
 from collections.abc import Sequence
@@ -15,26 +16,26 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.growing import Growing
+from memory.search.growing import GrowingArray
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
 from memory.search.weights import DEFAULTS, Weights
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
-_NO_FARTHER = -2.0
-"""Where all records are alike, the background is so narrow that everything lies far outside."""
+_MIN_CLOSENESS = -2.0
+"""If all records are alike, their cosines hardly vary, and any question would seem far away."""
 
 _QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is indexed of one record; date and speaker belong into `text`.
+    """What is indexed of one record; `text` includes date and speaker.
 
-    `vector` is a unit vector, `(dimensions,)` float32, or missing until it is put.
+    `vector`: a unit vector, `(dimensions,)` float32; None until `put_vector`.
     """
 
     text: str
@@ -45,23 +46,23 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One record found: its row, its score, and what each leg had to say.
+    """One record that was found: its row, its score, and what each retriever added to it.
 
-    `lent` is true when neighbours' words count more here than its own.
+    `is_boosted`: words of its neighbors count more than its own.
     """
 
     row: int
     score: float
     lexical: float
     dense: float
-    boosted: bool
+    is_boosted: bool
 
 
 class HybridIndex:
-    """Both legs over the records of one conversation, in the order in which they were said.
+    """Both retrievers over the records of one conversation, in the order in which they were said.
 
-    A row is a record's number for good. Inside, records stand without gaps, so that a deleted one
-    leaves no trace in any score.
+    A row is the number of a record and never changes. Inside, records stand without gaps, so that a
+    deleted record leaves no trace in any score. One index serves one thread at a time.
     """
 
     def __init__(self, dimensions: int | None = None, weights: Weights = DEFAULTS) -> None:
@@ -69,13 +70,13 @@ class HybridIndex:
         self._sessions = Sessions()
         self._lexical = LexicalIndex(self._sessions, weights)
         self._dense = DenseIndex(dimensions, weights.centring)
-        self._prior = Growing(np.float32)
-        self._rows = Growing(np.int64)
-        self._given = 0
+        self._prior = GrowingArray(np.float32)
+        self._rows = GrowingArray(np.int64)
+        self._next_row = 0
 
     def __len__(self) -> int:
-        """Count rows given out, deleted ones included."""
-        return self._given
+        """Count all rows, those of deleted records included."""
+        return self._next_row
 
     @property
     def vectors(self) -> int:
@@ -84,36 +85,37 @@ class HybridIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, roughly."""
+        """Bytes held, approximately."""
         parts = (self._lexical, self._dense, self._sessions, self._prior, self._rows)
         return sum(part.nbytes for part in parts)
 
     def append(self, record: Record) -> int:
-        """Index one record and return its row; records of one sitting come one after another.
+        """Index one record and return its row; the records of a session must follow each other.
 
-        Raises `ValueError` when its vector's width is not that of the others.
+        Raise `ValueError` if its vector has another width than the others.
         """
         weights = self._weights
         self._dense.append(record.vector)
-        self._lexical.append(record.text, weights.echo if record.by_assistant else 1.0)
+        self._lexical.append(record.text, weights.assistant_words if record.by_assistant else 1.0)
         self._sessions.append(record.session)
         asks = record.text.rstrip().endswith(_QUESTION_MARKS)
-        self._prior.append(-weights.assistant * record.by_assistant - weights.question * asks)
-        self._rows.append(self._given)
-        self._given += 1
-        return self._given - 1
+        penalty = weights.assistant_penalty * record.by_assistant + weights.question_penalty * asks
+        self._prior.append(-penalty)
+        self._rows.append(self._next_row)
+        self._next_row += 1
+        return self._next_row - 1
 
     def put_vector(self, row: int, vector: Floats) -> None:
-        """Give a record its vector when it is embedded at last; a deleted one needs none.
+        """Set the vector of a record that was appended without one; a deleted record is ignored.
 
-        Raises `ValueError` when its width is not that of the others.
+        Raise `ValueError` if the vector has another width than the others.
         """
         at = self._position(row)
         if at is not None:
             self._dense.put(at, vector)
 
     def delete(self, row: int) -> None:
-        """Forget one record, if that has not been done before; its row is not given out again."""
+        """Delete a record, if it is still there; its row is not used again."""
         at = self._position(row)
         if at is None:
             return
@@ -123,88 +125,91 @@ class HybridIndex:
     def search(
         self, question: str, vector: Floats | None, k: int, allowed: Flags | None = None
     ) -> list[Hit]:
-        """Return up to `k` hits, best first; none when the question is not about this at all.
+        """Return up to `k` hits, best first; none if the conversation holds no evidence.
 
-        A record that neither leg has anything to say for is no hit, however few others there are.
-        `allowed` is `(rows,)`: rows outside are not returned, but still lend context and still say
-        what the conversation is about. Raises `ValueError` for a vector of another width.
+        A hit needs `min_lexical` or `min_dense`, however few records there are. `vector` is
+        `(dimensions,)` float32 or None. `allowed` is `(rows,)`: other rows are not returned, but
+        they still boost their neighbors and count as evidence. Raise `ValueError` for a vector of
+        another width.
         """
         if not len(self._rows) or k < 1:
             return []
-        words = self._lexical.scores(question)
+        found = self._lexical.scores(question)
         near = self._dense.scores(vector) if vector is not None and self.vectors else None
-        if not self._above_floor(words, near):
+        if not self._is_above_floor(found, near):
             return []
-        lexical = self._lexical_share(words)
+        lexical = self._lexical_share(found)
         dense = np.zeros_like(lexical) if near is None else self._dense_share(near.standard)
-        speaks = lexical >= self._weights.least_words
-        speaks |= dense >= self._weights.least_dense
-        places = self._allowed(np.flatnonzero(speaks), allowed)
-        scores = lexical[places] + dense[places] + self._prior.view[places]
+        is_hit = lexical >= self._weights.min_lexical
+        is_hit |= dense >= self._weights.min_dense
+        at = self._allowed(np.flatnonzero(is_hit), allowed)
+        scores = lexical[at] + dense[at] + self._prior.view[at]
         best = _best(scores, k)
-        places = places[best]
+        at = at[best]
         columns = (
-            *(self._rows.view[places], scores[best], lexical[places], dense[places]),
-            words.boosted[places] > words.own[places],
+            *(self._rows.view[at], scores[best], lexical[at], dense[at]),
+            found.boosted[at] > found.own[at],
         )
         return [Hit(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
     def related(self, hits: Sequence[Hit], k: int, allowed: Flags | None = None) -> list[Hit]:
-        """Search again with the first hit's own vector; return up to `k` hits not among `hits`.
+        """Search again with the vector of the first hit; return up to `k` hits not in `hits`.
 
-        They follow the direct hits and never displace one: as a bonus in the ranking the re-query
-        gained nothing (and costs a second pass over the vectors, so it is asked for apart).
+        They belong after the direct hits. As a bonus within the ranking, the second search gained
+        nothing; it costs another pass over the vectors, so it is a method of its own.
         """
         first = self._position(hits[0].row) if hits and k > 0 else None
         vector = None if first is None else self._dense.vector(first)
         if vector is None:
             return []
         standard = self._dense.scores(vector).standard
-        places = np.flatnonzero(standard >= self._weights.outstanding)
-        places = self._allowed(places, allowed)
-        places = places[~np.isin(self._rows.view[places], [hit.row for hit in hits])]
-        scores = standard[places] + self._prior.view[places]
+        near = np.flatnonzero(standard >= self._weights.min_related)
+        near = self._allowed(near, allowed)
+        near = near[~np.isin(self._rows.view[near], [hit.row for hit in hits])]
+        scores = standard[near] + self._prior.view[near]
         return [
             Hit(
-                row=int(self._rows.view[places[at]]),
+                row=int(self._rows.view[near[at]]),
                 score=float(scores[at]),
                 lexical=0.0,
-                dense=float(standard[places[at]]),
-                boosted=False,
+                dense=float(standard[near[at]]),
+                is_boosted=False,
             )
             for at in _best(scores, k)
         ]
 
     def _position(self, row: int) -> int | None:
-        """Return where a row stands now, or nothing when it is deleted or was never given out."""
+        """Return the position of a row, or None if it was deleted or never existed."""
         at = int(np.searchsorted(self._rows.view, row))
         return at if at < len(self._rows) and int(self._rows.view[at]) == row else None
 
-    def _above_floor(self, words: LexicalScores, near: DenseScores | None) -> bool:
-        """Say whether the conversation knows anything about the question."""
-        if not words.asks:
+    def _is_above_floor(self, found: LexicalScores, near: DenseScores | None) -> bool:
+        """Return whether the conversation holds evidence for the question."""
+        if not found.has_content:
             return False
-        if len(self._rows) < self._weights.few:
-            return words.known > 0
-        said = words.known + words.covered
+        if len(self._rows) < self._weights.min_records:
+            return found.known > 0
+        said = found.known + found.covered
         if near is None:
-            return said >= self._weights.floor_words
-        evidence = said + self._weights.close * max(near.closeness, _NO_FARTHER)
-        return evidence >= self._weights.floor or near.closeness >= self._weights.close_alone
+            return said >= self._weights.floor_without_vectors
+        evidence = said + self._weights.closeness * max(near.closeness, _MIN_CLOSENESS)
+        return (
+            evidence >= self._weights.floor or near.closeness >= self._weights.sufficient_closeness
+        )
 
-    def _lexical_share(self, words: LexicalScores) -> Floats:
+    def _lexical_share(self, found: LexicalScores) -> Floats:
         """Return what the words add to each score, `(records,)`."""
-        best = max(float(words.boosted.max(initial=0.0)), 1e-6)
-        share = self._sessions.best(words.own)
+        best = max(float(found.boosted.max(initial=0.0)), 1e-6)
+        share = self._sessions.best(found.own)
         share *= np.float32(self._weights.session)
-        share += words.boosted
-        share *= np.float32(self._weights.words / best)
+        share += found.boosted
+        share *= np.float32(self._weights.lexical / best)
         return share
 
     def _dense_share(self, standard: Floats) -> Floats:
-        """Return what the vectors add to each score, `(records,)`: neighbours have their part."""
+        """Return what the vectors add to each score, neighbors included, `(records,)`."""
         joined = self._sessions.joined
-        once = joined * np.float32(self._weights.shared)
+        once = joined * np.float32(self._weights.dense_neighbor_boost)
         share = standard.copy()
         onward, backward = standard[:-1] * once, standard[1:] * once
         share[1:] += onward
@@ -214,14 +219,14 @@ class HybridIndex:
         standardise(share, self._dense.present)
         return share
 
-    def _allowed(self, places: Places, allowed: Flags | None) -> Places:
-        """Keep of these places the rows that are allowed."""
-        return places if allowed is None else places[allowed[self._rows.view[places]]]
+    def _allowed(self, positions: Positions, allowed: Flags | None) -> Positions:
+        """Return the positions whose rows are allowed."""
+        return positions if allowed is None else positions[allowed[self._rows.view[positions]]]
 
 
-def _best(scores: Floats, k: int) -> Places:
-    """Return where the `k` best scores stand, best first, the earlier first among equals."""
-    places = np.arange(len(scores))
+def _best(scores: Floats, k: int) -> Positions:
+    """Return the positions of the `k` best scores, best first; of equal ones the earlier first."""
+    positions = np.arange(len(scores))
     if k < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-    return places[np.argsort(-scores[places], kind="stable")][:k]
+        positions = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return positions[np.argsort(-scores[positions], kind="stable")][:k]

@@ -1,7 +1,4 @@
-"""What is known of each language: its script, its stemmer, its function words.
-
-The words stand in `languages.toml`; how they are used is `words`' business.
-"""
+"""Script, stemmer and function words of each language, read from `languages.toml`."""
 
 import tomllib
 from dataclasses import dataclass
@@ -10,7 +7,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """`stemmer` is Snowball's name of the algorithm, empty where there is none."""
+    """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none."""
 
     script: str
     stemmer: str
@@ -26,4 +23,4 @@ def _read() -> dict[str, Language]:
 
 
 LANGUAGES = _read()
-"""Languages by their two-letter codes."""
+"""Languages by two-letter code."""

@@ -1,14 +1,14 @@
-"""The lexical leg: BM25 over a conversation's records, whose words neighbours lend each other.
+"""The lexical retriever: BM25 over the records of a conversation, with a boost by neighbors.
 
-Departures from the textbook (Robertson & Zaragoza 2009), each measured:
+It differs from the textbook (Robertson & Zaragoza 2009) in two points, each measured:
 
-- Length is normalised against a fixed paragraph, not against the mean: up to it every mention
-  counts in full, beyond it a word counts less the longer the record. What one record contributes
-  therefore never changes, and is stored once when it is appended.
-- A word said nearby in the same sitting counts as if said here at a share per step: "and then?"
-  belongs to what it follows. The best of the lenders counts, not their sum.
+- Length is normalised against a fixed paragraph, not against the mean length. Up to a paragraph a
+  mention counts in full; in longer records it counts less. So the contribution of a record never
+  changes, and it is stored once when the record is appended.
+- A word of a neighbor in the same session counts for a record too, at a share per step, because
+  "and then?" belongs to what it follows. The best neighbor counts, not the sum.
 
-Not safe for use by two threads at once. Vectors and blending are none of its business.
+One index serves one thread at a time.
 """
 
 import math
@@ -28,32 +28,33 @@ from memory.search.words import UNKNOWN, asked_terms, languages_of, terms_of, wo
 
 Floats = npt.NDArray[np.float32]
 
-REACH: Final = 2
-"""How many records away a word is still lent."""
+_MAX_STEPS: Final = 2
+"""How many records away a word still counts."""
 _TERM_BYTES: Final = 400
-"""What a term costs before its first mention: its text, two arrays, their owner."""
+"""Bytes of a term without mentions: its text, two arrays, and the object that holds them."""
 _MENTION_BYTES: Final = 9
-"""A record's number and a weight, in arrays that grow by an eighth."""
+"""Bytes of a mention: the number of the record and a weight, in arrays that grow by an eighth."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalScores:
-    """What a question's words found; arrays are `(records,)` float32.
+    """What the words of a question found; arrays are `(records,)` float32.
 
-    `own` counts the words a record says itself, `lent` these and its neighbours'. `known` is the
-    share of the question's idf mass that the conversation ever used, `covered` the share that the
-    best record covers, both 0 to 1; `asks` is false for a question of function words alone.
+    `own`: by the words of the record itself. `boosted`: by its words and those of its neighbors.
+    `known`: share of the question's idf mass that occurs anywhere in the conversation, 0 to 1.
+    `covered`: share that the best record covers, 0 to 1. `has_content`: the question has a word
+    that is not a function word.
     """
 
     own: Floats
     boosted: Floats
     known: float
     covered: float
-    asks: bool
+    has_content: bool
 
 
 class _Posting:
-    """The records that say one term, ascending, and the term's saturated weight in each."""
+    """The records that contain a term, ascending, and its saturated weight in each."""
 
     __slots__ = ("records", "weights")
 
@@ -62,7 +63,7 @@ class _Posting:
         self.weights = array("f")
 
     def remove(self, at: int) -> bool:
-        """Take a record out, moving those behind it up; say whether it was here."""
+        """Remove a record and renumber those after it; return whether the term occurred in it."""
         place = bisect_left(self.records, at)
         found = place < len(self.records) and self.records[place] == at
         if found:
@@ -72,7 +73,7 @@ class _Posting:
 
 
 class LexicalIndex:
-    """BM25 postings of one conversation, grown record by record; `sittings` is grown beside it."""
+    """BM25 postings of one conversation. `sessions` must grow by the same records."""
 
     def __init__(self, sessions: Sessions, weights: Weights = DEFAULTS) -> None:
         self._sessions = sessions
@@ -88,11 +89,11 @@ class LexicalIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, roughly."""
+        """Bytes held, approximately."""
         return len(self._postings) * _TERM_BYTES + self._mentions * _MENTION_BYTES + len(self) * 240
 
     def append(self, text: str, weight: float = 1.0) -> None:
-        """Index one record; `weight` scales what its words count for, 1 for a person's own."""
+        """Index one record; its words count `weight` times, 1 for a person's."""
         words = words_of(text)
         languages = languages_of(words, self._prevailing())
         if not self._weights.snowball:
@@ -100,7 +101,7 @@ class LexicalIndex:
         for script, language in languages.items():
             self._spoken[script][language] += 1
         k1 = self._weights.saturation
-        stretch = k1 * max(1.0, len(words) / self._weights.paragraph)
+        stretch = k1 * max(1.0, len(words) / self._weights.paragraph_words)
         counts, record = Counter(terms_of(words, languages)), len(self)
         for term, count in counts.items():
             posting = self._postings[term]
@@ -110,10 +111,10 @@ class LexicalIndex:
         self._languages.append(languages)
 
     def remove(self, at: int) -> None:
-        """Take a record out as if it had never been said; those behind it move up.
+        """Remove a record as if it had never been there; those after it move up.
 
-        Walks the vocabulary, which a deletion is rare enough for. One trace stays: a later text too
-        short to tell its language keeps the one that was usual when it came.
+        Takes time with the size of the vocabulary; deletions are rare. One trace stays: a later
+        text whose language was guessed from the conversation keeps that language.
         """
         found = [term for term, posting in self._postings.items() if posting.remove(at)]
         for term in found:
@@ -125,26 +126,26 @@ class LexicalIndex:
             self._spoken[script] = +self._spoken[script]
 
     def scores(self, question: str) -> LexicalScores:
-        """Score all records for a question; zero where none of its words is said or lent."""
+        """Score all records for a question; 0 without a shared word here or in a neighbor."""
         heard = {script: frozenset(counts) for script, counts in self._spoken.items()}
         asked = asked_terms(
             words_of(question), heard, function_words=self._weights.keep_function_words
         )
         own, boosted, said = (np.zeros(len(self), np.float32) for _ in range(3))
-        lending = self._sessions.joined * np.float32(self._weights.boosted)
-        onward, backward = np.empty_like(lending), np.empty_like(lending)
+        boost = self._sessions.joined * np.float32(self._weights.neighbor_boost)
+        onward, backward = np.empty_like(boost), np.empty_like(boost)
         mass = known = 0.0
         for forms in asked:
-            count = self._say(forms, said)
+            count = self._fill(forms, said)
             idf = math.log1p((len(self) - count + 0.5) / (count + 0.5))
             mass += idf
             if count:
                 known += idf
                 said *= np.float32(idf)
                 own += said
-                for _ in range(REACH):  # what was lent is lent on
-                    np.multiply(said[:-1], lending, out=onward)
-                    np.multiply(said[1:], lending, out=backward)
+                for _ in range(_MAX_STEPS):  # a neighbor passes on what it got
+                    np.multiply(said[:-1], boost, out=onward)
+                    np.multiply(said[1:], boost, out=backward)
                     np.maximum(said[1:], onward, out=said[1:])
                     np.maximum(said[:-1], backward, out=said[:-1])
                 boosted += said
@@ -155,11 +156,11 @@ class LexicalIndex:
             boosted=boosted,
             known=known / mass if mass else 0.0,
             covered=min(1.0, best / mass) if mass else 0.0,
-            asks=bool(asked),
+            has_content=bool(asked),
         )
 
-    def _say(self, forms: Sequence[str], said: Floats) -> int:
-        """Put a word's weight into the records that say it in any form; return how many do."""
+    def _fill(self, forms: Sequence[str], said: Floats) -> int:
+        """Put the weight of a word into the records that contain it in any form; count these."""
         postings = [self._postings[form] for form in forms if form in self._postings]
         if len(postings) == 1:
             said[np.array(postings[0].records)] = postings[0].weights
@@ -170,7 +171,7 @@ class LexicalIndex:
         return int(np.count_nonzero(said)) if postings else 0
 
     def _prevailing(self) -> dict[str, str]:
-        """Name the language most spoken so far in each script, `UNKNOWN` apart."""
+        """Return the most frequent known language of each script so far."""
         prevailing: dict[str, str] = {}
         for script, counts in self._spoken.items():
             named = [(count, language) for language, count in counts.items() if language != UNKNOWN]

@@ -1,23 +1,20 @@
-"""Which records were said in one sitting, and so stand beside each other.
-
-Knows positions only: neither what was said nor how near counts.
-"""
+"""Which records belong to one session and are therefore neighbors. Knows positions only."""
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.search.growing import Growing
+from memory.search.growing import GrowingArray
 
 Floats = npt.NDArray[np.float32]
 
 
 class Sessions:
-    """The sitting of each record in order; a sitting's records stand together."""
+    """The session number of each record, in order; the records of a session stand together."""
 
     def __init__(self) -> None:
-        self._numbers = Growing(np.int64)
-        self._joined = Growing(np.float32)
-        self._starts = Growing(np.int64)
+        self._numbers = GrowingArray(np.int64)
+        self._joined = GrowingArray(np.float32)
+        self._starts = GrowingArray(np.int64)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -29,7 +26,7 @@ class Sessions:
 
     @property
     def joined(self) -> Floats:
-        """`(records - 1,)` float32: 1 where a record and the next share a sitting, else 0."""
+        """`(records - 1,)` float32: 1 if a record and the next share a session, else 0."""
         return self._joined.view[1:]
 
     def append(self, session: int) -> None:
@@ -41,18 +38,18 @@ class Sessions:
         self._joined.append(same)
 
     def remove(self, at: int) -> None:
-        """Take a record out; those before and behind it become neighbours."""
+        """Remove a record; the records before and after it become neighbors."""
         self._numbers.remove(at)
         self._joined.remove(at)
         numbers = self._numbers.view
         if at < len(numbers):
             self._joined.view[at] = at > 0 and numbers[at - 1] == numbers[at]
-        self._starts = Growing(np.int64)
+        self._starts = GrowingArray(np.int64)
         for start in np.flatnonzero(self._joined.view == 0):
             self._starts.append(int(start))
 
     def best(self, scores: Floats) -> Floats:
-        """Return, for each record, the best score in its sitting, `(records,)` float32."""
+        """Return for each record the best score in its session, `(records,)` float32."""
         starts = self._starts.view
         lengths = np.empty_like(starts)
         np.subtract(starts[1:], starts[:-1], out=lengths[:-1])

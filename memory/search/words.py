@@ -1,7 +1,7 @@
-"""From text to index terms: Unicode words, stemmed by language; character n-grams without spaces.
+"""Turns text into index terms: words stemmed by language, n-grams for scripts without spaces.
 
-Knows nothing of documents, weights or scores. The same text gives the same terms on every machine
-and in every process: what is stored is the text, terms are made when it is loaded.
+The same text gives the same terms on every machine and in every process. Only the text is stored;
+terms are computed when it is loaded.
 """
 
 import functools
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     import snowballstemmer
 
 UNKNOWN = ""
-"""The language of a word nobody claims; such words are cut to their first letters."""
+"""The language of a word that no language claims; such words are cut to their first letters."""
 
 _PREFIX = 5
-"""Letters kept of a word without a stemmer; McNamee & Mayfield's `trunc-5` (2004)."""
+"""Letters that are kept of a word without a stemmer (`trunc-5` of McNamee & Mayfield 2004)."""
 
 _MAX_LETTERS = 64
-"""Letters of a word that are looked at. No word is longer, and a cache of words counts entries."""
+"""Only this many letters of a word are used, because the caches count words, not bytes."""
 
 _MAX_CACHED = 65_536
-"""Words that a cache here holds: at most some 20 MB each, whatever people send."""
+"""Words in each cache below: at most about 20 MB, whatever people send."""
 
-# Letters, digits and the combining marks that Python's \w leaves out of Indic and Thai words.
+# Combining marks of Indic and Thai words, which Python's \w does not match.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff"
@@ -41,7 +41,7 @@ _UNSPACED = re.compile(
 )
 _LETTERED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 _IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-# Function characters of Chinese and Japanese: a gram of nothing else tells nothing.
+# Function characters of Chinese and Japanese: a gram of these alone says nothing.
 _UNSPACED_FUNCTION = frozenset(
     "的了是我你他她它们這这那在有和就不也都吗嗎呢吧啊么麼什谁誰哪怎个個很与與把被给給让讓没"
     "はがをにでとものかよねですますたしてなれるっいうあるこそへやら何誰"
@@ -59,12 +59,12 @@ _SCRIPTS = (
 _ARABIC_FORMS = str.maketrans(
     {"ي": "ی", "ى": "ی", "ك": "ک", "أ": "ا", "إ": "ا", "آ": "ا", "ة": "ه", "\u0640": None}
 )
-_TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # what the Arabic stemmer's rules are written in
+_TO_ARABIC = str.maketrans({"ی": "ي", "ک": "ك"})  # the letters that the Arabic stemmer expects
 _HARAKAT = re.compile("[\u064b-\u065f\u0670]")
 _ALWAYS_UKRAINIAN = frozenset("іїєґ")
 
 
-def _folded_stop_words() -> dict[str, frozenset[str]]:
+def _folded_function_words() -> dict[str, frozenset[str]]:
     return {
         code: frozenset(_fold(word) for word in language.function_words)
         for code, language in LANGUAGES.items()
@@ -72,14 +72,14 @@ def _folded_stop_words() -> dict[str, frozenset[str]]:
 
 
 def _fold(text: str) -> str:
-    """Case-fold and unify spellings that people mix: width, Arabic letter forms, ё."""
+    """Fold case and unify spellings that people mix: width, Arabic letter forms, ё."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold().replace("ё", "е")
     return _HARAKAT.sub("", text.translate(_ARABIC_FORMS))
 
 
-FUNCTION_WORDS = _folded_stop_words()
+FUNCTION_WORDS = _folded_function_words()
 _CLAIMED_BY: dict[str, tuple[str, ...]] = {
     word: tuple(code for code, claimed in FUNCTION_WORDS.items() if word in claimed)
     for word in frozenset().union(*FUNCTION_WORDS.values())
@@ -91,7 +91,7 @@ _LANGUAGES_OF_SCRIPT: dict[str, tuple[str, ...]] = {
 
 
 def script_of(word: str) -> str:
-    """Return the script of a word by its first letter; empty for digits and other scripts."""
+    """Return the script of a word by its first letter; "" for digits and other scripts."""
     return _script_of(word[:_MAX_LETTERS])
 
 
@@ -106,15 +106,15 @@ def _script_of(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the folded words of a text in order; runs of unspaced scripts stay whole."""
+    """Return the folded words of a text in order; a run of an unspaced script is one word."""
     return _WORD.findall(_fold(text))
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
-    """Guess the language of a text's words, one for each script present.
+    """Guess the language of a text's words, one for each script in it.
 
-    The language whose function words occur most wins; a tie or none goes to `default`, usually what
-    the conversation spoke so far, then to a script's only language, then to `UNKNOWN`.
+    The language with the most function words wins. Without a winner it is the one of `default`
+    (usually what the conversation used so far) or `UNKNOWN`. A script of one language needs none.
     """
     found: dict[str, str] = {}
     claims = Counter(chain.from_iterable(_CLAIMED_BY.get(word, ()) for word in words))
@@ -127,21 +127,21 @@ def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str
             found[script] = "uk"
             continue
         votes = [claims[code] for code in candidates]
-        most = max(votes, default=0)
-        clear = most > 0 and votes.count(most) == 1
-        found[script] = candidates[votes.index(most)] if clear else default.get(script, UNKNOWN)
+        top = max(votes, default=0)
+        is_clear = top > 0 and votes.count(top) == 1
+        found[script] = candidates[votes.index(top)] if is_clear else default.get(script, UNKNOWN)
     return found
 
 
 @functools.cache
 def _stemmer(algorithm: str) -> "snowballstemmer.stemmer":
-    import snowballstemmer  # noqa: PLC0415 - thirty languages, which a start need not wait for
+    import snowballstemmer  # noqa: PLC0415 - loads thirty languages, which would delay the start
 
     return snowballstemmer.stemmer(algorithm)
 
 
 def stem(word: str, language: str) -> str:
-    """Return a word's stem: Snowball where the language has one, else its first letters."""
+    """Return the stem of a word: by Snowball if it has the language, else its first letters."""
     return _stem(word[:_MAX_LETTERS], language)
 
 
@@ -155,17 +155,17 @@ def _stem(word: str, language: str) -> str:
 
 
 def _unaccented(word: str) -> str:
-    """Drop accents from Latin and Greek letters only; elsewhere the marks are letters."""
+    """Drop accents from Latin and Greek words; in other scripts the marks are letters."""
     if word.isascii() or script_of(word) not in {"latin", "greek"}:
         return word
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
 def _grams(run: str) -> Iterator[str]:
-    """Yield the grams of an unspaced run, those of function characters alone apart.
+    """Yield the grams of an unspaced run, without those of function characters alone.
 
-    Ideographs stand alone and in pairs, syllables in pairs, letters (Thai and its neighbours) in
-    threes; a run shorter than its grams is one gram.
+    Ideographs give single characters and pairs, syllables give pairs, letters (Thai and its
+    neighbors) give triples. A run that is shorter than its grams is one gram.
     """
     size = min(len(run), 3 if _LETTERED.match(run) else 2)
     for start in range(len(run)):
@@ -177,7 +177,7 @@ def _grams(run: str) -> Iterator[str]:
 
 
 def _pieces(word: str) -> Sequence[tuple[str, bool]]:
-    """Cut a word where its script changes between spaced and unspaced; say which a piece is."""
+    """Cut a word at changes of script; return each piece and whether it is unspaced."""
     if word.isascii() or not _UNSPACED.search(word):
         return ((word, False),)
     pieces, start = [], 0
@@ -192,7 +192,7 @@ def _pieces(word: str) -> Sequence[tuple[str, bool]]:
 
 
 def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
-    """Return the index terms of a stored text's words, function words included (they cost idf)."""
+    """Return the index terms of a stored text, function words included (their idf is low)."""
     terms: list[str] = []
     for word in words:
         for piece, unspaced in _pieces(word):
@@ -206,12 +206,11 @@ def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
 def asked_terms(
     words: Sequence[str], spoken: dict[str, frozenset[str]], *, function_words: bool = False
 ) -> list[tuple[str, ...]]:
-    """Return a question's content terms, each as the forms under which it may be stored.
+    """Return the content terms of a question, each as all forms under which it may be stored.
 
-    A short question rarely tells its language, so each word is looked up under every language that
-    the conversation speaks in its script (`spoken`). A word is dropped as a function word when
-    the language guessed for the question says so, or, with none guessed, when any spoken one does
-    (`function_words` keeps them).
+    The language of a short question is often unclear. So each word is looked up under every
+    language that the conversation uses in its script (`spoken`). A function word of the guessed
+    language is dropped; without a guess, one of any spoken language. `function_words` keeps them.
     """
     guessed = languages_of(words, {})
     asked: dict[tuple[str, ...], None] = {}

@@ -1,6 +1,6 @@
-"""Where a text may be cut: at the ends of its sentences, in any script.
+"""Where a text may be cut: between sentences, between words, between whole characters.
 
-Pure text; how long a passage may be is `chunking`'s business.
+Works in any script, in time that is linear in the length of the text.
 """
 
 import re
@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 _CLOSING = "\"'”’»›)\\]}」』）】"
 
-# A full stop ends a sentence only before a blank, and not where a lower-case letter goes on ("e.g.
-# this"). The marks of scripts without blanks end one wherever they stand. A line ends one as well:
-# lists and tables have no full stops. A row of marks is looked at once, from its beginning.
+# A full stop ends a sentence only before a blank, and not before a lower-case letter ("e.g. this").
+# The marks of scripts without blanks always end one. So does the end of a line, because lists and
+# tables have no full stops. The lookbehind and the possessive quantifiers let the engine start only
+# once in a row of marks, so the time is linear.
 _END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)|[。！？｡؟۔।॥።]++[{_CLOSING}]*+)\s*+|\n\s*+"
 )
@@ -20,7 +21,7 @@ _JOINERS = "\u200c\u200d\ufe0f"
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text with the blanks behind them: joined, they are the text."""
+    """Yield the sentences of a text, each with the blanks after it; joined, they are the text."""
     start = 0
     for end in _END.finditer(text):
         at = end.end()
@@ -35,20 +36,20 @@ def sentences(text: str) -> Iterator[str]:
 def cut_before(text: str, at: int) -> int:
     """Return where to cut so that the first part is at most `at` characters, and not empty.
 
-    After the last blank if there is one in the second half, else between two whole characters.
+    That is after the last blank of the second half, else between two whole characters.
     """
     blank = max(text.rfind(sign, at // 2, at) for sign in " \t\n")
     if blank > 0:
         return blank + 1
-    place = at
-    while place > 1 and _belongs_to_the_left(text, place):
-        place -= 1
-    return place if place > 1 else at
+    cut = at
+    while cut > 1 and is_inside_character(text, cut):
+        cut -= 1
+    return cut if cut > 1 else at
 
 
-def _belongs_to_the_left(text: str, place: int) -> bool:
-    """Say whether a cut would part a letter from its mark, or an emoji from the rest of it."""
-    if place >= len(text):
+def is_inside_character(text: str, at: int) -> bool:
+    """Return whether a cut would separate a letter from its marks, or the parts of an emoji."""
+    if at >= len(text):
         return False
-    after, before = text[place], text[place - 1]
+    before, after = text[at - 1], text[at]
     return unicodedata.category(after).startswith("M") or after in _JOINERS or before in _JOINERS

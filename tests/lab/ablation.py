@@ -14,21 +14,21 @@ from pathlib import Path
 
 from memory.scopes.log import packed, unpacked
 from memory.search.hybrid import HybridIndex
-from memory.search.indexed import SESSION_PAUSE_S, record_of
+from memory.search.message_search import SESSION_PAUSE_S, record_of
 from memory.search.weights import DEFAULTS, Weights
 from tests.lab.conversations import Labelled, read_folder
 from tests.lab.recall import percent, share
 
 VARIANTS: dict[str, Weights] = {
     "as shipped": DEFAULTS,
-    "no floor": replace(DEFAULTS, floor=-inf, floor_words=-inf),
-    "neighbours lend no words": replace(DEFAULTS, boosted=0),
-    "sittings do not count": replace(DEFAULTS, session=0),
-    "neighbours lend no closeness": replace(DEFAULTS, shared=0),
-    "common direction kept": replace(DEFAULTS, centring=0),
-    "length does not count": replace(DEFAULTS, paragraph=inf),
-    "roles do not count": replace(DEFAULTS, echo=1, assistant=0),
-    "questions do not count": replace(DEFAULTS, question=0),
+    "no floor": replace(DEFAULTS, floor=-inf, floor_without_vectors=-inf),
+    "words of neighbors do not count": replace(DEFAULTS, neighbor_boost=0),
+    "sessions do not count": replace(DEFAULTS, session=0),
+    "vectors of neighbors do not count": replace(DEFAULTS, dense_neighbor_boost=0),
+    "mean vector not removed": replace(DEFAULTS, centring=0),
+    "length does not count": replace(DEFAULTS, paragraph_words=inf),
+    "roles do not count": replace(DEFAULTS, assistant_words=1, assistant_penalty=0),
+    "questions do not count": replace(DEFAULTS, question_penalty=0),
     "function words count": replace(DEFAULTS, keep_function_words=True),
     "no stemmer": replace(DEFAULTS, snowball=False),
 }

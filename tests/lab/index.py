@@ -31,7 +31,7 @@ from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.turns import OpenTurn, TurnTimes
 from memory.scopes.log import arguments_of
-from memory.search.indexed import indexed_text
+from memory.search.message_search import indexed_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient
 from memory.store.keys import Scope

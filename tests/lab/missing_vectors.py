@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from memory.search.hybrid import HybridIndex
-from memory.search.indexed import SESSION_PAUSE_S, record_of
+from memory.search.message_search import SESSION_PAUSE_S, record_of
 from tests.lab.conversations import Labelled, read_folder
 from tests.lab.recall import percent, share
 

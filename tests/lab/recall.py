@@ -25,7 +25,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import arguments_of
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import Hit, HybridIndex
-from memory.search.indexed import indexed_text, record_of
+from memory.search.message_search import indexed_text, record_of
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -73,7 +73,7 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
 
 def alone(labelled: Labelled, *, dense: bool) -> HybridIndex:
     """Return one leg of the ranking: its words, or its vectors."""
-    weights = Weights(words=0, floor=-inf, least_words=-inf) if dense else Weights()
+    weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
     for row, message in enumerate(labelled.messages):
         index.append(record_of(message, 0))

@@ -11,7 +11,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.message import Message
 from memory.search.excerpt import relevant_excerpt
-from memory.search.results import SearchFilter
+from memory.search.message_search import SearchFilter
 from memory.text.untrusted_text import harmless
 
 _EXCERPT_CHARS = 600

@@ -19,7 +19,7 @@ from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import arguments_of
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.bot.playground.bare_memory import bare_memory

@@ -16,7 +16,7 @@ from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message, Role
 from memory.search.excerpt import LEFT_OUT
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.text.speakers import Speakers
 from memory.text.tokens import SHORTENED, TokenCounter
 

@@ -18,7 +18,7 @@ from memory.scopes.records import Again, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK

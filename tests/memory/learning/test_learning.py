@@ -15,7 +15,7 @@ from memory.queue.turns import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.search.indexed import indexed_text
+from memory.search.message_search import indexed_text
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS

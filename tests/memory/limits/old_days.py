@@ -9,7 +9,7 @@ from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.log import arguments_of, packed
 from memory.search.embeddings import Vectors
-from memory.search.indexed import RECIPE
+from memory.search.message_search import RECIPE
 from memory.store.keys import Scope
 
 DAY_S = 86_400

@@ -15,7 +15,7 @@ from memory.queue.turns import LeaseLost, OpenTurn, ScopeCursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
-from memory.search.results import SearchResult
+from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
@@ -212,9 +212,9 @@ async def test_questions_are_dropped_with_any_erasure() -> None:
     embedder = WordsEmbedder()
     questions = QuestionVectors(embedder)
     for _ in range(2):
-        await questions.of("Where is my boat?")
+        await questions.vector("Where is my boat?")
     assert len(embedder.calls) == 1
     questions.forget()
     await asyncio.sleep(0)
-    await questions.of("Where is my boat?")
+    await questions.vector("Where is my boat?")
     assert len(embedder.calls) == 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memory.search import dense
 from memory.search.dense import DenseIndex
-from memory.search.growing import Growing
+from memory.search.growing import GrowingArray
 from memory.search.hybrid import Floats, HybridIndex, Record
 from memory.search.sessions import Sessions
 from tests.memory.search.conversations import (
@@ -26,7 +26,7 @@ KEEP, DELETE, EMBED = "keep", "delete", "embed"
 
 @given(st.data(), st.lists(st.integers(-(2**40), 2**40), max_size=40))
 def test_a_growing_array_is_a_list(data: st.DataObject, values: list[int]) -> None:
-    array, listed = Growing(np.int64), list[int]()
+    array, listed = GrowingArray(np.int64), list[int]()
     for value in values:
         array.append(value)
         listed.append(value)

@@ -138,8 +138,8 @@ def test_a_neighbour_of_the_sitting_is_found_by_the_words_it_follows() -> None:
         ]
     )
     hits = {hit.row: hit for hit in index.search("lantern harbour", None, 9)}
-    assert not hits[0].boosted
-    assert hits[1].boosted
+    assert not hits[0].is_boosted
+    assert hits[1].is_boosted
     assert hits[2].lexical > 0.0
     assert 3 not in hits
 

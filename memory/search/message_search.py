@@ -1,0 +1,86 @@
+"""What search knows of messages: what is indexed, what may be found, and what is found.
+
+Values only. The search itself runs in `memory.scopes.history`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.message import Message
+from memory.search.hybrid import Record
+
+Flags = npt.NDArray[np.bool_]
+
+RECIPE = "date speaker words"
+"""Part of the embedding fingerprint: with another recipe, messages are embedded again."""
+
+SESSION_PAUSE_S = 3600
+"""A silence of more than this many seconds ends a session."""
+
+
+def indexed_text(message: Message) -> str:
+    """Return what is indexed of a message: its date, its speaker and its text.
+
+    With the date, questions such as "what did I say in May" find something.
+    """
+    said_on = datetime.fromtimestamp(message.sent_at, UTC)
+    speaker = message.sender_name or message.role
+    return f"{said_on.day} {said_on:%B %Y} {speaker}: {message.text}"
+
+
+def record_of(message: Message, session: int) -> Record:
+    """Return the index record of a message, without a vector."""
+    return Record(indexed_text(message), session, by_assistant=message.role == "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One exchange that was found: a hit with its question or answer, oldest first.
+
+    `seq`: the sequence of the hit, which is one of `messages`. `score`: higher is better.
+    `lexical` and `dense`: what each retriever added to the score. `is_boosted`: words of
+    neighboring messages count more than its own.
+    """
+
+    messages: tuple[Message, ...]
+    score: float
+    seq: int
+    lexical: float = 0.0
+    dense: float = 0.0
+    is_boosted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """Which messages may be found: sent from `since` until before `until` (Unix seconds).
+
+    `speaker`: part of the sender's name, in any case; "" for everybody.
+    """
+
+    since: float = -inf
+    until: float = inf
+    speaker: str = ""
+
+    def mask(self, messages: Sequence[Message]) -> Flags:
+        """Return `(len(messages),)` bool: which messages may be found."""
+        if self == EVERYTHING:
+            return np.ones(len(messages), np.bool_)
+        speaker = self.speaker.casefold()
+        return np.fromiter(
+            (
+                self.since <= m.sent_at < self.until
+                and speaker in (m.sender_name or m.role).casefold()
+                for m in messages
+            ),
+            np.bool_,
+            len(messages),
+        )
+
+
+EVERYTHING = SearchFilter()
+"""The filter that lets every message be found."""
