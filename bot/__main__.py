@@ -35,7 +35,8 @@ from bot.runtime.logs import configure_logs
 from bot.runtime.process import raise_file_limit, redis_address, run_loop, run_until_signal
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
-from config.settings import Settings, SettingsError, load_settings
+from config.loading import SettingsError, load_settings
+from config.settings import Settings
 from config.unknown import unknown_names
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError

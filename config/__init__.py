@@ -1,4 +1,4 @@
 """What the operator has decided, read once at start.
 
-Everybody may import this package; it imports neither `memory` nor `bot`.
+Every package may import this one; it imports neither `memory` nor `bot`.
 """

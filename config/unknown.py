@@ -1,6 +1,6 @@
-"""Finds variables that are probably misspelt settings: nobody reads them, and nothing else says so.
+"""Finds variables that are probably misspelt settings, because nothing else would report them.
 
-Shows names only, never a value.
+It shows names and never a value.
 """
 
 import os
@@ -14,19 +14,22 @@ from config.settings import Settings
 
 _ALIKE_IN_FILE = 0.6
 _ALIKE_IN_ENVIRONMENT = 0.8
-"""Closer, since an environment is full of names that are meant for others."""
+"""An environment is full of names for other programs, so a name must be more alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
-    """A variable that is no setting, and the setting that it resembles."""
+    """A variable that is not a setting, and the setting that it resembles."""
 
     name: str
     nearest: str
 
 
 def unknown_names(env_file: str = ".env") -> list[UnknownName]:
-    """Return what in the environment and in `env_file` resembles a setting that is not set."""
+    """Return variables of the environment and `env_file` that resemble a setting that is not set.
+
+    They are in the order of their names. An `env_file` that cannot be read counts as empty.
+    """
     try:
         in_file = dotenv_values(env_file)
     except (OSError, UnicodeDecodeError):

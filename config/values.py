@@ -1,7 +1,7 @@
-"""The kinds of value a setting can have: how each is read, and what it allows.
+"""The kinds of value that a setting can have: how each is read, and what it allows.
 
-A kind is an annotated type that carries its own `Allowed` text, which the table of settings and
-every refusal show. No kind knows a setting's name, and no refusal repeats a value.
+A kind is an annotated type with its own `Allowed` text, which the table of settings and every
+refusal show. A kind does not know the names of settings, and a refusal never repeats a value.
 """
 
 import re
@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""What a namespace of documents may be called."""
+"""Valid names for a namespace of documents."""
 
 _BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -29,13 +29,13 @@ REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Says which values a kind takes."""
+    """The text that says which values a kind takes."""
 
     text: str
 
 
 class Price(NamedTuple):
-    """What a million tokens of a model cost, in the operator's currency."""
+    """The price of a million tokens of a model, in the operator's currency."""
 
     model: str
     input: Decimal
@@ -47,7 +47,7 @@ def _prices(text: str) -> list[list[str]]:
     return [each.split() for each in text.split(";") if each.strip()]
 
 
-def _are_fit(prices: tuple[Price, ...]) -> tuple[Price, ...]:
+def _valid_prices(prices: tuple[Price, ...]) -> tuple[Price, ...]:
     amounts = [amount for price in prices for amount in price[1:]]
     if len({price.model for price in prices}) < len(prices) or any(each < 0 for each in amounts):
         raise ValueError
@@ -68,7 +68,7 @@ def _matching(pattern: re.Pattern[str]) -> AfterValidator:
 
 
 def _is_web_address(text: str) -> bool:
-    """Refuse a login in the address too: it would be shown wherever the address is."""
+    """Also refuse an address with a login: we show addresses in logs and checks."""
     parts = urlsplit(text)
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
 
@@ -87,8 +87,8 @@ def _is_loopback(host: str) -> bool:
 
 def _is_redis_address(text: str) -> bool:
     parts = urlsplit(text)
-    place = parts.path if parts.scheme == "unix" else parts.hostname
-    return parts.scheme in REDIS_SCHEMES and bool(place) and parts.port != 0
+    target = parts.path if parts.scheme == "unix" else parts.hostname
+    return parts.scheme in REDIS_SCHEMES and bool(target) and parts.port != 0
 
 
 def _without_slash(text: str) -> str:
@@ -102,7 +102,7 @@ def _on_text(read: Callable[[str], object]) -> BeforeValidator:
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (KeyError, OSError) as exc:  # no such zone; the name of a folder of zones
+    except (KeyError, OSError) as exc:  # no such zone, or the name of a folder of zones
         raise ValueError from exc
 
 
@@ -174,7 +174,7 @@ Prices: TypeAlias = Annotated[
     tuple[Price, ...],
     NoDecode,
     _on_text(_prices),
-    AfterValidator(_are_fit),
+    AfterValidator(_valid_prices),
     Allowed("`model input cached output` for a million tokens each, models separated by `;`"),
 ]
 MemoryKinds: TypeAlias = Annotated[

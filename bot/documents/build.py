@@ -41,7 +41,7 @@ def document_room(
         library=library,
         scopes=memory.scopes,
         tokens=memory.tokens,
-        max_bytes=int(settings.document_max_mb * 2**20),
+        max_bytes=int(settings.max_document_mb * 2**20),
     )
     reception = Upload(desk, telegram, sentences, learn)
     listing = DocumentList(library, sentences, telegram)

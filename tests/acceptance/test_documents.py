@@ -159,7 +159,7 @@ async def test_what_cannot_be_read_is_refused_in_the_persons_language(
     webhook_rig: Rig, language: str
 ) -> None:
     rig = webhook_rig
-    await rig.start(document_max_mb=0.1)
+    await rig.start(max_document_mb=0.1)
     anna, chat = rig.anna(language)
     for reason, file in {
         "type": Upload(b"PK", "a.zip", "application/zip"),

@@ -1,4 +1,4 @@
-"""A default must not be a model whose end is announced: the SDK's own words tell which are."""
+"""No default is a model whose end is announced; the SDK's docstrings name these models."""
 
 import inspect
 import re
@@ -23,7 +23,7 @@ def default_of(setting: str) -> str:
     return str(Settings.model_fields[setting].default)
 
 
-def test_the_sdk_names_models_that_end() -> None:
+def test_the_sdks_docstrings_name_models_that_end() -> None:
     assert {"gpt-4.1-mini", "gpt-5-mini", "gpt-3.5-turbo"} <= ending(chat_model)
 
 
@@ -31,7 +31,7 @@ def test_the_sdk_names_models_that_end() -> None:
     ("setting", "module"),
     [("openai_model", chat_model), ("openai_embedding_model", embedding_model)],
 )
-def test_a_default_is_a_model_that_the_sdk_knows_and_whose_end_is_not_announced(
+def test_a_default_model_is_known_to_the_sdk_and_its_end_is_not_announced(
     setting: str, module: ModuleType
 ) -> None:
     default = default_of(setting)

@@ -1,4 +1,4 @@
-"""What operators may write, and what they are told when it does not fit."""
+"""What operators may set, and what a refusal says."""
 
 import os
 import traceback
@@ -9,13 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config.settings import (
-    README_SETTINGS,
-    Settings,
-    SettingsError,
-    load_settings,
-    settings_table,
-)
+from config.loading import README_SETTINGS, SettingsError, load_settings, settings_table
+from config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "123456:AAbb_cc-dd"
@@ -37,7 +32,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Loader:
     return load_from
 
 
-def test_everything_has_a_default(load: Loader) -> None:
+def test_every_setting_has_a_default(load: Loader) -> None:
     settings = load(HOME="/home/ada")
     assert settings.telegram_bot_token is None
     assert settings.webhook_secret is None
@@ -46,13 +41,13 @@ def test_everything_has_a_default(load: Loader) -> None:
     assert settings.data_dir == Path("/home/ada/.local/share/ricordo")
 
 
-def test_every_field_has_one_line_of_meaning() -> None:
+def test_every_setting_has_a_description_of_one_line() -> None:
     for field in Settings.model_fields.values():
         assert field.description
         assert "\n" not in field.description
 
 
-def test_settings_do_not_change(load: Loader) -> None:
+def test_settings_cannot_be_changed(load: Loader) -> None:
     with pytest.raises(ValidationError):
         load().port = 1  # type: ignore[misc]
 
@@ -65,7 +60,7 @@ def test_an_empty_value_counts_as_not_set(load: Loader, blank: str) -> None:
     assert settings.openai_model == "gpt-5.4-mini"
 
 
-def test_space_around_a_value_is_dropped(load: Loader) -> None:
+def test_spaces_around_a_value_are_dropped(load: Loader) -> None:
     settings = load(OPENAI_API_KEY=" key\n", OPENAI_MODEL=" model ", PORT=" 80 ")
     assert settings.openai_api_key == SecretStr("key")
     assert settings.openai_model == "model"
@@ -84,29 +79,29 @@ def test_ids_are_separated_by_commas_or_spaces(load: Loader, text: str) -> None:
     assert load(ADMIN_USER_IDS=text).admin_user_ids == frozenset({7, 8})
 
 
-def test_the_second_models_server_is_the_firsts_and_so_is_its_key(load: Loader) -> None:
+def test_the_fallback_model_uses_the_first_models_server_and_key_by_default(load: Loader) -> None:
     settings = load(OPENAI_BASE_URL="http://x/v1", OPENAI_API_KEY="key", FALLBACK_MODEL="spare")
     assert settings.fallback_base_url == "http://x/v1"
     assert settings.fallback_api_key == SecretStr("key")
 
 
-def test_no_other_server_is_lent_the_key_of_the_first(load: Loader) -> None:
+def test_the_key_is_not_sent_to_another_fallback_server(load: Loader) -> None:
     settings = load(OPENAI_API_KEY="key", FALLBACK_MODEL="m", FALLBACK_BASE_URL="http://x/v1")
     assert settings.fallback_api_key is None
 
 
-def test_a_second_server_needs_a_second_model(load: Loader) -> None:
+def test_a_fallback_server_needs_a_fallback_model(load: Loader) -> None:
     with pytest.raises(SettingsError, match="need FALLBACK_MODEL"):
         load(FALLBACK_BASE_URL="http://x/v1")
 
 
-def test_choices_are_read_in_any_case(load: Loader) -> None:
+def test_choices_may_be_written_in_any_case(load: Loader) -> None:
     settings = load(LOG_LEVEL="DEBUG", OPENAI_EMBEDDING_MODEL="Off")
     assert settings.log_level == "debug"
     assert settings.openai_embedding_model is None
 
 
-def test_addresses_lose_their_last_slash(load: Loader) -> None:
+def test_a_slash_at_the_end_of_an_address_is_dropped(load: Loader) -> None:
     assert load(OPENAI_BASE_URL="http://x/v1/").openai_base_url == "http://x/v1"
 
 
@@ -139,7 +134,9 @@ def test_addresses_lose_their_last_slash(load: Loader) -> None:
         ("WEBHOOK_URL", "http://bot.example.org"),
     ],
 )
-def test_a_bad_value_is_named_by_its_variable(load: Loader, variable: str, value: str) -> None:
+def test_a_refusal_names_the_variable_of_a_bad_value(
+    load: Loader, variable: str, value: str
+) -> None:
     with pytest.raises(SettingsError) as refusal:
         load(**{variable: value})
     [line] = str(refusal.value).splitlines()
@@ -155,7 +152,7 @@ def test_a_refusal_shows_no_value(load: Loader) -> None:
     assert value not in shown
 
 
-def test_all_bad_values_are_named_at_once(load: Loader) -> None:
+def test_one_refusal_names_all_bad_values(load: Loader) -> None:
     with pytest.raises(SettingsError) as refusal:
         load(PORT="x", LEASE_S="y", OPENAI_BASE_URL="z")
     assert [line.split()[0] for line in str(refusal.value).splitlines()] == [
@@ -175,11 +172,11 @@ def test_all_bad_values_are_named_at_once(load: Loader) -> None:
         ({"WEBHOOK_URL": "https://bot.example.org"}, "WEBHOOK_URL needs TELEGRAM_BOT_TOKEN"),
         (
             {"TURN_TIMEOUT_S": "10"},
-            "TURN_TIMEOUT_S must cover TOOL_TIMEOUT_S and MODEL_TIMEOUT_S",
+            "TURN_TIMEOUT_S must be at least TOOL_TIMEOUT_S and MODEL_TIMEOUT_S",
         ),
     ],
 )
-def test_values_that_cannot_work_together_are_refused(
+def test_values_that_contradict_each_other_are_refused(
     load: Loader, variables: dict[str, str], expected: str
 ) -> None:
     with pytest.raises(SettingsError) as refusal:
@@ -193,7 +190,7 @@ def test_a_webhook_on_loopback_needs_no_https(load: Loader, host: str) -> None:
     assert settings.webhook_url == f"http://{host}"
 
 
-def test_the_webhook_secret_follows_from_the_token(load: Loader) -> None:
+def test_the_webhook_secret_is_derived_from_the_token(load: Loader) -> None:
     first = load(TELEGRAM_BOT_TOKEN=TOKEN).webhook_secret
     again = load(TELEGRAM_BOT_TOKEN=TOKEN).webhook_secret
     other = load(TELEGRAM_BOT_TOKEN=TOKEN + "x").webhook_secret
@@ -204,13 +201,13 @@ def test_the_webhook_secret_follows_from_the_token(load: Loader) -> None:
     assert load(WEBHOOK_SECRET="own").webhook_secret == SecretStr("own")
 
 
-def test_embeddings_come_from_the_models_server_unless_said_otherwise(load: Loader) -> None:
+def test_embeddings_come_from_the_models_server_by_default(load: Loader) -> None:
     settings = load(OPENAI_BASE_URL="http://model/v1", OPENAI_API_KEY="key")
     assert settings.openai_embedding_base_url == "http://model/v1"
     assert settings.openai_embedding_api_key == SecretStr("key")
 
 
-def test_the_models_key_is_not_lent_to_another_server(load: Loader) -> None:
+def test_the_key_is_not_sent_to_another_embedding_server(load: Loader) -> None:
     settings = load(OPENAI_API_KEY="key", OPENAI_EMBEDDING_BASE_URL="http://other/v1")
     assert settings.openai_embedding_api_key is None
     assert load(OPENAI_EMBEDDING_API_KEY="own").openai_embedding_api_key == SecretStr("own")
@@ -226,7 +223,7 @@ def test_the_models_key_is_not_lent_to_another_server(load: Loader) -> None:
         ("SHELL", None),
     ],
 )
-def test_a_platform_is_known_by_its_variables(
+def test_a_platform_is_recognised_by_its_variables(
     load: Loader, variable: str, expected: str | None
 ) -> None:
     assert load(**{variable: "x"}).platform == expected
@@ -239,12 +236,12 @@ def test_certificates_are_checked_except_on_heroku(load: Loader) -> None:
     assert load(REDIS_TLS_VERIFY="always").verifies_redis_tls
 
 
-def test_the_data_folder_honours_xdg(load: Loader) -> None:
+def test_the_data_folder_follows_xdg_data_home(load: Loader) -> None:
     assert load(XDG_DATA_HOME="/data").data_dir == Path("/data/ricordo")
     assert load(DATA_DIR="/volume").data_dir == Path("/volume")
 
 
-def test_secrets_do_not_show(load: Loader) -> None:
+def test_the_repr_of_settings_shows_no_secret(load: Loader) -> None:
     shown = repr(
         load(
             TELEGRAM_BOT_TOKEN=TOKEN,
@@ -281,14 +278,14 @@ def test_the_example_file_names_only_settings_and_loads(load: Loader) -> None:
     assert load(str(ROOT / ".env.example")).telegram_bot_token is None
 
 
-def test_an_env_file_that_is_no_text_is_named_in_one_line(load: Loader, tmp_path: Path) -> None:
+def test_an_env_file_that_is_not_text_is_refused_in_one_line(load: Loader, tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"OPENAI_MODEL=\xff\xfe\n")
     with pytest.raises(SettingsError, match=r"^\S+\.env is not UTF-8 text: save it as UTF-8$"):
         load(str(tmp_path / ".env"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
-def test_an_env_file_that_may_not_be_read_is_named_in_one_line(
+def test_an_env_file_without_read_permission_is_refused_in_one_line(
     load: Loader, tmp_path: Path
 ) -> None:
     (tmp_path / ".env").touch(mode=0)

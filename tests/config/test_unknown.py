@@ -1,4 +1,4 @@
-"""A misspelt setting is named with the one that was meant, and its value never."""
+"""A misspelt setting is named together with the one that was meant; its value is never shown."""
 
 from pathlib import Path
 
@@ -31,19 +31,21 @@ def test_a_variable_that_resembles_a_setting_is_named(
     assert unknown_names(str(tmp_path / ".env")) == [UnknownName(name, nearest)]
 
 
-def test_a_file_is_read_more_closely(tmp_path: Path) -> None:
+def test_in_the_env_file_a_weaker_resemblance_counts(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("OPENAI_URL=secret\nSOMETHING_ELSE=1\nREDIS_URL=redis://a\n")
     assert unknown_names(str(file)) == [UnknownName("OPENAI_URL", "OPENAI_BASE_URL")]
 
 
-def test_what_is_set_was_not_misspelt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_setting_that_is_set_was_not_misspelt(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://a")
     monkeypatch.setenv("REDIS_TLS_URL", "rediss://a")
     assert unknown_names(str(tmp_path / ".env")) == []
 
 
-def test_an_unreadable_file_names_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_env_file_yields_nothing(tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_bytes(b"OPENAI_KEY=\xff\xfe")
     assert unknown_names(str(file)) == []

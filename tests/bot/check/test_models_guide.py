@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.check.recognition import KNOWN
-from config.settings import Settings, load_settings
+from config.loading import load_settings
+from config.settings import Settings
 from tests.bot.check.test_known_servers import WRONG, Wrong
 
 _GUIDE = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
