@@ -1,8 +1,8 @@
-"""Entities as Telegram nests them: what it would repair or drop by itself is made legal here.
+"""Makes entities legal: Telegram would repair or drop entities that break its nesting rules.
 
-Its rules (tdlib, MessageEntity.cpp): one entity contains another whole or not at all; none contains
-its own type; `pre` and `code` contain nothing and stand in nothing but a quote; links and quotes do
-not contain their like.
+The rules (tdlib, MessageEntity.cpp): one entity contains another whole or not at all. None contains
+its own type. `pre` and `code` contain nothing and stand in nothing but a quote. Links contain no
+link and quotes no quote.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,17 +18,17 @@ _STYLES = ("bold", "italic", "strikethrough", "spoiler")
 
 
 def legal(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Return what may stand together, outer before inner, in order of offsets.
+    """Return entities that may stand together, outer before inner, in order of offsets.
 
     Code wins over the styles around it, the outer link or quote over the inner one. Types that
     Markdown has no sign for (`underline` of the parser's headings, custom emoji) are left out.
     """
     ordered = sorted(entities, key=_outer_first)
-    quotes = _apart(entity for entity in ordered if entity.type == "blockquote")
-    solid = _apart(entity for entity in ordered if entity.type in _SOLID)
+    quotes = _without_overlap(entity for entity in ordered if entity.type == "blockquote")
+    solid = _without_overlap(entity for entity in ordered if entity.type in _SOLID)
     codes = [entity for entity in solid if entity.type in _CODE]
     # No style within itself: nested a thousand deep around code, it would fill the memory.
-    flat = (_apart(one for one in ordered if one.type == style) for style in _STYLES)
+    flat = (_without_overlap(one for one in ordered if one.type == style) for style in _STYLES)
     styles = [piece for entity in chain.from_iterable(flat) for piece in _around(entity, codes)]
     return tuple(_nested(sorted((*quotes, *solid, *styles), key=_outer_first)))
 
@@ -37,8 +37,8 @@ def _outer_first(entity: Entity) -> tuple[int, int, bool]:
     return entity.offset, -entity.length, entity.type in _CODE
 
 
-def _apart(ordered: Iterable[Entity]) -> list[Entity]:
-    """Keep the first of those that touch the same text."""
+def _without_overlap(ordered: Iterable[Entity]) -> list[Entity]:
+    """Keep the first of the entities that cover the same text."""
     kept: list[Entity] = []
     for entity in ordered:
         if not kept or kept[-1].end <= entity.offset:
@@ -59,7 +59,7 @@ def _around(style: Entity, codes: Sequence[Entity]) -> Iterator[Entity]:
 
 
 def _nested(ordered: Iterable[Entity]) -> Iterator[Entity]:
-    """Cut off what reaches beyond the entity around it, leave out a style within itself."""
+    """Cut an entity off at the end of the one around it; leave out a style within itself."""
     open_now: list[Entity] = []
     for entity in ordered:
         open_now = [outer for outer in open_now if outer.end > entity.offset]

@@ -1,7 +1,7 @@
-"""LaTeX formulas in Unicode, whose length and depth are bounded before they are converted.
+"""LaTeX formulas in Unicode. Their length and depth are bounded before they are converted.
 
-The conversion is telegramify-markdown's. Its overlines and underlines mark every character, marks
-included, so each level of nesting would double the text: here each letter gets a mark once.
+The conversion is telegramify-markdown's. It puts overlines and underlines on every character, marks
+included, so each level of nesting would double the text. Here each letter gets a mark once.
 """
 
 import re
@@ -19,7 +19,7 @@ _IS_WHOLE = re.compile(r"[\w.]*+")
 
 
 def unicode_of(formula: str) -> str:
-    """Return a formula in Unicode; "" when it is too long or too deeply nested to be converted."""
+    """Return a formula in Unicode; "" if it is too long or too deeply nested to be converted."""
     too_deep = _nesting(formula) > _MAX_NESTING or formula.count(_BEGIN) > _MAX_NESTING
     if len(formula) > _MAX_CHARS or too_deep or _CHAIN.search(formula):
         return ""
@@ -38,7 +38,7 @@ def _nesting(formula: str) -> int:
 
 
 class _Converter(LatexToUnicodeHelper):
-    """The library's converter with marks that do not multiply, and roots in parentheses."""
+    """The library's converter, with marks that do not multiply and roots in parentheses."""
 
     def convert(self, latex: str) -> str:
         return str(LatexToUnicodeHelper.convert(self, latex))

@@ -1,21 +1,21 @@
-"""Links that open what they say: only of the web and of mail, none under another host's name."""
+"""Links that open what they name: only web and mail addresses, none under another host's name."""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from bot.reply.edits import Edit, edited, text_of
 from bot.reply.parts import Entity
+from bot.reply.utf16 import Edit, edited, text_of
 
 _MAX_CHARS = 2048
 _HOST = re.compile(r"[\w.-]++|[0-9a-f:.]++")
-_NAMED = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
-_SIDEWAYS_DOTS = str.maketrans("。｡", "..")
+_NAMED_HOST = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
+_OTHER_DOTS = str.maketrans("。｡", "..")
 
 
 def honest(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
-    """Return text and entities with links only; one under another host's name shows its own."""
+    """Drop what is not a link; add the real host to a link whose text names another host."""
     units = text.encode("utf-16-le")
     kept, edits = [], {}
     for entity in entities:
@@ -23,15 +23,15 @@ def honest(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
             kept.append(entity)
         elif host := host_of(entity.url):
             kept.append(entity)
-            if _names_another(text_of(units, entity.offset, entity.end), entity.url, host):
+            if _names_another(text_of(units, entity), entity.url, host):
                 edits[entity.end] = Edit(entity.end, entity.end, f" ({host})")
     return edited(text, kept, [edits[end] for end in sorted(edits)])
 
 
 def host_of(url: str) -> str:
-    """Return the host that `url` opens; "" when it is no link that Telegram may be given.
+    """Return the host that `url` opens, "" if Telegram must not be given this link.
 
-    A login before the host is refused, for people would take it for the host.
+    A login before the host is refused, because people would take it for the host.
     """
     try:
         parts = urlsplit(url)
@@ -47,17 +47,17 @@ def host_of(url: str) -> str:
 
 
 def _names_another(text: str, url: str, host: str) -> bool:
-    """Say whether the first host that a link's text names is not the one it opens."""
+    """Return whether the first host that a link's text names is not the one it opens."""
     if text == url:
         return False
-    seen = unicodedata.normalize("NFKC", text).translate(_SIDEWAYS_DOTS).casefold()
+    seen = unicodedata.normalize("NFKC", text).translate(_OTHER_DOTS).casefold()
     seen = "".join(char for char in seen if unicodedata.category(char) != "Cf")
-    named = (name for name in _NAMED.findall(seen) if _is_host(name))
+    named = (name for name in _NAMED_HOST.findall(seen) if _is_host(name))
     first = next(named, host)
     return first.removeprefix("www.") != host.removeprefix("www.")
 
 
 def _is_host(name: str) -> bool:
-    """Say whether a name with dots may be a host: no number such as 1.2 is one."""
+    """Return whether a name with dots may be a host; a number such as 1.2 is not one."""
     last = name.rpartition(".")[2]
     return last.isdigit() == name.replace(".", "").isdigit() and len(last) > 1

@@ -1,6 +1,6 @@
-"""What is sent: message parts with their entities and buttons, and the form they are stored in.
+"""Message parts as plain values: text, entities, buttons, a file; and how the outbox stores them.
 
-Plain values. Sending them is `bot.telegram`'s business, making them `render`'s.
+`render` makes parts, `bot.telegram` sends them.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A stretch of text shown in one way; `offset` and `length` count UTF-16 units.
+    """A stretch of text with one format; `offset` and `length` count UTF-16 units.
 
-    `type` is Telegram's word for it; `url` belongs to `text_link`, `language` to `pre`.
+    `type` is Telegram's name of the format. `url` belongs to `text_link`, `language` to `pre`.
     """
 
     type: str
@@ -61,12 +61,12 @@ class Part:
 
 
 def to_json(parts: Sequence[Part]) -> str:
-    """Pack parts into positional JSON arrays: the outbox is read and written with every turn."""
+    """Pack parts into arrays without names: the outbox is read and written with every turn."""
     return orjson.dumps([_packed(part) for part in parts]).decode()
 
 
 def from_json(stored: str | bytes) -> tuple[Part, ...]:
-    """Unpack what `to_json` packed; raise `ValueError` when it is not JSON."""
+    """Unpack what `to_json` packed; raise `ValueError` if it is not JSON."""
     return tuple(
         Part(
             text,

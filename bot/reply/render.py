@@ -1,38 +1,79 @@
-"""The model's Markdown as Telegram shows it: text with entities, in parts it accepts.
+"""The model's Markdown as message parts: text with entities, cut to what Telegram accepts.
 
-Pure functions. The parser is telegramify-markdown; what it leaves to do is done around it:
-`bounds`, `formulas` and `source` before it, `tables`, `links`, `entities` and `split` after it.
-Time and output grow with the length of the source and no faster; `replies` bounds that length.
+The parser is telegramify-markdown. `placeholders`, `formulas` and `source` prepare the text for it;
+`links`, `entities` and `split` work on its result. Time and output grow with the length of the
+source and no faster, whatever the model was made to write.
 """
 
+import asyncio
 import re
+from collections.abc import Collection, Iterable
 
+import structlog
 from telegramify_markdown import MessageEntity, RenderConfig
 from telegramify_markdown.converter import convert_with_segments
 
-from bot.reply.bounds import bounded
 from bot.reply.entities import legal
 from bot.reply.links import honest
 from bot.reply.parts import Entity, Part
-from bot.reply.placeholders import clean, restore
+from bot.reply.placeholders import bounded, clean, restore
 from bot.reply.source import protect
 from bot.reply.split import MAX_UTF16, split
-from bot.reply.tables import narrowed
+from bot.reply.utf16 import Edit, edited, text_of
 
+log = structlog.get_logger(__name__)
+
+MAX_PARTS = 8
+MAX_CHARS = MAX_PARTS * MAX_UTF16
+"""Characters of a reply that are shown and kept; the rest is left out."""
+
+_SHORT_CHARS = 2000
+"""A text up to this length is rendered in the event loop, which takes at most some 20 ms."""
+
+_MAX_RENDER_S = 5.0
+_MAX_TABLE_CHARS = 64
+"""Length of the longest line of a table that keeps its padding; a phone shows some forty."""
+
+_DASHES = re.compile("-+")
+_SPACES = re.compile(" +")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 
 
+async def reply_parts(markdown: str) -> tuple[tuple[Part, ...], bool]:
+    """Return at most `MAX_PARTS` parts, and whether they show the whole reply.
+
+    If they do not, there is room for one more part, which should say so. A long text is rendered in
+    a thread; if that takes too long, the text is shown without formatting.
+    """
+    source = markdown[:MAX_CHARS]
+    parts = await _rendered(source)
+    if len(parts) <= MAX_PARTS and len(source) == len(markdown):
+        return parts, True
+    return parts[: MAX_PARTS - 1], False
+
+
+async def _rendered(source: str) -> tuple[Part, ...]:
+    if len(source) <= _SHORT_CHARS:
+        return render(source)
+    try:
+        async with asyncio.timeout(_MAX_RENDER_S):
+            return await asyncio.to_thread(render, source)
+    except TimeoutError:
+        log.warning("rendering timed out: reply shown without formatting", chars=len(source))
+        return plain(source)
+
+
 def render(markdown: str) -> tuple[Part, ...]:
-    """Return the parts that show `markdown`; none when there is nothing to see in it."""
+    """Return the parts that show `markdown`; () if nothing in it is visible."""
     source = clean(markdown)
     text, entities = _parsed(source)
-    if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than words
+    if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
         return split(source)
     return split(text, entities) or split(source)
 
 
 def plain(text: str) -> tuple[Part, ...]:
-    """Return `text` as it stands, for when Telegram refuses the entities."""
+    """Return parts without formatting, for a text whose entities Telegram refuses."""
     return split(clean(text))
 
 
@@ -41,7 +82,7 @@ def _parsed(source: str) -> tuple[str, tuple[Entity, ...]]:
         protect(bounded(source)), latex_escape=False, config=_CONFIG
     )
     fences = {segment.utf16_start for segment in segments}
-    text, entities = narrowed(restore(shown), map(_entity, found), fences)
+    text, entities = _without_padding(restore(shown), map(_entity, found), fences)
     text, entities = honest(text, entities)
     return text, legal(entities)
 
@@ -55,6 +96,29 @@ def _entity(found: MessageEntity) -> Entity:
         url=restore(found.url or ""),
         language=language[0] if language else "",
     )
+
+
+def _without_padding(
+    text: str, entities: Iterable[Entity], fences: Collection[int]
+) -> tuple[str, list[Entity]]:
+    """Remove the padding of wide tables, which a phone would wrap into blank lines.
+
+    The parser pads each cell to the widest of its column. A table is a `pre` that begins at none of
+    `fences`, which are UTF-16 offsets.
+    """
+    units, shown = text.encode("utf-16-le"), list(entities)
+    edits = []
+    for table in shown:
+        if table.type == "pre" and table.offset not in fences:
+            rows = text_of(units, table).split("\n")
+            if max(map(len, rows)) > _MAX_TABLE_CHARS:
+                edits.append(Edit(table.offset, table.end, "\n".join(map(_unpadded, rows))))
+    return edited(text, shown, edits)
+
+
+def _unpadded(row: str) -> str:
+    is_rule = not row.strip("-+")
+    return _DASHES.sub("---", row) if is_rule else _SPACES.sub(" ", row).rstrip()
 
 
 def _config() -> RenderConfig:

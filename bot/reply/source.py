@@ -1,9 +1,9 @@
-"""Markdown made ready for the parser, so that nothing a person should read gets lost in it.
+"""Prepares Markdown for the parser, so that everything a person should read is shown.
 
 The parser drops raw HTML and link definitions, takes `a || b || c` for a spoiler and `$PATH:$HOME`
-for a formula. Such characters are exchanged for Unicode noncharacters before parsing and put back
-afterwards. That needs no exact knowledge of where code begins: in code, too, the original returns.
-LaTeX that is clearly a formula is written in Unicode and handed over as `$...$`.
+for a formula. Such characters become placeholders before parsing and are restored afterwards. We
+need not know exactly where code begins, because the originals come back in code as well. LaTeX that
+is clearly a formula is written in Unicode and handed over as `$...$`.
 """
 
 import re
@@ -11,7 +11,7 @@ import re
 from bot.reply.formulas import unicode_of
 from bot.reply.placeholders import PLACEHOLDERS, opaque
 
-# A fence up to its end (or the text's), a span in backticks, a line that may be indented code.
+# A fence to its end or the text's, a span in backticks, a line that may be indented code.
 _CODE = r"""
   ^ (?: [ \t>] | [-*+][ \t] | \d+[.)][ \t] )* (?P<fence> `{3,} | ~{3,} ) .*?
     (?: ^ [ \t>]* (?P=fence) | \Z )
@@ -31,8 +31,8 @@ _LITERAL = r"""
   [<$]
 | (?<!~) ~ (?!~)                                         # "about", and no strikethrough
 | (?<=\|) \|                                             # the second sign of no spoiler
-| \[ (?= (?: \\. | [^\[\]\\] ){1,999} \]: | \s*\]\( )    # no definition, no link without a text
-| \| (?= (?: [ \t:]* -+ [ \t:]* \| ){50} )               # no table that wide: all rows get as long
+| \[ (?= (?: \\. | [^\[\]\\] ){1,999} \]: | \s*\]\( )    # no definition, no link without text
+| \| (?= (?: [ \t:]* -+ [ \t:]* \| ){50} )               # no table that wide: all rows get long
 """
 _FLAGS = re.VERBOSE | re.DOTALL | re.MULTILINE
 _LOSABLE = re.compile(_LITERAL, _FLAGS)
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z]++")
 
 
 def protect(markdown: str) -> str:
-    """Exchange what the parser would lose; `markdown` is clean. `stand_ins.restore` undoes it."""
+    """Replace what the parser would lose; `markdown` is clean. `placeholders.restore` undoes it."""
     return _TOKEN.sub(_protected, markdown)
 
 
@@ -66,7 +66,7 @@ def _protected(token: re.Match[str]) -> str:
 
 
 def _bracketed(token: re.Match[str], body: str) -> str:
-    if not _LATEX.search(body):  # the brackets are escaped, that is all
+    if not _LATEX.search(body):  # only escaped brackets
         return f"{token[0][:2]}{protect(body)}{token[0][-2:]}"
     return _formula(token, "$" if token.lastgroup == "round" else "$$")
 
@@ -79,7 +79,7 @@ def _between_dollars(token: re.Match[str], body: str) -> str:
 
 
 def _formula(token: re.Match[str], mark: str) -> str:
-    """Return a formula in Unicode, or its source where that is too long or too deeply nested."""
+    """Return a formula in Unicode, or its source if it is too long or too deeply nested."""
     shown = unicode_of(token[token.lastgroup or 0])
     return f"{mark}{opaque(shown)}{mark}" if shown else opaque(token[0])
 

@@ -1,7 +1,7 @@
-"""Long text in parts that Telegram takes: at most 4096 UTF-16 units and 100 entities each.
+"""Cuts a long text into parts that Telegram takes: at most 4096 UTF-16 units and 100 entities each.
 
-A cut falls where a reader would put the page down, and never drops a word. Pure functions of text
-and legal entities; knows nothing of Markdown.
+A cut falls between paragraphs, lines, sentences or words, and no word is lost. Pure functions of a
+text and legal entities; they know nothing of Markdown.
 """
 
 import re
@@ -9,19 +9,17 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 
 from bot.reply.parts import Entity, Part
+from memory.text.characters import character_start
+from memory.text.sentences import sentences
 
 MAX_UTF16 = 4096
 MAX_ENTITIES = 100
 
-# Best first; these must fill at least half of a part, a space may come earlier.
-_BREAKS = (("\n\n",), ("\n",), (". ", "! ", "? ", "… ", "؟ ", "。", "！", "？"))
 _SPACES = (" ", "\t", "\n")
 _BLANK = re.compile(r"\s*+")
-_VIRAMA = 9  # the combining class of the signs that join Indic consonants
-_LONGEST_CLUSTER = 64  # code points; beyond it somebody plays with combining marks
 
 
 def split(text: str, entities: Sequence[Entity] = ()) -> tuple[Part, ...]:
@@ -38,7 +36,7 @@ def _units(text: str) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Splitter:
-    """One text on its way into parts. Positions are code points, entities UTF-16 units."""
+    """One text and its entities. Positions are code points; entities count UTF-16 units."""
 
     text: str
     units: Sequence[int]
@@ -49,7 +47,7 @@ class _Splitter:
         still_open: list[Entity] = []
         while start < len(self.text):
             start = self._without_blank_lines(start)
-            # What can touch this part: what the last one left open, what begins in its room.
+            # Entities of this part: those that the last one left open, those that begin in it.
             later = self._begun_before(self.units[start] + MAX_UTF16 + 1)
             here = [
                 one
@@ -65,7 +63,7 @@ class _Splitter:
             start = cut
 
     def _without_blank_lines(self, start: int) -> int:
-        """Return where the first line after `start` begins that is not blank."""
+        """Return where the first line from `start` on begins that is not blank."""
         blank = _BLANK.match(self.text, start)
         return max(start, self.text.rfind("\n", start, blank.end() if blank else start) + 1)
 
@@ -74,11 +72,13 @@ class _Splitter:
         return bisect_left(self.entities, unit, key=lambda one: one.offset)
 
     def _cut(self, start: int, here: Sequence[Entity]) -> int:
-        """Return where the part that begins at `start` ends, always further on."""
+        """Return where the part that begins at `start` ends; always behind `start`."""
         limit = self._limit(start, here)
         if limit == len(self.text):
             return limit
-        cut = _cluster_start(self.text, self._break(start, limit), start)
+        at = self._break(start, limit)
+        cut = character_start(self.text, at, start)
+        cut = cut if cut > start else at  # a part is never empty
         for pre in self._kept_whole(start, here):
             block = self._position(pre.offset)
             if block < cut < self._position(pre.end):
@@ -92,16 +92,17 @@ class _Splitter:
         return bisect_right(self.units, end) - 1
 
     def _break(self, start: int, limit: int) -> int:
+        """Return the best place to cut. Only a cut between words may leave half a part unused."""
         half = (start + limit) // 2
-        for marks in _BREAKS:
-            if end := self._last_end(marks, half, limit):
-                return end
-        return self._last_end(_SPACES, start + 1, limit) or limit
-
-    def _last_end(self, marks: Sequence[str], start: int, limit: int) -> int:
-        """Return where the last of `marks` ends, 0 when there is none."""
-        found = [(self.text.rfind(mark, start, limit), len(mark)) for mark in marks]
-        return max(at + length if at >= 0 else 0 for at, length in found)
+        for mark in ("\n\n", "\n"):
+            if (at := self.text.rfind(mark, half, limit)) >= 0:
+                return at + len(mark)
+        # One character more, so that a sentence that ends at the limit is seen to end there.
+        *before, last = sentences(self.text[half : limit + 1])
+        if before:
+            return limit + 1 - len(last)
+        space = max(self.text.rfind(space, start + 1, limit) for space in _SPACES)
+        return space + 1 if space >= 0 else limit
 
     def _kept_whole(self, start: int, here: Sequence[Entity]) -> Iterator[Entity]:
         """Yield the code blocks after `start` that fit into one part."""
@@ -128,39 +129,8 @@ def _is_visible(char: str) -> bool:
     return not char.isspace() and unicodedata.category(char) not in ("Cc", "Cf")
 
 
-def _cluster_start(text: str, cut: int, start: int) -> int:
-    """Move a cut back to the start of the character that a reader sees there, if it has one.
-
-    The parts of the Unicode text segmentation rules (UAX 29) that chat text meets: combining marks,
-    Indic conjuncts, emoji joined by ZWJ, skin tones, tags, flags.
-    """
-    for at in range(cut, max(start, cut - _LONGEST_CLUSTER), -1):
-        if not _joins(text, at, start):
-            return at
-    return cut
-
-
-def _joins(text: str, at: int, start: int) -> bool:
-    """Say whether `text[at]` is shown as one with what stands before it, from `start` on."""
-    if at >= len(text):
-        return False
-    char, before = text[at], text[at - 1]
-    if before == "\n":
-        return False
-    if before == "\u200d" or unicodedata.combining(before) == _VIRAMA or char in "\u200c\u200d":
-        return True
-    if _is_flag_letter(char):
-        return sum(1 for _ in takewhile(_is_flag_letter, reversed(text[start:at]))) % 2 == 1
-    is_tone_or_tag = "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f"
-    return is_tone_or_tag or unicodedata.category(char) in ("Mn", "Mc", "Me")
-
-
-def _is_flag_letter(char: str) -> bool:
-    return "\U0001f1e6" <= char <= "\U0001f1ff"
-
-
 def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
-    """Return parts with a line of ours below the last one, or behind it where there is no room."""
+    """Add a line of ours below the last part, or as a part of its own if there is no room."""
     *before, last = parts
     shift = _units(last.text)[-1] + 2
     is_long = shift + _units(line.text)[-1] > MAX_UTF16

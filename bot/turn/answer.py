@@ -17,7 +17,7 @@ from bot.commands.consent import named, questions, told
 from bot.commands.general import Answer, Handler
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import ModelError, reason_of
-from bot.reply.replies import MAX_CHARS, reply_parts
+from bot.reply.render import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError

@@ -10,7 +10,8 @@ from itertools import chain
 from math import log1p
 
 from memory.search.words import asked_terms, languages_of, terms_of, words_of
-from memory.text.sentences import is_inside_character, sentences
+from memory.text.characters import character_start
+from memory.text.sentences import sentences
 
 LEFT_OUT = "[…]"
 """Stands in place of text that is left out."""
@@ -110,7 +111,7 @@ def _chunks(text: str, start: int, end: int, room: int) -> Iterator[tuple[int, i
         blank = text.rfind(" ", start, stop) if stop < end else -1
         if blank > start:
             stop = blank + 1
-        while stop < end and is_inside_character(text, stop):
+        while stop < end and character_start(text, stop, start) < stop:
             stop += 1
         yield start, stop
         start = stop

@@ -4,8 +4,9 @@ Works in any script, in time that is linear in the length of the text.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
+
+from memory.text.characters import character_start
 
 _CLOSING = "\"'”’»›)\\]}」』）】"
 
@@ -16,8 +17,6 @@ _CLOSING = "\"'”’»›)\\]}」』）】"
 _END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++[{_CLOSING}]*+(?=\s)|[。！？｡؟۔।॥።]++[{_CLOSING}]*+)\s*+|\n\s*+"
 )
-
-_JOINERS = "\u200c\u200d\ufe0f"
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -41,15 +40,4 @@ def cut_before(text: str, at: int) -> int:
     blank = max(text.rfind(sign, at // 2, at) for sign in " \t\n")
     if blank > 0:
         return blank + 1
-    cut = at
-    while cut > 1 and is_inside_character(text, cut):
-        cut -= 1
-    return cut if cut > 1 else at
-
-
-def is_inside_character(text: str, at: int) -> bool:
-    """Return whether a cut would separate a letter from its marks, or the parts of an emoji."""
-    if at >= len(text):
-        return False
-    before, after = text[at - 1], text[at]
-    return unicodedata.category(after).startswith("M") or after in _JOINERS or before in _JOINERS
+    return character_start(text, at) or at

@@ -1,4 +1,4 @@
-"""What Telegram accepts as one message: the rules of its entities, as faults found in a part."""
+"""What Telegram accepts as one message, written as the faults of a part."""
 
 import unicodedata
 
@@ -17,7 +17,7 @@ def faults(part: Part) -> list[str]:
         return ["lone surrogate in the text"]
     found = []
     if not any(char > " " and unicodedata.category(char) not in BLANK for char in part.text):
-        found.append("nothing to see")
+        found.append("nothing visible")
     if len(units) // 2 > 4096:
         found.append("too long")
     if len(part.entities) > 100:

@@ -1,3 +1,5 @@
+"""Entities that overlap are cut until Telegram accepts them."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ ENTITIES = st.lists(
 
 
 @given(ENTITIES.filter(lambda found: all(one.type != "blockquote" for one in found)))
-def test_whatever_overlaps_becomes_legal(found: list[Entity]) -> None:
+def test_overlapping_entities_become_legal(found: list[Entity]) -> None:
     assert faults(Part("x" * 50, legal(found))) == []
 
 
@@ -32,7 +34,7 @@ def test_legal_entities_stay_as_they_are(found: list[Entity]) -> None:
     assert {*legal(once)} == {*once}
 
 
-def test_code_stands_out_of_the_bold_around_it() -> None:
+def test_bold_around_code_is_split_into_two() -> None:
     bold, code = Entity("bold", 0, 10), Entity("code", 4, 2)
 
     assert legal([code, bold]) == (Entity("bold", 0, 4), code, Entity("bold", 6, 4))
@@ -42,7 +44,7 @@ def test_bold_code_is_code() -> None:
     assert legal([Entity("bold", 0, 3), Entity("code", 0, 3)]) == (Entity("code", 0, 3),)
 
 
-def test_linked_code_is_a_link() -> None:
+def test_code_in_a_link_is_only_a_link() -> None:
     link = Entity("text_link", 0, 3, url="https://a.example")
 
     assert legal([Entity("code", 0, 3), link]) == (link,)
@@ -54,5 +56,5 @@ def test_crossing_styles_are_cut_to_nest() -> None:
     assert legal(crossing) == (Entity("spoiler", 0, 5), Entity("bold", 3, 2))
 
 
-def test_what_markdown_has_no_sign_for_is_left_out() -> None:
+def test_types_without_a_markdown_sign_are_left_out() -> None:
     assert legal([Entity("underline", 0, 3), Entity("custom_emoji", 0, 2)]) == ()

@@ -1,3 +1,5 @@
+"""A link opens the host that its text names, or shows the real host."""
+
 import pytest
 
 from bot.reply.links import host_of
@@ -20,7 +22,7 @@ def only(markdown: str) -> Part:
         ("https://пример.example", "пример.example"),
     ],
 )
-def test_links_that_open_are_kept(url: str, host: str) -> None:
+def test_web_and_mail_addresses_name_their_host(url: str, host: str) -> None:
     assert host_of(url) == host
 
 
@@ -32,7 +34,7 @@ def test_links_that_open_are_kept(url: str, host: str) -> None:
      "https://evil.example\\@mybank.com", "https://evil.example\\.mybank.com",
      "https://a.example/" + "x" * 2048],
 )  # fmt: skip
-def test_what_opens_nowhere_or_pretends_to_is_no_link(url: str) -> None:
+def test_an_address_that_opens_nothing_or_deceives_is_not_a_link(url: str) -> None:
     assert host_of(url) == ""
 
 
@@ -41,7 +43,7 @@ def test_what_opens_nowhere_or_pretends_to_is_no_link(url: str) -> None:
     ["https://mybank.com/login", "mybank.com", "Log in at www.mybank.com", "MYBANK.COM",
      "mybank\u200b.com", "mybank\uff0ecom", "mybank。com", "me@mybank.com", "10.1.2.30"],
 )  # fmt: skip
-def test_a_link_under_another_hosts_name_shows_its_own(text: str) -> None:
+def test_a_link_whose_text_names_another_host_shows_its_own_host(text: str) -> None:
     part = only(f"So: [{text}](https://evil.example/x) **now**")
 
     shown = f"{text} (evil.example)"
@@ -59,13 +61,13 @@ def test_a_link_under_another_hosts_name_shows_its_own(text: str) -> None:
      "<https://good.example/?to=other.example>", "[mail@good.example](mailto:mail@good.example)",
      "[😀 **good.example**](https://good.example)"],
 )  # fmt: skip
-def test_an_honest_link_stays_as_it_is(markdown: str) -> None:
+def test_an_honest_link_is_not_changed(markdown: str) -> None:
     part = only(markdown)
 
     assert "(" not in part.text
     assert "text_link" in [one.type for one in part.entities]
 
 
-def test_a_link_that_would_mention_somebody_is_text() -> None:
+def test_a_link_that_would_mention_a_person_is_text() -> None:
     assert only("[Admin](tg://user?id=777)") == Part("Admin")
     assert only("<tg://user?id=777>") == Part("<tg://user?id=777>")

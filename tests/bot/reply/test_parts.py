@@ -1,3 +1,5 @@
+"""Parts are stored and read back unchanged."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ PARTS = st.lists(
 
 
 @given(PARTS)
-def test_parts_come_back_as_they_were_stored(parts: list[Part]) -> None:
+def test_parts_are_read_as_they_were_stored(parts: list[Part]) -> None:
     stored = to_json(parts)
 
     assert from_json(stored) == tuple(parts)

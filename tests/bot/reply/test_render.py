@@ -1,3 +1,5 @@
+"""Markdown of any kind becomes parts that Telegram accepts, and no word is lost."""
+
 import time
 
 import pytest
@@ -48,7 +50,7 @@ def test_telegram_accepts_every_part(markdown: str) -> None:
 
 
 @given(st.lists(st.lists(LATIN, min_size=1).map(" ".join)).map("\n".join))
-def test_plain_words_are_shown_exactly(text: str) -> None:
+def test_plain_text_is_shown_exactly(text: str) -> None:
     assert shown(text) == text
 
 
@@ -70,7 +72,7 @@ def test_code_in_a_fence_is_shown_as_written(code: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Co", "Cn"]), max_size=300))
-def test_plain_text_is_not_interpreted(text: str) -> None:
+def test_plain_does_not_interpret_markdown(text: str) -> None:
     expected = "".join(text.replace("\ufdd0", "").split())
 
     if parts := plain(text):
@@ -79,12 +81,12 @@ def test_plain_text_is_not_interpreted(text: str) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", "  \n", "\u200b", "\n\n"])
-def test_nothing_to_see_gives_no_parts(blank: str) -> None:
+def test_a_text_without_visible_characters_gives_no_parts(blank: str) -> None:
     assert render(blank) == plain(blank) == ()
 
 
 @pytest.mark.parametrize("sign", ["#", "**", ">", "```", "[x]: y"])
-def test_a_sign_with_nothing_to_mark_is_text(sign: str) -> None:
+def test_a_sign_that_marks_nothing_is_text(sign: str) -> None:
     assert only(sign) == Part(sign)
 
 
@@ -104,7 +106,7 @@ def test_a_sign_with_nothing_to_mark_is_text(sign: str) -> None:
         "<a href='https://a.example'>text</a>",
     ],
 )
-def test_what_a_parser_would_drop_is_shown(text: str) -> None:
+def test_text_that_the_parser_would_drop_is_shown(text: str) -> None:
     assert only(text) == Part(text)
 
 
@@ -122,7 +124,7 @@ def test_entities_count_utf16_units() -> None:
     assert only("😀 **b**") == Part("😀 b", (Entity("bold", 3, 1),))
 
 
-def test_only_links_that_open_are_links() -> None:
+def test_only_web_and_mail_links_are_links() -> None:
     part = only("[a](javascript:x) [b](/y) [c](https://c.example) <https://d.example>")
 
     assert part.text == "a b c https://d.example"
@@ -132,7 +134,7 @@ def test_only_links_that_open_are_links() -> None:
     )
 
 
-def test_what_was_exchanged_comes_back_in_links_and_languages() -> None:
+def test_placeholders_are_restored_in_links_and_languages() -> None:
     part = only("[a](https://a.example/?q=$x||y)\n\n```c++,x $\n1\n```")
 
     assert part.entities[0].url == "https://a.example/?q=$x||y"
@@ -160,14 +162,14 @@ def test_formulas_are_written_in_unicode() -> None:
         (r"x_1 = \_y\_", "x₁ = _y_"),
     ],
 )
-def test_a_formula_reads_as_on_paper(latex: str, shown: str) -> None:
+def test_a_formula_is_written_as_on_paper(latex: str, shown: str) -> None:
     assert only(f"${latex}$").text == only(f"$${latex}$$").text == shown
 
 
 @pytest.mark.parametrize(
     "latex", ["\\sqrt{" * 9 + "x" + "}" * 9, "\\hat" * 9 + "x", "a" * 280 + "{" * 9 + "}" * 9]
 )
-def test_a_formula_that_is_too_deep_is_shown_as_written(latex: str) -> None:
+def test_a_formula_that_is_nested_too_deep_is_shown_as_written(latex: str) -> None:
     assert only(f"So ${latex}$ *there*").text == f"So ${latex}$ there"
 
 
@@ -179,7 +181,7 @@ def test_spoilers_are_hidden() -> None:
     assert only("it is ||a <b>||") == Part("it is a <b>", (Entity("spoiler", 6, 5),))
 
 
-def test_a_wide_table_loses_its_padding_and_what_follows_keeps_its_place() -> None:
+def test_a_wide_table_loses_its_padding_and_later_entities_move_along() -> None:
     long = " ".join(["long"] * 30)
     part = only(f"| a | b |\n|---|---|\n| x | y |\n| {long} | 😀 |\n\n**after**")
 
@@ -194,7 +196,7 @@ def test_a_narrow_table_is_aligned() -> None:
     assert shown("| a | b |\n|---|---|\n| 100 | 2 |") == "a   | b\n----+--\n100 | 2"
 
 
-def test_a_fence_like_a_table_is_left_alone() -> None:
+def test_a_code_block_that_looks_like_a_table_is_not_changed() -> None:
     table = "a" + " " * 80 + "| b\n" + "-" * 81 + "+--"
 
     assert shown(f"```\n{table}\n```") == table
@@ -235,7 +237,7 @@ def test_a_long_fence_with_emoji_is_a_code_block_in_every_part() -> None:
     ],
     ids=lambda markdown: markdown[:8],
 )
-def test_hostile_replies_are_shown_in_a_handful_of_parts(markdown: str) -> None:
+def test_hostile_replies_become_few_parts_in_little_time(markdown: str) -> None:
     began = time.process_time()
     parts = render(markdown)
 

@@ -1,3 +1,5 @@
+"""What the parser would lose is protected before it runs."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,18 +19,18 @@ def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character() -> None
 
 
 @given(st.text(st.characters()))
-def test_clean_text_can_be_sent(text: str) -> None:
+def test_clean_text_can_be_encoded(text: str) -> None:
     assert clean(text).encode() is not None
     assert "\r" not in clean(text)
 
 
 @given(st.text(st.characters()))
-def test_clean_text_stays_as_it_is(text: str) -> None:
+def test_clean_text_is_not_changed_again(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
 @given(MARKUP.filter(lambda text: "\\(" not in text and "\\[" not in text and text.count("$") < 2))
-def test_what_was_exchanged_comes_back(text: str) -> None:
+def test_protected_text_is_restored(text: str) -> None:
     assert restore(protect(text)) == text
 
 
@@ -44,7 +46,7 @@ def test_what_was_exchanged_comes_back(text: str) -> None:
         r"\<b\> \$5 \[x\]",
     ],
 )
-def test_what_the_parser_reads_well_is_left_to_it(kept: str) -> None:
+def test_markup_that_the_parser_reads_well_is_not_changed(kept: str) -> None:
     assert protect(kept) == kept
 
 
@@ -68,7 +70,7 @@ def test_latex_becomes_a_formula_in_unicode(latex: str, formula: str) -> None:
     [r"\(a note\)", r"\[1\]", r"list\[a_b\]", r"`\(x^2\)`", "```\n\\(x^2\\)\n```", "    \\(x^2\\)",
      "~~~\n\\[x^2\\]", "- ```\n  \\(x^2\\)\n  ```"],
 )  # fmt: skip
-def test_escaped_brackets_and_code_are_no_formulas(text: str) -> None:
+def test_escaped_brackets_and_code_are_not_formulas(text: str) -> None:
     assert protect(text) == text
 
 
@@ -83,5 +85,5 @@ def test_escaped_brackets_and_code_are_no_formulas(text: str) -> None:
         "echo $$ and $$",
     ],
 )
-def test_dollar_signs_of_no_formula_are_text(text: str) -> None:
+def test_dollar_signs_outside_formulas_are_text(text: str) -> None:
     assert "$" not in protect(text)

@@ -1,3 +1,5 @@
+"""Long texts are cut where a reader expects it, and nothing visible is lost."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +27,7 @@ def visible(text: str) -> str:
 
 
 @given(NASTY)
-def test_parts_fit_and_hold_every_visible_character(text: str) -> None:
+def test_parts_fit_and_keep_every_visible_character(text: str) -> None:
     parts = split(text)
 
     assert [fault for part in parts for fault in faults(part)] == []
@@ -33,7 +35,7 @@ def test_parts_fit_and_hold_every_visible_character(text: str) -> None:
 
 
 @given(st.sampled_from(CLUSTERS), st.integers(4000, 9000), st.text("ab", max_size=3))
-def test_a_cut_never_divides_what_is_seen_as_one(cluster: str, times: int, before: str) -> None:
+def test_a_cut_never_falls_inside_a_character(cluster: str, times: int, before: str) -> None:
     text = before + cluster * (times // len(cluster))
 
     parts = split(text)
@@ -43,7 +45,7 @@ def test_a_cut_never_divides_what_is_seen_as_one(cluster: str, times: int, befor
         assert part.text.removeprefix(before).replace(cluster, "") == ""
 
 
-def test_endless_combining_marks_are_cut_all_the_same() -> None:
+def test_a_character_of_endless_marks_is_cut() -> None:
     text = "e" + "\u0301" * 9000
 
     assert "".join(part.text for part in split(text)) == text
@@ -71,7 +73,13 @@ def test_cuts_prefer_paragraphs_then_lines_then_sentences_then_words() -> None:
     assert [part.text.count(" ") for part in split(words)] == [3, 1]
 
 
-def test_an_entity_goes_on_in_the_next_part() -> None:
+def test_a_sentence_may_end_with_a_quote_and_does_not_end_at_an_abbreviation() -> None:
+    text = "word " * 700 + "He said “go.” Then e.g. this" + " word" * 400
+
+    assert split(text)[0].text.endswith("“go.”")
+
+
+def test_an_entity_continues_in_the_next_part() -> None:
     text = "a" * 4000 + " " + "b" * 4000
 
     parts = split(text, (Entity("bold", 3990, 20),))
@@ -82,7 +90,7 @@ def test_an_entity_goes_on_in_the_next_part() -> None:
     ]
 
 
-def test_a_code_block_that_fits_a_part_is_not_divided() -> None:
+def test_a_code_block_that_fits_one_part_is_not_cut() -> None:
     code = "\n".join(f"line {number}" for number in range(300))
     text = f"{'before ' * 400}\n{code}\n{'after ' * 400}"
     pre = Entity("pre", text.index(code), len(code), language="py")
@@ -93,7 +101,7 @@ def test_a_code_block_that_fits_a_part_is_not_divided() -> None:
     assert parts[1].entities == (Entity("pre", 0, len(code), language="py"),)
 
 
-def test_a_code_block_too_long_for_a_part_goes_on_with_its_indentation() -> None:
+def test_a_code_block_too_long_for_one_part_keeps_its_indentation() -> None:
     code = "\n".join(f"    line {number}" for number in range(1000))
 
     parts = split(code, (Entity("pre", 0, len(code), language="py"),))
@@ -118,7 +126,7 @@ def test_an_entity_over_white_space_is_left_out() -> None:
     assert split("a \n b", (Entity("italic", 1, 3),)) == (Part("a \n b"),)
 
 
-def test_a_line_of_ours_stands_below_the_last_part_or_behind_it() -> None:
+def test_our_line_is_added_to_the_last_part_or_becomes_a_part() -> None:
     line = Part("Kept: 🧭", (Entity("italic", 0, 8),))
     below = with_line((Part("a"), Part("😀", (Entity("bold", 0, 2),))), line)
     italic = Entity("italic", 4, 8)

@@ -1,9 +1,10 @@
+"""A reply of any length becomes a bounded number of parts in bounded time."""
+
 import pytest
 from structlog.testing import capture_logs
 
 from bot.reply.parts import Part
-from bot.reply.render import plain, render
-from bot.reply.replies import MAX_CHARS, MAX_PARTS, reply_parts
+from bot.reply.render import MAX_CHARS, MAX_PARTS, plain, render, reply_parts
 from tests.bot.reply.telegram_rules import faults
 
 PARAGRAPH = "A **bold** word and some more of them. " * 40
@@ -14,7 +15,7 @@ async def test_a_reply_of_usual_length_is_shown_whole() -> None:
         assert await reply_parts(markdown) == (render(markdown), True)
 
 
-async def test_a_reply_is_at_most_eight_parts_with_the_one_that_says_it_is_cut() -> None:
+async def test_a_long_reply_leaves_room_for_a_part_that_says_it_is_cut() -> None:
     parts, is_whole = await reply_parts(f"{PARAGRAPH}\n\n" * 200)
 
     assert not is_whole
@@ -22,13 +23,13 @@ async def test_a_reply_is_at_most_eight_parts_with_the_one_that_says_it_is_cut()
     assert [fault for part in parts for fault in faults(part)] == []
 
 
-async def test_many_entities_make_no_more_parts() -> None:
+async def test_many_entities_do_not_exceed_the_number_of_parts() -> None:
     parts, is_whole = await reply_parts("*a* " * 2000)
 
     assert (len(parts), is_whole) == (MAX_PARTS - 1, False)
 
 
-async def test_what_is_beyond_the_bound_is_not_even_read() -> None:
+async def test_text_beyond_the_bound_is_not_read() -> None:
     parts, is_whole = await reply_parts("x" * MAX_CHARS + "*y*" * 1_000_000)
 
     assert (parts, is_whole) == ((*plain("x" * MAX_CHARS),)[: MAX_PARTS - 1], False)
@@ -38,7 +39,7 @@ async def test_what_is_beyond_the_bound_is_not_even_read() -> None:
 async def test_a_reply_that_takes_too_long_to_render_is_shown_as_plain_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bot.reply.replies._TIME_LIMIT_S", 0)
+    monkeypatch.setattr("bot.reply.render._MAX_RENDER_S", 0)
     markdown = f"{PARAGRAPH}\n\n" * 8
     with capture_logs() as log:
         parts, is_whole = await reply_parts(markdown)
