@@ -1,8 +1,8 @@
-"""What an operator's own behavior keeps of a conversation: short texts under names of its choice.
+"""`BehaviorStore`: short texts that an operator's own behavior stores about a conversation.
 
-Each rests on the message of the turn in which it was kept, and goes with it: by `/clear`, by
-`/forget`, and when that message alone is forgotten. `/export` tells them all. Nothing is kept while
-memory is off, and nothing of a turn that brought no answer.
+A text rests on the message of the turn that stored it. It is erased with that message: by `/clear`,
+by `/forget`, or when the message alone is forgotten. `/export` contains all of them. Nothing is
+stored while memory is off, or by a turn without an answer.
 """
 
 from memory.behaviors.call_context import CallContext
@@ -15,37 +15,37 @@ MAX_CHARS = 1_000
 
 
 class CannotStore(Exception):  # noqa: N818 - says when
-    """Raised for a text that is too long or too many, or when the turn has its answer already."""
+    """Raised if a text is too long, if there are too many, or if the turn was answered already."""
 
 
 class BehaviorStore:
-    """The store of one behavior; others do not see it."""
+    """The texts of one behavior, by name; behaviors do not see those of others."""
 
     def __init__(self, scopes: Scopes, behavior: str) -> None:
         self._scopes = scopes
         self._behavior = behavior
 
     async def read(self, call_context: CallContext) -> dict[str, str]:
-        """Return what is kept of this conversation, by name; of this turn, too."""
+        """Return the texts of this conversation by name, those that this turn stores included."""
         here = await self._scopes.current(call_context.conversation)
         found = stored_by_behaviors(here).get(self._behavior, {})
         for turn in (name for name in here.fields if name.startswith("t:")):
-            _, _, waiting = here.fields[turn].partition("|")
-            self._apply(found, from_json(waiting))
+            _, _, writes = here.fields[turn].partition("|")
+            self._apply(found, from_json(writes))
         self._apply(found, call_context.writes or ())
         return found
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
-        """Keep a text, in place of what has this name; "" drops it. Raise `CannotStore`.
+        """Store a text under a name, in place of an older one; "" removes it. Raise `CannotStore`.
 
-        From a tool (with `context.occasion`) or a hook that runs before the answer.
+        Only tools (with `context.call_context`) and hooks that run before the answer may call it.
         """
         if call_context.writes is None:
             raise CannotStore("the turn has its answer already")
-        known = await self.read(call_context)
+        stored = await self.read(call_context)
         if len(name) + len(text) > MAX_CHARS:
             raise CannotStore(f"more than {MAX_CHARS} characters")
-        if text and name not in known and len(known) >= MAX_ENTRIES:
+        if text and name not in stored and len(stored) >= MAX_ENTRIES:
             raise CannotStore(f"more than {MAX_ENTRIES} entries")
         call_context.writes.append(Keep(self._behavior, name, text))
 
@@ -58,7 +58,7 @@ class BehaviorStore:
 
 
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:
-    """Return what all behaviors keep of a conversation, by behavior and name."""
+    """Return the texts of all behaviors about a conversation, by behavior and name."""
     kept: dict[str, dict[str, str]] = {}
     for field, stored in here.fields.items():
         if (place := kept_field(field)) is not None:

@@ -1,6 +1,6 @@
-"""`remember` and `forget_memory`: how the model keeps and drops facts when a person asks for it.
+"""The tools `remember` and `forget_memory`: a person asks to keep or to erase a fact.
 
-They only note what is to be written; it is carried out once, after the reply was sent.
+They only note what to write. It is written once, after the reply was sent.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from memory.scopes.writes import ForgetRecord, Remember, SetDomain
 from memory.text.untrusted_text import one_line
 
 _MAX_WRITES = 2
-"""Facts that are kept or forgotten for one answer: more than people usually ask for at once."""
+"""Facts that one answer may keep or erase; people rarely ask for more at once."""
 
 _NOT_YET = (
     "Not {} yet: others' words are in play, so the person is asked by a button below your answer. "
@@ -30,7 +30,7 @@ _NOT_YET = (
 
 
 class RememberArguments(Arguments):
-    """What to keep."""
+    """Arguments of `remember`."""
 
     text: str = Field(
         description="One short statement in the present tense that is understandable by itself, as "
@@ -44,13 +44,13 @@ class RememberArguments(Arguments):
 
 
 class ForgetMemoryArguments(Arguments):
-    """What to drop."""
+    """Arguments of `forget_memory`."""
 
     id: int = Field(description="Id of the fact, as it stands behind # in <memory>", ge=1)
 
 
 def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
-    """Return both tools, always in this order."""
+    """Return `remember` and `forget_memory`, in this order."""
 
     async def remember(arguments: RememberArguments, context: AgentContext) -> str:
         facts = await _facts(scopes, context)
@@ -104,9 +104,9 @@ def fact_tools(scopes: Scopes) -> tuple[Tool[Any], ...]:
 
 
 def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: ScopeMemory) -> bool:
-    """Note what is to be written; return whether the person is asked first.
+    """Note a write; return whether the person is asked first.
 
-    Raise `ToolError` where enough was noted for one answer.
+    Raise `ToolError` if this answer has noted enough facts already.
     """
     asks_first = must_ask(context, write, facts.facts)
     if asks_first:
@@ -124,17 +124,17 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: ScopeMe
 
 
 async def _facts(scopes: Scopes, context: AgentContext) -> ScopeMemory:
-    return await scopes.current(_occasion(context).facts_scope)
+    return await scopes.current(_call_context(context).facts_scope)
 
 
-def _occasion(context: AgentContext) -> CallContext:
+def _call_context(context: AgentContext) -> CallContext:
     if context.call_context is None:
         raise ToolError("facts cannot be changed here")
     return context.call_context
 
 
 async def _changeable(facts: ScopeMemory, fact_id: int, context: AgentContext) -> Fact:
-    """Return a fact that the speaker may end or erase; raise `ToolError` for another."""
+    """Return a fact that the speaker may end or erase; raise `ToolError` otherwise."""
     fact = facts.record(fact_id)
     if not isinstance(fact, Fact):
         raise ToolError(f"there is no fact #{fact_id}; ids stand behind # in <memory>")
@@ -147,6 +147,6 @@ async def _changeable(facts: ScopeMemory, fact_id: int, context: AgentContext) -
 
 
 def _asker(context: AgentContext) -> Asker:
-    call_context = _occasion(context)
+    call_context = _call_context(context)
     is_group = not call_context.conversation.is_private
     return Asker(context.user_message.sender_id, is_group, call_context.is_admin)

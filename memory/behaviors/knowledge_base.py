@@ -1,7 +1,7 @@
-"""`KnowledgeBase`: what is kept in mind of one conversation, with an operator's own part.
+"""`KnowledgeBase`: what an assistant keeps in mind of one conversation. Pure values.
 
-Pure values: read from JSON, brought up to date, kept within bounds. When that happens, and where it
-is stored, is `running_state`'s business.
+It is read from JSON, updated and kept within bounds here; `running_state` stores it. An operator
+may add a part of their own, the field `domain`.
 """
 
 import json
@@ -18,10 +18,10 @@ from memory.text.untrusted_text import cut, one_line
 log = structlog.get_logger(__name__)
 
 UNKNOWN = "unknown"
-_SAYS_NOTHING = frozenset({"", UNKNOWN, "none", "null", "n/a", "not known", "not given"})
+_UNKNOWN_WORDS = frozenset({"", UNKNOWN, "none", "null", "n/a", "not known", "not given"})
 
 MAX_BYTES = 4_096
-"""Of a stored state. What is not a list is bounded so that it fits, however JSON escapes it."""
+"""Bytes of a stored state; the bounds of names, summary and domain fit whatever JSON escapes."""
 
 _NAME_BYTES = 96
 _SUMMARY_BYTES = 1_100
@@ -59,9 +59,9 @@ class KnowledgeBase(BaseModel):
 
 
 def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
-    """Return the model, with an optional field `domain` of the operator's own model.
+    """Return the model, with a field `domain` if the operator has a model for it.
 
-    A `domain` that its model does not take reads as none, and takes nothing else with it.
+    A `domain` that does not fit its model reads as None; the other fields are read as usual.
     """
     if domain is None:
         return KnowledgeBase
@@ -87,7 +87,7 @@ def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
 
 
 def read(model: type[KnowledgeBase], state: str) -> KnowledgeBase:
-    """Return a stored state; what does not fit, perhaps of an older version, gets its default."""
+    """Return a stored state; a field that does not fit (of an older version) gets its default."""
     stored = _object(state)
     try:
         return model.model_validate(stored)
@@ -97,25 +97,25 @@ def read(model: type[KnowledgeBase], state: str) -> KnowledgeBase:
 
 
 def known(state: KnowledgeBase) -> Mapping[str, object]:
-    """Return the fields that say something, ready for JSON."""
+    """Return the known fields, as values for JSON."""
     fields = state.model_dump(mode="json", exclude_none=True)
-    return {name: value for name, value in fields.items() if _says_something(value)}
+    return {name: value for name, value in fields.items() if _is_known(value)}
 
 
 def shown(state: KnowledgeBase) -> str:
-    """Return what is known as JSON; "" for nothing."""
+    """Return the known fields as JSON; "" if nothing is known."""
     fields = known(state)
     return json.dumps(fields, ensure_ascii=False) if fields else ""
 
 
 def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
-    """Return `new`, within bounds, with what was known in place of what it does not know.
+    """Return `new` within bounds; a name or summary that it does not know stays as in `old`.
 
-    Lists become what `new` says, so they may become empty. Of `domain` only the fields that `new`
-    fills are replaced.
+    Lists become those of `new`, so they may become empty. In `domain`, only fields that `new` sets
+    are replaced.
     """
     names_and_summary = {
-        name: after if _says_something(after) else before
+        name: after if _is_known(after) else before
         for name in ("first_name", "last_name", "discussion_summary")
         for before, after in [(getattr(old, name), getattr(new, name))]
     }
@@ -127,10 +127,9 @@ def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
 
 
 def merged_domain(model: type[KnowledgeBase], state: str, patch: str) -> str:
-    """Return a stored state with the fields of `domain` that `patch`, a JSON object, names.
+    """Return a stored state with the fields of `domain` set to those of `patch`, a JSON object.
 
-    Pure. The state is returned as it was when the result would not fit the operator's model, or
-    would be too large.
+    The state is returned unchanged if the result does not fit the operator's model or is too large.
     """
     old = read(model, state)
     new = _with_domain(old, _object(patch))
@@ -138,7 +137,7 @@ def merged_domain(model: type[KnowledgeBase], state: str, patch: str) -> str:
 
 
 def bounded(state: KnowledgeBase) -> KnowledgeBase:
-    """Return a state of at most `MOST_BYTES` as JSON; the longest list gives way, from its end."""
+    """Return a state of at most `MAX_BYTES` as JSON; the longest lists lose their last entries."""
     lists: dict[str, list[str]] = {name: _entries(getattr(state, name)) for name in _LISTS}
     names = {name: _name(getattr(state, name)) for name in ("first_name", "last_name")}
     summary = cut(one_line(state.discussion_summary), _SUMMARY_BYTES)
@@ -149,7 +148,7 @@ def bounded(state: KnowledgeBase) -> KnowledgeBase:
 
 
 def _object(text: str) -> Mapping[str, object]:
-    """Return the object that a JSON text holds; an empty one where it holds none."""
+    """Return the object of a JSON text; an empty one for any other text."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -158,33 +157,33 @@ def _object(text: str) -> Mapping[str, object]:
 
 
 def _with_domain(state: KnowledgeBase, fields: Mapping[str, object]) -> KnowledgeBase:
-    """Return a state with these fields of `domain`; the very same one where they do not fit."""
+    """Return a state with these fields of `domain`; the same object if they do not fit."""
     if not fields:
         return state
     before = state.model_dump(mode="json").get("domain") or {}
-    wanted = type(state).model_validate({"domain": {**before, **fields}})
-    after = _domain(wanted)
-    too_large = len(wanted.model_dump_json(include={"domain"}).encode()) > _DOMAIN_BYTES
-    return state.model_copy(update=after) if after.get("domain") and not too_large else state
+    changed = type(state).model_validate({"domain": {**before, **fields}})
+    after = _domain(changed)
+    is_too_large = len(changed.model_dump_json(include={"domain"}).encode()) > _DOMAIN_BYTES
+    return state.model_copy(update=after) if after.get("domain") and not is_too_large else state
 
 
 def _domain(state: KnowledgeBase) -> Mapping[str, object]:
-    """Return the field `domain` by its name, nothing where the model has none."""
+    """Return the field `domain` by its name; empty if the model has none."""
     return {"domain": state.domain} if hasattr(state, "domain") else {}
 
 
-def _says_something(value: object) -> bool:
+def _is_known(value: object) -> bool:
     if isinstance(value, str):
-        return value.strip().casefold() not in _SAYS_NOTHING
+        return value.strip().casefold() not in _UNKNOWN_WORDS
     return bool(value)
 
 
 def _name(name: str) -> str:
     line = cut(one_line(name), _NAME_BYTES)
-    return line if _says_something(line) else UNKNOWN
+    return line if _is_known(line) else UNKNOWN
 
 
 def _entries(entries: Sequence[str]) -> list[str]:
-    """Return the first entries that say something, each once."""
+    """Return the first ten known entries, each once."""
     lines = (cut(one_line(entry), _ENTRY_BYTES) for entry in entries)
-    return list(dict.fromkeys(line for line in lines if _says_something(line)))[:_MAX_ENTRIES]
+    return list(dict.fromkeys(line for line in lines if _is_known(line)))[:_MAX_ENTRIES]

@@ -1,9 +1,9 @@
-"""What may become a fact, and the entries that come of what a model says was stated.
+"""Rules for facts: what may become one, and the entries to write for a model's statements. Pure.
 
-Pure rules. A fact names a message in which a person says it in their own words: what is forwarded,
-quoted, read or answered by the assistant teaches no facts. That, and that facts are told to the
-model as data, is the defence against planted ones; the check of the wording only catches the plain
-cases, and in English.
+A fact must name a message in which a person states it in their own words. Forwarded, quoted or read
+text and the assistant's answers give no facts. Against planted facts there are two defences: this
+rule, and that the model sees facts as data. The check of the wording finds only plain cases, in
+English.
 """
 
 import re
@@ -19,14 +19,14 @@ from memory.scopes.records import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Sou
 from memory.text.untrusted_text import one_line
 
 MAX_CHARS = 200
-_MAX_A_BATCH = 8
+_MAX_PER_BATCH = 8
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 5
-"""Letters by which forms of a word are alike; shorter words say little."""
+"""Forms of one word share their first five letters; shorter words say little."""
 
-# Orders to the assistant, and claims of being allowed more than others. Wishes ("prefers short
-# answers") and professions ("is a database administrator") pass.
+# Orders to the assistant and claims to special rights. Wishes ("prefers short answers") and
+# professions ("is a database administrator") pass.
 _PLANTED = re.compile(
     r"\b(?:ignor|disregard|overrid|bypass)\w*\b.*\b(?:instruction|rule|prompt|polic|safety)"
     r"|\bsystem (?:prompt|message)\b|\bjailbr[eo]ak|\bdeveloper mode\b"
@@ -39,7 +39,7 @@ _PLANTED = re.compile(
 
 
 class Statement(BaseModel):
-    """One statement that was made."""
+    """One statement of a person."""
 
     text: str = Field(
         "", description="Short, in the present tense, understandable by itself, max. 200 characters"
@@ -56,13 +56,13 @@ class Statement(BaseModel):
 
 
 class Statements(BaseModel):
-    """What people said of themselves that is worth knowing for long."""
+    """What people said about themselves that stays worth knowing."""
 
     facts: list[Statement] = Field([], description="Empty when nothing of that kind was said")
 
 
 def unfit(text: str) -> str:
-    """Say why a text, already on one line, is no fact; "" when it may be one."""
+    """Return why a text (on one line) cannot be a fact; "" if it can."""
     if not text or len(text) > MAX_CHARS:
         return f"a fact has 1 to {MAX_CHARS} characters"
     if _PLANTED.search(text):
@@ -71,13 +71,16 @@ def unfit(text: str) -> str:
 
 
 def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
-    """Return the fact that says the same but for case, spacing and end marks."""
+    """Return the fact with the same text; case, spacing and end marks may differ."""
     sought = _normal(text)
     return next((fact for fact in facts if _normal(fact.text) == sought), None)
 
 
 def entries_of(statements: Iterable[Statement], batch: Batch) -> list[Entry]:
-    """Return what to write: new facts, further sources of known ones, ends of superseded ones."""
+    """Return what to write: new facts, more sources of known facts, ends of replaced facts.
+
+    Statements that break a rule are left out. At most 8 of a batch are taken.
+    """
     own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
     untrusted = _untrusted_text(batch, own)
     current = {fact.id: fact for fact in batch.facts.facts if fact.is_current}
@@ -97,19 +100,19 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[Entry]:
             entries += _again(repeated, source)
         elif replaced is None:
             entries.append(Fact(0, text, (source,), said_at=message.sent_at))
-        elif replaced.said_at <= message.sent_at:  # what is older brings nothing up to date
+        elif replaced.said_at <= message.sent_at:  # an older statement replaces nothing
             del current[replaced.id]
             entries.append(Fact(0, text, (source,), said_at=message.sent_at))
             entries.append(Ended(replaced.id, message.sent_at, THE_ONE_BEFORE))
-        if len(touched) == _MAX_A_BATCH:
+        if len(touched) == _MAX_PER_BATCH:
             break
     return entries
 
 
 def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:
-    """Return a fact if a message may end it: in a group only one that rests on the same person.
+    """Return the fact if a message may end it: in a group only a fact of the same person.
 
-    What others contradict stays beside their own word; the model is told both, with their dates.
+    If somebody else contradicts a fact, both are kept, and the model sees both with their dates.
     """
     if fact is None or batch.conversation.is_private:
         return fact
@@ -117,13 +120,13 @@ def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | No
 
 
 def _untrusted_text(batch: Batch, own: Mapping[int, Message]) -> set[str]:
-    """Return the beginnings of words that only others have said in this lesson.
+    """Return the stems of words that only untrusted text of this batch contains.
 
-    A fact that has one of them from there, and not from the message it names, is not that person's.
+    A fact with such a word that its own message lacks did not come from that person.
     """
     others = [message.text for message in batch.messages if message.seq not in own]
-    said = set().union(*map(_words, (*others, *batch.digests.values())))
-    return said.difference(*(_words(message.text) for message in own.values()))
+    words = set().union(*map(_words, (*others, *batch.digests.values())))
+    return words.difference(*(_words(message.text) for message in own.values()))
 
 
 def _words(text: str) -> set[str]:
@@ -131,7 +134,7 @@ def _words(text: str) -> set[str]:
 
 
 def _again(fact: Fact, source: Source) -> list[Entry]:
-    """Return a further source, unless the same message is one already."""
+    """Return one more source of a fact, unless the message is one already."""
     known = {(each.tag, each.seq) for each in fact.sources}
     return [] if (source.tag, source.seq) in known else [Again(fact.id, source)]
 

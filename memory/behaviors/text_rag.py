@@ -1,8 +1,8 @@
-"""`TextRag`: passages of documents that a question is about, with their source.
+"""`TextRag`: passages of documents that fit a question, with their source.
 
-Semantic Kernel's component of this name. It finds them by itself before each call, or offers a
-function to look for them; it reads the conversation's own documents and the namespaces that it was
-given, and no others. Storing documents is `memory.documents`' business.
+It is Semantic Kernel's component of this name. It searches before each model call, or offers a
+function for it. It reads the conversation's documents and the given namespaces, and no others.
+`memory.documents` stores them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 HEADING = "From documents:"
-"""What stands above passages wherever they are told, so that one sees that a turn holds any."""
+"""Stands above all passages, so that `trust` sees whether a prompt holds any."""
 
 _INSTRUCTIONS = (
     "Documents: passages of files that people here have sent, or that the operator provides, "
@@ -35,19 +35,19 @@ _INSTRUCTIONS = (
     "that they say."
 )
 _FRESH_S = 900
-"""For so long after a file was sent, a question that finds nothing in it may still mean it."""
+"""A question that finds nothing may be about a file that was sent within this many seconds."""
 
-_OPENING = 8
-"""Passages of its beginning that then stand for it, as far as the budget holds them."""
+_MAX_OPENING = 8
+"""The model then sees this many first passages of the file, as far as the budget allows."""
 
-_LISTED = 10
+_MAX_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class TextRagOptions:
-    """Which namespaces may be read, and how much is told.
+    """Which namespaces may be read, and how much the model sees.
 
-    `by_tool` offers the function `search_documents` instead of looking before each call.
+    `by_tool`: offer the function `search_documents` instead of searching before each call.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class TextRagOptions:
 
 
 class SearchDocumentsArguments(Arguments):
-    """What to look for."""
+    """Arguments of `search_documents`."""
 
     query: str = Field(
         description="What to look for, in the words that the document probably uses",
@@ -67,7 +67,7 @@ class SearchDocumentsArguments(Arguments):
 
 
 class TextRag(AIContextBehavior):
-    """Tells the model what documents say about a question."""
+    """Shows the model what documents say about a question."""
 
     name = "documents"
 
@@ -83,20 +83,20 @@ class TextRag(AIContextBehavior):
     async def on_model_invoke(
         self, call_context: CallContext, new_messages: Sequence[Message]
     ) -> str:
-        """Return the passages that the new messages are about; "" when there are none."""
+        """Return the passages that fit the new messages; "" for none."""
         if self._options.by_tool:
             return ""
         question = "\n".join(message.text for message in new_messages)
-        scopes = await self._readable(call_context.conversation)
-        hits = await self._search(scopes, question)
-        opening = [] if hits[0] else _opening(scopes[0], call_context.now)
-        return self._told([*opening, *_nearest(hits)])
+        memories = await self._readable(call_context.conversation)
+        hits = await self._search(memories, question)
+        opening = [] if hits[0] else _opening(memories[0], call_context.now)
+        return self._shown([*opening, *_nearest(hits)])
 
     def _search_tool(self) -> Tool[SearchDocumentsArguments]:
         async def run(arguments: SearchDocumentsArguments, context: AgentContext) -> str:
-            scopes = await self._readable(context.conversation)
-            told = self._told(_nearest(await self._search(scopes, arguments.query)))
-            return told or _nothing_found(scopes)
+            memories = await self._readable(context.conversation)
+            found = _nearest(await self._search(memories, arguments.query))
+            return self._shown(found) or _nothing_found(memories)
 
         return Tool(
             "search_documents",
@@ -107,15 +107,15 @@ class TextRag(AIContextBehavior):
         )
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
-        """Return the conversation's notebook, then those of the namespaces."""
+        """Return the scope memories of the conversation and of the namespaces, in this order."""
         reading = map(self._scopes.read, self._shared)
         return await asyncio.gather(self._scopes.current(conversation), *reading)
 
     async def _search(
-        self, scopes: Iterable[ScopeMemory], question: str
+        self, memories: Iterable[ScopeMemory], question: str
     ) -> list[list[Found[Chunk]]]:
-        """Return the hits of each notebook."""
-        searches = (self._current_hits(scope_memory, question) for scope_memory in scopes)
+        """Return the hits of each scope memory."""
+        searches = (self._current_hits(scope_memory, question) for scope_memory in memories)
         return await asyncio.gather(*searches)
 
     async def _current_hits(self, scope_memory: ScopeMemory, question: str) -> list[Found[Chunk]]:
@@ -125,8 +125,8 @@ class TextRag(AIContextBehavior):
         found = await self._scopes.search(Chunk, scope_memory, question, self._options.k)
         return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
 
-    def _told(self, chunks: Sequence[Chunk]) -> str:
-        """Return as many of the first passages as the budget holds, in the order of reading."""
+    def _shown(self, chunks: Sequence[Chunk]) -> str:
+        """Return the first passages that fit into the budget, in the order of the documents."""
         left = self._options.budget_tokens - self._tokens.count(HEADING)
         lines: list[tuple[str, int, str]] = []
         for chunk in chunks:
@@ -139,37 +139,37 @@ class TextRag(AIContextBehavior):
 
 
 def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:
-    """Return the passages of all hits, the nearest first; what only resembles them comes last."""
+    """Return the passages of all hits, best first; related ones come last."""
     found = sorted(chain.from_iterable(hits), key=lambda hit: (hit.is_related, -hit.score))
     return [hit.record for hit in found]
 
 
 def _is_current(chunk: Chunk, document: Document | None) -> bool:
-    """Say whether a passage is of what the document says now."""
+    """Return whether a passage belongs to the present content of its document."""
     return document is not None and chunk.added_at == document.added_at
 
 
 def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
-    """Return the beginning of a document that has only just been sent: "summarise this"."""
+    """Return the first passages of the newest fresh document, for "summarise this"."""
     fresh = [each for each in documents(scope_memory).values() if now - each.added_at <= _FRESH_S]
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
-    of_it = (chunk for chunk in scope_memory.chunks if chunk.document == newest.key)
-    return list(islice((chunk for chunk in of_it if _is_current(chunk, newest)), _OPENING))
+    chunks = (chunk for chunk in scope_memory.chunks if chunk.document == newest.key)
+    return list(islice((chunk for chunk in chunks if _is_current(chunk, newest)), _MAX_OPENING))
 
 
 def _line(chunk: Chunk) -> str:
-    """Return a passage behind its source; an indent tells its lines from the next passage."""
+    """Return a passage after its source; an indent separates its lines from the next passage."""
     parts = (" ".join(part.split()) for part in (chunk.title, chunk.place, chunk.link))
     source = ", ".join(part for part in parts if part)
     text = "\n  ".join(chunk.text.splitlines())
     return f"[{source}] {text}"
 
 
-def _nothing_found(scopes: Iterable[ScopeMemory]) -> str:
-    known = [each for scope_memory in scopes for each in documents(scope_memory).values()]
+def _nothing_found(memories: Iterable[ScopeMemory]) -> str:
+    known = [each for scope_memory in memories for each in documents(scope_memory).values()]
     if not known:
         return "There are no documents."
-    newest = sorted(known, key=lambda document: -document.added_at)[:_LISTED]
+    newest = sorted(known, key=lambda document: -document.added_at)[:_MAX_LISTED]
     return f"Nothing found. Documents, newest first: {', '.join(each.title for each in newest)}"

@@ -1,4 +1,4 @@
-"""What behaviors are tried with: talk, notebooks filled by hand, lessons, a scripted model."""
+"""Parts of the behaviors' tests: messages, scope memories, batches, a scripted model."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def call_context(conversation: Scope = PRIVATE, speaker: Person = ANNA) -> CallC
 def said(
     seq: int, text: str, *, is_first_party: bool = True, at: float = NOW, tokens: int = 10
 ) -> Message:
-    """Return what a person said; two messages are an exchange."""
+    """Return a message of a person; two messages make an exchange."""
     return Message(
         seq=seq,
         exchange=(seq + 1) // 2,
@@ -52,7 +52,7 @@ def answered(seq: int, text: str, *, at: float = NOW, tokens: int = 10) -> Messa
 def scope_memory(
     *entries: Entry, state: str = "", scope: Scope = PRIVATE, epoch: str = "3"
 ) -> ScopeMemory:
-    """Return a notebook that holds these entries, with ids from 1."""
+    """Return a scope memory with these entries; ids start at 1."""
     filled = ScopeMemory(scope, (epoch, "0"))
     stored = tuple((at, *written(entry)) for at, entry in enumerate(entries, start=1))
     fields = {"state": state} if state else {}
@@ -78,33 +78,33 @@ def batch(
 
 
 async def store_entries(scopes: Scopes, scope: Scope, *entries: Entry) -> None:
-    """Write entries to a scope as learning does; the ids continue."""
+    """Write entries to a scope as learning does; ids continue."""
     await scopes.write(await scopes.read(scope), Write(entries))
     await scopes.read(scope)
 
 
-async def told(behavior: AIContextBehavior, text: str, at: CallContext | None = None) -> str:
-    """Return what a behavior tells the model when a person says something."""
+async def shown(behavior: AIContextBehavior, text: str, at: CallContext | None = None) -> str:
+    """Return the text of a behavior for a message of a person."""
     return await behavior.on_model_invoke(at or call_context(), [said(0, text)])
 
 
 class ScriptedModel:
-    """Writes what it was given to write and notes what it was asked.
+    """Returns its answers one by one (an exception is raised) and logs what it was asked.
 
-    An error is raised instead; after the last answer it never answers again.
+    After the last answer it waits forever.
     """
 
     def __init__(self, *answers: str | Exception) -> None:
         self._answers = list(answers)
         self.asked: list[str] = []
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
-        raise InternalModelUnavailable(f"{instructions}{material}{shape}")
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+        raise InternalModelUnavailable(f"{instructions}{content}{shape}")
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         assert instructions
         assert max_tokens
-        self.asked.append(material)
+        self.asked.append(content)
         if not self._answers:
             await asyncio.Event().wait()
         answer = self._answers.pop(0)

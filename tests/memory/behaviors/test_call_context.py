@@ -1,4 +1,4 @@
-"""Who may change what is remembered: the rule by itself."""
+"""Who may change a memory: the rule alone."""
 
 import pytest
 
@@ -8,7 +8,7 @@ ANN, BOB = 7, 8
 
 
 class Admins:
-    """Knows whether somebody is one, and how often that was asked."""
+    """Answers whether a person is an administrator, and counts the questions."""
 
     def __init__(self, *, is_admin: bool) -> None:
         self.asked = 0
@@ -20,7 +20,7 @@ class Admins:
 
 
 @pytest.mark.parametrize("senders", [[], [ANN], [BOB], [ANN, BOB], [0]])
-async def test_in_private_everything_is_ones_own_and_nobody_is_looked_up(
+async def test_in_private_a_person_may_change_everything_without_an_admin_check(
     senders: list[int],
 ) -> None:
     admins = Admins(is_admin=False)
@@ -32,7 +32,7 @@ async def test_in_private_everything_is_ones_own_and_nobody_is_looked_up(
     ("senders", "is_own_word"),
     [([ANN], True), ([ANN, ANN], True), ([BOB], False), ([ANN, BOB], False), ([], False)],
 )
-async def test_in_a_group_one_changes_ones_own_word_and_an_admin_all(
+async def test_in_a_group_people_may_change_their_own_facts_and_admins_all(
     senders: list[int], *, is_own_word: bool
 ) -> None:
     for is_admin in (True, False):
@@ -42,5 +42,5 @@ async def test_in_a_group_one_changes_ones_own_word_and_an_admin_all(
         assert admins.asked == (not is_own_word)
 
 
-def test_what_nobody_in_particular_said_is_nobodys_own() -> None:
+def test_a_fact_of_an_unknown_sender_belongs_to_no_person() -> None:
     assert not is_first_party(0, [0])

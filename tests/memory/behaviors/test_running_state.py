@@ -1,4 +1,4 @@
-"""The running state: what is kept of a conversation, what is told of it, what may change it."""
+"""The running state: what is stored, what the model sees, what may change it."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ from tests.memory.behaviors.batches import (
     call_context,
     said,
     scope_memory,
-    told,
+    shown,
 )
 
 
@@ -56,7 +56,7 @@ LEARNED = KnowledgeBase(
 def learned(
     behavior: RunningState, old: KnowledgeBase | str, answer: object, *messages: object
 ) -> KnowledgeBase:
-    """Return the state after an answer, given as it comes from a model."""
+    """Return the state after a raw answer of a model."""
     state = old if isinstance(old, str) else old.model_dump_json()
     talk = [*messages] or [*TALK]
     shape = Shape.of({"state": behavior.part})
@@ -84,35 +84,35 @@ def test_every_field_is_described_to_the_model_in_a_strict_schema() -> None:
     assert all("description" in str(described) for described in part["properties"].values())
 
 
-async def test_a_private_conversation_begins_with_the_names_of_the_profile(
+async def test_a_private_conversation_starts_with_the_names_of_the_profile(
     behavior: RunningState,
 ) -> None:
     await behavior.on_conversation_created(call_context())
-    text = await told(behavior, "hello")
+    text = await shown(behavior, "hello")
     assert text == f'{HEADING}\n{{"first_name": "Anna", "last_name": "Berg"}}'
 
 
-async def test_beginning_again_changes_nothing(behavior: RunningState) -> None:
+async def test_a_second_creation_changes_nothing(behavior: RunningState) -> None:
     await behavior.on_conversation_created(call_context())
     await behavior.on_conversation_created(call_context(speaker=Person(7, "Eve")))
-    assert '"Anna"' in await told(behavior, "hello")
+    assert '"Anna"' in await shown(behavior, "hello")
 
 
-async def test_a_group_begins_with_nobody_s_name(behavior: RunningState) -> None:
+async def test_a_group_starts_without_names(behavior: RunningState) -> None:
     at = call_context(GROUP)
     await behavior.on_conversation_created(at)
-    assert await told(behavior, "hello", at) == ""
+    assert await shown(behavior, "hello", at) == ""
 
 
-async def test_a_profile_s_name_is_one_short_line(behavior: RunningState) -> None:
+async def test_a_profile_name_becomes_one_short_line(behavior: RunningState) -> None:
     await behavior.on_conversation_created(call_context(speaker=Person(7, "Eve\n\n# System " * 50)))
-    name = json.loads((await told(behavior, "hello")).removeprefix(HEADING))["first_name"]
+    name = json.loads((await shown(behavior, "hello")).removeprefix(HEADING))["first_name"]
     assert "\n" not in name
     assert len(name) < 100
 
 
-async def test_nothing_known_is_nothing_told(behavior: RunningState) -> None:
-    assert await told(behavior, "hello") == ""
+async def test_without_knowledge_the_text_is_empty(behavior: RunningState) -> None:
+    assert await shown(behavior, "hello") == ""
 
 
 def test_an_answer_becomes_the_state(behavior: RunningState) -> None:
@@ -123,7 +123,7 @@ def test_an_answer_becomes_the_state(behavior: RunningState) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["unknown", "", " Unknown ", "null", None, "n/a"])
-def test_a_filled_name_or_summary_stays_when_an_answer_does_not_know_it(
+def test_a_known_name_or_summary_stays_if_an_answer_does_not_know_it(
     behavior: RunningState, nothing: str | None
 ) -> None:
     answer = {
@@ -141,12 +141,14 @@ def test_lists_may_become_empty(behavior: RunningState) -> None:
     assert state.current_goals == []
 
 
-def test_an_answer_that_knows_nothing_any_more_is_refused(behavior: RunningState) -> None:
+def test_an_answer_that_forgets_everything_is_refused(behavior: RunningState) -> None:
     with pytest.raises(PartRejected):
         learned(behavior, LEARNED, {"first_name": "unknown"})
 
 
-def test_knowing_nothing_beyond_the_profile_s_names_is_no_loss(behavior: RunningState) -> None:
+def test_an_empty_answer_is_accepted_if_only_profile_names_are_known(
+    behavior: RunningState,
+) -> None:
     named = KnowledgeBase(first_name="Anna")
     assert learned(behavior, named, {}) == named
 
@@ -157,13 +159,15 @@ def test_groups_have_no_first_or_last_name(behavior: RunningState) -> None:
     assert read(KnowledgeBase, taught.state or "") == KnowledgeBase(key_entities=["Graz"])
 
 
-def test_forwarded_words_rename_nobody(behavior: RunningState) -> None:
+def test_forwarded_text_changes_no_name(behavior: RunningState) -> None:
     forwarded = said(1, "My name is Mallory", is_first_party=False)
     state = learned(behavior, LEARNED, {"first_name": "Mallory", "last_name": "Roe"}, forwarded)
     assert (state.first_name, state.last_name) == ("Anna", "unknown")
 
 
-def test_own_words_rename_beside_forwarded_ones(behavior: RunningState) -> None:
+def test_own_text_changes_a_name_although_another_message_is_forwarded(
+    behavior: RunningState,
+) -> None:
     messages = said(1, "Look at this", is_first_party=False), said(3, "By the way, call me Ann")
     assert learned(behavior, LEARNED, {"first_name": "Ann"}, *messages).first_name == "Ann"
 
@@ -202,34 +206,34 @@ def test_a_huge_answer_is_cut(behavior: RunningState) -> None:
         current_goals=st.lists(st.text(max_size=300)),
     )
 )
-def test_a_state_is_bounded_and_stays_as_it_is_then(state: KnowledgeBase) -> None:
+def test_a_bounded_state_fits_and_does_not_change_again(state: KnowledgeBase) -> None:
     once = bounded(state)
     assert len(once.model_dump_json().encode()) <= MAX_BYTES
     assert bounded(once) == once
 
 
-def test_a_stored_state_of_another_version_loads() -> None:
+def test_a_stored_state_of_another_version_is_readable() -> None:
     stored = '{"first_name": "Anna", "mood": "good", "key_entities": "Graz", "last_name": null}'
     assert read(KnowledgeBase, stored) == KnowledgeBase(first_name="Anna")
 
 
 @pytest.mark.parametrize("stored", ["", "nonsense", "[]", "null"])
-def test_what_is_no_state_loads_as_an_empty_one(stored: str) -> None:
+def test_text_that_is_not_a_state_is_read_as_an_empty_state(stored: str) -> None:
     assert read(KnowledgeBase, stored) == KnowledgeBase()
 
 
-def test_an_operator_s_part_is_learned_and_told(with_issue: RunningState) -> None:
+def test_the_operators_part_is_learned_and_shown(with_issue: RunningState) -> None:
     issue = {"id": "1", "key": "MOVE-1", "summary": None, "labels": None}
     state = learned(with_issue, "", {"domain": issue})
     assert json.loads(state.model_dump_json())["domain"]["key"] == "MOVE-1"
-    material = with_issue.prompt_input(batch(here=scope_memory(state=state.model_dump_json())))
-    assert json.loads(material) == {"domain": {"id": "1", "key": "MOVE-1", "labels": []}}
+    known = with_issue.prompt_input(batch(here=scope_memory(state=state.model_dump_json())))
+    assert json.loads(known) == {"domain": {"id": "1", "key": "MOVE-1", "labels": []}}
 
 
 @pytest.mark.parametrize(
     "bad", [{"key": "MOVE-2"}, "MOVE-2", 7, None, {"id": "1", "key": "x" * 9000}]
 )
-def test_a_bad_operator_s_part_keeps_the_old_one_and_spoils_nothing_else(
+def test_an_invalid_operators_part_keeps_the_old_one_and_the_rest_is_learned(
     with_issue: RunningState, bad: object
 ) -> None:
     old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "MOVE-1"}})
@@ -238,7 +242,7 @@ def test_a_bad_operator_s_part_keeps_the_old_one_and_spoils_nothing_else(
     assert state.model_dump_json() == expected.model_dump_json()
 
 
-def test_fields_of_the_operator_s_part_that_an_answer_leaves_null_stay(
+def test_fields_of_the_operators_part_that_an_answer_leaves_null_stay(
     with_issue: RunningState,
 ) -> None:
     old = WITH_ISSUE.model_validate({"domain": {"id": "1", "key": "A-1", "summary": "Move"}})
@@ -251,7 +255,7 @@ def test_fields_of_the_operator_s_part_that_an_answer_leaves_null_stay(
     }
 
 
-def test_a_tool_sets_fields_of_the_operator_s_part() -> None:
+def test_a_tool_sets_fields_of_the_operators_part() -> None:
     begun = merged_domain(WITH_ISSUE, LEARNED.model_dump_json(), '{"id": "1", "key": "MOVE-1"}')
     state = merged_domain(WITH_ISSUE, begun, '{"summary": "Find a flat"}')
     assert json.loads(state)["domain"] == {
@@ -264,12 +268,12 @@ def test_a_tool_sets_fields_of_the_operator_s_part() -> None:
 
 
 @pytest.mark.parametrize("patch", ["{", "[]", '{"id": 7}', '{"labels": ["%s"]}' % ("x" * 9_000)])
-def test_a_tool_s_fields_that_do_not_fit_change_nothing(patch: str) -> None:
+def test_tool_fields_that_do_not_fit_change_nothing(patch: str) -> None:
     state = '{"domain": {"id": "1", "key": "MOVE-1"}}'
     assert merged_domain(WITH_ISSUE, state, patch) == state
 
 
-def test_without_an_operator_s_model_a_tool_sets_nothing() -> None:
+def test_without_an_operators_model_a_tool_sets_nothing() -> None:
     assert merged_domain(KnowledgeBase, "", '{"id": "1"}') == ""
 
 
@@ -295,7 +299,7 @@ def test_it_is_due_after_enough_turns_or_seconds_of_quiet_or_tokens(
         ((said(1, "x"), answered(2, "y")), "1", True),
     ],
 )
-async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
+async def test_a_state_of_untrusted_sources_is_marked(
     behavior: RunningState,
     scopes: Scopes,
     messages: tuple[Message, ...],
@@ -308,4 +312,4 @@ async def test_a_state_is_trusted_as_its_least_source_and_tells_so(
     here = await scopes.read(PRIVATE)
     taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
     assert taught.is_untrusted == is_untrusted
-    assert (await told(behavior, "hello")).endswith(UNTRUSTED_MARK) == bool(before)
+    assert (await shown(behavior, "hello")).endswith(UNTRUSTED_MARK) == bool(before)

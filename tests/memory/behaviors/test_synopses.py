@@ -1,4 +1,4 @@
-"""Synopses: when a sitting is summed up, what is found, and how it is told."""
+"""Synopses: when a session is summed up, what is found, and how it is shown."""
 
 import asyncio
 import json
@@ -29,8 +29,8 @@ from tests.memory.behaviors.batches import (
     call_context,
     said,
     scope_memory,
+    shown,
     store_entries,
-    told,
 )
 
 
@@ -66,7 +66,7 @@ def talk(exchanges: int, tokens: int = 10) -> list[Message]:
     ]
 
 
-def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
+def test_the_strict_schema_has_all_fields_of_the_seed() -> None:
     shape = Shape.of({"synopses": SynopsisPart})
     assert shape.is_strict
     part = shape.schema["properties"]["synopses"]["anyOf"][0]
@@ -81,13 +81,13 @@ def test_all_that_the_seed_asks_is_asked_in_a_strict_schema() -> None:
     ]
 
 
-def test_it_is_due_when_a_sitting_has_ended_and_covers_that_sitting(behavior: Synopses) -> None:
+def test_it_is_due_when_a_session_has_ended_and_takes_that_session(behavior: Synopses) -> None:
     unlearned = Unlearned(talk(5), 0, 4)
     assert behavior.is_due(unlearned)
     assert behavior.select_messages(unlearned) == talk(5)[:4]
 
 
-def test_a_sitting_that_goes_on_is_waited_for(behavior: Synopses) -> None:
+def test_a_session_that_goes_on_is_not_due(behavior: Synopses) -> None:
     assert not behavior.is_due(Unlearned(talk(5), 600, 0))
     assert behavior.due_in(Unlearned(talk(5), 600, 0)) == 3_001
 
@@ -95,7 +95,7 @@ def test_a_sitting_that_goes_on_is_waited_for(behavior: Synopses) -> None:
 @pytest.mark.parametrize(
     ("tokens_a_message", "covered"), [(400, 6), (1_500, 2), (9_000, 2), (300, 10)]
 )
-def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
+def test_a_long_session_is_summed_up_in_pieces_of_whole_exchanges(
     behavior: Synopses, tokens_a_message: int, covered: int
 ) -> None:
     unlearned = Unlearned(talk(20, tokens_a_message), 0, 0)
@@ -104,14 +104,14 @@ def test_a_long_sitting_is_summed_up_in_pieces_of_whole_exchanges(
 
 
 @pytest.mark.parametrize(("is_shared", "is_due"), [(True, True), (False, False)])
-def test_a_nearly_long_sitting_is_summed_up_when_others_learn(
+def test_a_nearly_long_session_is_summed_up_if_another_behavior_learns(
     behavior: Synopses, *, is_shared: bool, is_due: bool
 ) -> None:
     unlearned = Unlearned(talk(3, 400), 0, 0, is_shared=is_shared)
     assert behavior.is_due(unlearned) == is_due
 
 
-def test_an_answer_becomes_a_synopsis_with_time_and_messages(behavior: Synopses) -> None:
+def test_an_answer_becomes_a_synopsis_with_its_time_and_messages(behavior: Synopses) -> None:
     messages = said(3, "Book it", at=NOW - 90), answered(4, "Booked", at=NOW - 60)
     answer = SynopsisPart(likely_request="A table\nfor two", result="Booked.", emotions="  ")
     assert behavior.learn(batch(*messages), answer).entries == [
@@ -141,7 +141,7 @@ def test_a_synopsis_is_bounded(behavior: Synopses, tokens: TokenCounter) -> None
         ([said(1, "x", is_first_party=False), answered(2, "y")], "", Trust.UNTRUSTED),
     ],
 )
-def test_a_synopsis_is_trusted_as_its_least_source(
+def test_a_synopsis_has_the_trust_of_its_least_trusted_source(
     behavior: Synopses, messages: Sequence[Message], digest: str, trust: Trust
 ) -> None:
     taught = batch(*messages, digests={2: digest})
@@ -150,24 +150,24 @@ def test_a_synopsis_is_trusted_as_its_least_source(
     assert entry.trust == trust
 
 
-def test_the_rest_of_a_sitting_is_told_how_it_began(behavior: Synopses) -> None:
+def test_the_input_for_the_rest_of_a_session_says_how_it_began(behavior: Synopses) -> None:
     began = synopsis("A table", 0)
     assert "A table" in behavior.prompt_input(batch(said(3, "x"), here=scope_memory(began)))
     later = said(3, "x", at=NOW + DAY)
     assert "A table" not in behavior.prompt_input(batch(later, here=scope_memory(began)))
 
 
-async def test_nothing_found_is_nothing_told(behavior: Synopses, scopes: Scopes) -> None:
-    assert await told(behavior, "hello") == ""
+async def test_without_hits_the_text_is_empty(behavior: Synopses, scopes: Scopes) -> None:
+    assert await shown(behavior, "hello") == ""
     await store_entries(scopes, PRIVATE, TAXES)
-    assert await told(behavior, "Guten Morgen") == ""
+    assert await shown(behavior, "Guten Morgen") == ""
 
 
-async def test_what_is_found_brings_related_memories_to_mind_in_the_order_of_time(
+async def test_hits_and_related_synopses_are_shown_in_the_order_of_time(
     behavior: Synopses, scopes: Scopes
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    assert await told(behavior, "Strong wind today!") == (
+    assert await shown(behavior, "Strong wind today!") == (
         f"{HEADING}\n"
         "[13 August 2025, 3 months ago] Request: Whether the dinghy with the torn mainsail may "
         "stay at the marina.\n"
@@ -176,7 +176,7 @@ async def test_what_is_found_brings_related_memories_to_mind_in_the_order_of_tim
     )
 
 
-def test_texts_are_alike_by_words_that_few_of_them_use() -> None:
+def test_texts_are_alike_if_they_share_words_that_few_texts_use() -> None:
     texts = [
         "A lemon cake for Mia; prefers quick recipes",
         "A party for Mia with twelve guests; prefers simple plans",
@@ -187,28 +187,26 @@ def test_texts_are_alike_by_words_that_few_of_them_use() -> None:
     assert alike(0, texts[:2], 2) == []
 
 
-async def test_many_long_synopses_are_told_within_a_budget(
+async def test_many_long_synopses_stay_within_the_budget(
     behavior: Synopses, scopes: Scopes, tokens: TokenCounter
 ) -> None:
     many = (synopsis(f"sailing {n} " + "and more words " * 100, n) for n in range(20))
     await store_entries(scopes, PRIVATE, *many)
-    text = await told(behavior, "sailing")
+    text = await shown(behavior, "sailing")
     assert text.count("sailing") >= 3
     assert tokens.count(text) < 650
 
 
-async def test_a_synopsis_of_others_words_says_so(behavior: Synopses, scopes: Scopes) -> None:
+async def test_a_synopsis_of_untrusted_text_is_marked(behavior: Synopses, scopes: Scopes) -> None:
     await store_entries(scopes, PRIVATE, synopsis("Sailing", 3, trust=Trust.UNTRUSTED))
-    assert (await told(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
+    assert (await shown(behavior, "sailing")).endswith(f"Request: Sailing. {UNTRUSTED_MARK}")
 
 
-async def test_two_synopses_are_woven_into_a_narrative(
-    scopes: Scopes, tokens: TokenCounter
-) -> None:
+async def test_two_synopses_become_a_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     model = ScriptedModel("In August the mainsail tore; in October she asked how to trim it.")
     behavior = narrating(scopes, tokens, model)
-    assert await told(behavior, "Strong wind today!") == (
+    assert await shown(behavior, "Strong wind today!") == (
         f"{HEADING}\nIn August the mainsail tore; in October she asked how to trim it."
     )
     question, *memories = map(json.loads, model.asked[0].splitlines())
@@ -219,59 +217,59 @@ async def test_two_synopses_are_woven_into_a_narrative(
     ]
 
 
-async def test_a_narrative_serves_while_the_same_synopses_are_hit(
+async def test_a_narrative_is_used_again_for_the_same_synopses(
     scopes: Scopes, tokens: TokenCounter
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    model = ScriptedModel("Woven.", "Never asked for.")
+    model = ScriptedModel("A narrative.", "Never asked for.")
     behavior = narrating(scopes, tokens, model)
     for _ in range(3):
-        assert await told(behavior, "Strong wind today!") == f"{HEADING}\nWoven."
+        assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA narrative."
     assert len(model.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ("when", "later", "woven"),
+    ("when", "later", "calls"),
     [
         ("auto", DAY - 1, 1),
         ("auto", DAY, 2),
         ("always", 1, 2),
     ],
 )
-async def test_another_narrative_is_woven_after_a_day_unless_it_is_always_wanted(
-    scopes: Scopes, tokens: TokenCounter, when: str, later: int, woven: int
+async def test_the_next_narrative_is_written_after_a_day_unless_set_to_always(
+    scopes: Scopes, tokens: TokenCounter, when: str, later: int, calls: int
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("A tax refund", 8))
-    model = ScriptedModel("Woven.", "Anew.")
+    model = ScriptedModel("A narrative.", "A new one.")
     behavior = narrating(scopes, tokens, model, when=when)
-    await told(behavior, "Strong wind today!")
+    await shown(behavior, "Strong wind today!")
     then = replace(call_context(), now=NOW + later)
     await behavior.on_model_invoke(then, [said(9, "What of my tax?")])
-    assert len(model.asked) == woven
+    assert len(model.asked) == calls
 
 
-async def test_an_erasure_lets_no_woven_narrative_serve(
+async def test_a_narrative_is_not_used_after_an_erasure(
     scopes: Scopes, tokens: TokenCounter
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA, synopsis("Cake", 9))
-    behavior = narrating(scopes, tokens, ScriptedModel("Woven.", "Anew."))
-    await told(behavior, "Strong wind today!")
+    behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
+    await shown(behavior, "Strong wind today!")
     await scopes.erase(PRIVATE, Revision(records=[4]))
-    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+    assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."
 
 
 async def test_deleting_a_conversation_drops_its_narratives(
     scopes: Scopes, tokens: TokenCounter
 ) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
-    behavior = narrating(scopes, tokens, ScriptedModel("Woven.", "Anew."))
-    await told(behavior, "Strong wind today!")
+    behavior = narrating(scopes, tokens, ScriptedModel("A narrative.", "A new one."))
+    await shown(behavior, "Strong wind today!")
     await behavior.on_conversation_deleting(call_context())
-    assert await told(behavior, "Strong wind today!") == f"{HEADING}\nAnew."
+    assert await shown(behavior, "Strong wind today!") == f"{HEADING}\nA new one."
 
 
 @pytest.mark.parametrize("trouble", [InternalModelUnavailable("down"), "  ", None])
-async def test_without_a_narrative_the_dated_list_stands(
+async def test_without_a_narrative_the_dated_list_is_shown(
     scopes: Scopes,
     tokens: TokenCounter,
     behavior: Synopses,
@@ -281,34 +279,36 @@ async def test_without_a_narrative_the_dated_list_stands(
     model = ScriptedModel(*([] if trouble is None else [trouble]))
     failing = narrating(scopes, tokens, model, time_limit_s=0.01)
     text = "Strong wind today!"
-    assert await told(failing, text) == await told(behavior, text)
+    assert await shown(failing, text) == await shown(behavior, text)
 
 
 @pytest.mark.parametrize(("when", "calls"), [("off", 0), ("auto", 0), ("always", 1)])
-async def test_one_synopsis_is_woven_only_if_that_is_always_wanted(
+async def test_one_synopsis_becomes_a_narrative_only_if_set_to_always(
     scopes: Scopes, tokens: TokenCounter, when: str, calls: int
 ) -> None:
     await store_entries(scopes, PRIVATE, TAXES)
-    model = ScriptedModel("Woven.")
-    await told(narrating(scopes, tokens, model, when=when), "tax office")
+    model = ScriptedModel("A narrative.")
+    await shown(narrating(scopes, tokens, model, when=when), "tax office")
     assert len(model.asked) == calls
 
 
-async def test_with_no_memories_nothing_is_woven(scopes: Scopes, tokens: TokenCounter) -> None:
-    model = ScriptedModel("Woven.")
-    await told(narrating(scopes, tokens, model, when="always"), "hello")
+async def test_without_synopses_there_is_no_narrative(scopes: Scopes, tokens: TokenCounter) -> None:
+    model = ScriptedModel("A narrative.")
+    await shown(narrating(scopes, tokens, model, when="always"), "hello")
     assert model.asked == []
 
 
-async def test_a_cancelled_turn_is_not_held_up(scopes: Scopes, tokens: TokenCounter) -> None:
+async def test_a_cancelled_turn_does_not_wait_for_a_narrative(
+    scopes: Scopes, tokens: TokenCounter
+) -> None:
     await store_entries(scopes, PRIVATE, SAILING, TAXES, MARINA)
     behavior = narrating(scopes, tokens, ScriptedModel())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await told(behavior, "Strong wind today!")
+            await shown(behavior, "Strong wind today!")
 
 
-def test_what_goes_on_from_a_foreign_synopsis_is_foreign_too(behavior: Synopses) -> None:
+def test_a_synopsis_that_continues_an_untrusted_one_is_untrusted(behavior: Synopses) -> None:
     began = replace(synopsis("A table", 0), trust=Trust.UNTRUSTED)
     for at, trust in ((NOW, Trust.UNTRUSTED), (NOW + DAY, Trust.DERIVED)):
         taught = batch(said(3, "x", at=at), here=scope_memory(began))

@@ -1,4 +1,4 @@
-"""The built-in behaviors with the learner: one internal call teaches all that is due."""
+"""The built-in behaviors with the learner: one model call for all that are due."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=1_000_000, times=Turn
 
 
 class OneAnswer:
-    """Gives the same parts to every call, and counts these."""
+    """Answers every call with the same parts, and logs the calls."""
 
     def __init__(self, parts: Mapping[str, object]) -> None:
         self.parts = parts
@@ -44,7 +44,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 
 
 async def talk(memory: Memory, *texts: str, days_ago: int = 90) -> None:
-    """Say things a day apart, long ago, each with its answer."""
+    """Store exchanges of the past, one a day."""
     history = await ChatHistory.read(memory.histories, PRIVATE)
     for day, text in enumerate(texts):
         at = NOW - (days_ago - day) * DAY
@@ -52,7 +52,7 @@ async def talk(memory: Memory, *texts: str, days_ago: int = 90) -> None:
         await history.append_assistant_message("I see.", at + 5)
 
 
-async def test_what_was_said_is_known_in_the_next_turn(
+async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
     memory: Memory, tokens: TokenCounter
 ) -> None:
     model = OneAnswer(
@@ -76,7 +76,7 @@ async def test_what_was_said_is_known_in_the_next_turn(
     await talk(memory, "I live in Graz", "I have moved to Linz")
     await memory.learn(PRIVATE)
     await memory.learn(PRIVATE)
-    assert len(model.calls) == 2  # two sittings, and nothing is learned twice
+    assert len(model.calls) == 2  # two sessions, and nothing is learned twice
 
     await memory.scopes.read(HERS)
     everything = AIContextBehaviorManager(behaviors, time_limit_s=5)

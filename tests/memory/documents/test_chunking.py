@@ -1,4 +1,4 @@
-"""Passages: whole sentences in any script, in order, nothing twice and nothing left out."""
+"""Passages: whole sentences in any script, in order, without repeats and without gaps."""
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +62,7 @@ def test_passages_hold_all_of_a_text_in_order_and_each_fits(
     assert all(0 < tokens.count(passage) <= MOST for passage in found)
 
 
-def test_a_passage_is_as_many_whole_sentences_as_fit(tokens: TokenCounter) -> None:
+def test_a_passage_holds_as_many_whole_sentences_as_fit(tokens: TokenCounter) -> None:
     text = "The cat sat on the mat. " * 6
 
     assert cut(tokens, text, 15) == ["The cat sat on the mat. The cat sat on the mat."] * 3
@@ -75,7 +75,7 @@ def test_a_script_without_blanks_is_cut_at_its_sentences(tokens: TokenCounter) -
     assert {passage[-1] for passage in found} == {"。"}
 
 
-def test_what_has_no_sentences_is_cut_at_blanks(tokens: TokenCounter) -> None:
+def test_text_without_sentences_is_cut_at_blanks(tokens: TokenCounter) -> None:
     words = " ".join(f"word{number}" for number in range(100))
 
     found = cut(tokens, words)
@@ -91,7 +91,7 @@ def test_an_emoji_and_an_accent_stay_whole(tokens: TokenCounter) -> None:
     assert not any(passage[0] in "\u200d\u0301" or passage[-1] == "\u200d" for passage in found)
 
 
-def test_a_passage_lies_in_one_section_and_knows_its_place(tokens: TokenCounter) -> None:
+def test_a_passage_belongs_to_one_section_and_names_its_place(tokens: TokenCounter) -> None:
     pages = [
         Section("First page.", "page 1"),
         Section(" \n ", "page 2"),
@@ -104,7 +104,7 @@ def test_a_passage_lies_in_one_section_and_knows_its_place(tokens: TokenCounter)
     ]
 
 
-def test_what_nobody_sees_is_left_out(tokens: TokenCounter) -> None:
+def test_invisible_characters_are_left_out(tokens: TokenCounter) -> None:
     assert cut(tokens, "a\x00b\u00adc\r\n\r\n\r\n  d\x0b\ud800") == ["abc\n\nd ?"]
 
 

@@ -1,4 +1,4 @@
-"""Documents in a notebook: put, put again, listed, removed; nothing is embedded twice."""
+"""Documents of a scope: put, put again, list, remove; nothing is embedded twice."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def texts(memory: Memory) -> list[str]:
     return [chunk.text for chunk in (await memory.scopes.read(HERE)).chunks]
 
 
-async def test_a_document_is_its_passages_with_their_source(
+async def test_a_document_is_stored_as_passages_with_their_source(
     memory: Memory, library: Library
 ) -> None:
     assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 0)
@@ -69,7 +69,9 @@ async def test_the_same_content_again_changes_nothing_and_is_not_embedded_again(
     assert len(embedded) == 2
 
 
-async def test_another_content_of_that_name_replaces_it(memory: Memory, library: Library) -> None:
+async def test_new_content_under_the_same_name_replaces_the_old(
+    memory: Memory, library: Library
+) -> None:
     await put(memory, library, "pets.pdf", CATS)
 
     assert await put(memory, library, "pets.pdf", DOGS) == (True, 2)
@@ -78,13 +80,13 @@ async def test_another_content_of_that_name_replaces_it(memory: Memory, library:
     assert [each.passages for each in await library.listed(HERE)] == [1]
 
 
-async def test_another_link_replaces_it_too(memory: Memory, library: Library) -> None:
+async def test_a_new_link_replaces_the_document_too(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
 
     assert await put(memory, library, "pets.pdf", CATS, "https://pets") == (True, 2)
 
 
-async def test_who_died_between_writing_and_erasing_is_finished_by_the_next(
+async def test_the_next_put_erases_passages_that_a_crash_left_behind(
     memory: Memory, library: Library
 ) -> None:
     await put(memory, library, "pets.pdf", DOGS)
@@ -96,7 +98,7 @@ async def test_who_died_between_writing_and_erasing_is_finished_by_the_next(
     assert await texts(memory) == ["Dogs bark."]
 
 
-async def test_two_documents_do_not_touch_each_other(memory: Memory, library: Library) -> None:
+async def test_two_documents_do_not_affect_each_other(memory: Memory, library: Library) -> None:
     await put(memory, library, "cats.pdf", CATS)
     await put(memory, library, "dogs.pdf", DOGS)
     await library.remove(HERE, key_of("cats.pdf"))
@@ -105,7 +107,7 @@ async def test_two_documents_do_not_touch_each_other(memory: Memory, library: Li
     assert [each.title for each in await library.listed(HERE)] == ["dogs.pdf"]
 
 
-async def test_of_a_removed_document_no_byte_is_left(
+async def test_a_removed_document_leaves_no_bytes(
     memory: Memory, library: Library, valkey: str
 ) -> None:
     await put(memory, library, "canary.pdf", [Section("The canary sings.")])
@@ -119,9 +121,7 @@ async def test_of_a_removed_document_no_byte_is_left(
     assert await library.remove(HERE, key_of("canary.pdf")) is None
 
 
-async def test_nothing_is_written_once_something_was_erased(
-    memory: Memory, library: Library
-) -> None:
+async def test_a_put_is_refused_after_an_erasure(memory: Memory, library: Library) -> None:
     scope_memory = await memory.scopes.read(HERE)
     await memory.scopes.erase(HERE, Revision(records=[99]))
 
@@ -130,7 +130,7 @@ async def test_nothing_is_written_once_something_was_erased(
     assert documents(await memory.scopes.read(HERE)) == {}
 
 
-async def test_what_is_put_is_noted_to_be_embedded(memory: Memory, library: Library) -> None:
+async def test_a_new_document_is_scheduled_for_embedding(memory: Memory, library: Library) -> None:
     await put(memory, library, "pets.pdf", CATS)
 
     assert await memory.client.call("ZRANGE", memory.keys.learning, 0, -1) == [HERE.tag.encode()]

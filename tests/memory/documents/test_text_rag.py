@@ -1,4 +1,4 @@
-"""`TextRag`: passages with their source, of the right scopes only, under a budget."""
+"""`TextRag`: passages with their source, of the right scopes only, within a budget."""
 
 from random import Random
 from time import time
@@ -49,7 +49,7 @@ WORDS += [
 
 @pytest.fixture
 async def shelf(memory: Memory, library: Library) -> Library:
-    """Give documents of Ann's and of two namespaces, a day old to whoever asks tomorrow."""
+    """Store documents of Ann and of two namespaces; for the tests they are a day old."""
     filler = [Section(f"{' '.join(Random(n).sample(WORDS, 9))}.", f"page {n}") for n in range(40)]
     whale = Section("A blue whale weighs up to 190 tonnes.", "page 41")
     await put(memory, library, ANN, Origin("sea.pdf", "https://sea"), [*filler, whale])
@@ -90,13 +90,13 @@ async def test_a_question_finds_its_passage_with_title_place_and_link(
 
 
 @pytest.mark.usefixtures("shelf")
-async def test_what_no_document_is_about_adds_nothing(memory: Memory) -> None:
+async def test_a_question_that_fits_no_document_adds_nothing(memory: Memory) -> None:
     assert await told(rag(memory), ANN, "Shall we play chess tonight?") == ""
     assert await told(rag(memory), ANN, "") == ""
 
 
 @pytest.mark.usefixtures("shelf")
-async def test_nobody_else_finds_what_was_sent_in_a_conversation(memory: Memory) -> None:
+async def test_documents_of_a_conversation_are_found_only_there(memory: Memory) -> None:
     assert await told(rag(memory), BEN, "How much does a blue whale weigh?") == ""
 
 
@@ -112,7 +112,7 @@ async def test_only_the_namespaces_of_this_bot_are_read(memory: Memory) -> None:
     assert "g2" in await told(rag(memory, namespaces=("g1", "g2")), BEN, question)
 
 
-async def test_passages_keep_to_the_budget(
+async def test_passages_stay_within_the_budget(
     memory: Memory, library: Library, tokens: TokenCounter
 ) -> None:
     pages = [Section("The whale swims. " * 12 + f"Page {n}.", f"page {n}") for n in range(9)]
@@ -124,7 +124,7 @@ async def test_passages_keep_to_the_budget(
     assert tokens.count(found) <= 200
 
 
-async def test_a_file_just_sent_is_meant_where_nothing_else_is_found(
+async def test_without_hits_the_opening_of_a_fresh_file_is_shown(
     memory: Memory, library: Library
 ) -> None:
     pages = [Section(f"Sentence {n} is here.", f"page {n}") for n in range(30)]
@@ -136,7 +136,7 @@ async def test_a_file_just_sent_is_meant_where_nothing_else_is_found(
     assert await told(rag(memory), ANN, "Worum geht es?", HOUR) == ""
 
 
-async def test_a_replaced_content_is_not_told_even_before_it_is_erased(
+async def test_replaced_content_is_not_shown_even_before_it_is_erased(
     memory: Memory, library: Library
 ) -> None:
     await put(memory, library, ANN, Origin("a.txt"), [Section("The whale is blue.")])
@@ -164,7 +164,7 @@ async def test_lines_of_a_document_cannot_fake_another_source(
 
 
 @pytest.mark.usefixtures("shelf")
-async def test_as_a_tool_it_looks_only_when_asked(memory: Memory) -> None:
+async def test_as_a_tool_it_searches_only_when_called(memory: Memory) -> None:
     behavior = rag(memory, by_tool=True)
     (search,) = behavior.functions
     context = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=0)

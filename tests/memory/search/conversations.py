@@ -1,4 +1,4 @@
-"""Made-up conversations: short texts of made-up words, unit vectors around a common direction."""
+"""Generated conversations: short texts, and unit vectors around a common direction."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def unit(vector: Floats) -> Floats:
 
 
 def vector_of(seed: int) -> Floats:
-    """Return a unit vector with a share of a direction that all of them have."""
+    """Return a unit vector that shares a direction with all others."""
     return unit(np.random.default_rng(seed).standard_normal(WIDTH).astype(np.float32) + 0.5)
 
 
@@ -49,7 +49,7 @@ questions = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=4).map("
 
 @st.composite
 def conversations(draw: st.DrawFn, most: int = 12) -> list[Record]:
-    """Draw records of a few sittings; some ask, some are the assistant's, some lack a vector."""
+    """Draw records of some sessions: questions, answers, and some without a vector."""
     records: list[Record] = []
     session = 0
     for _ in range(draw(st.integers(1, most))):

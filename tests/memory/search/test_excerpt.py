@@ -1,4 +1,4 @@
-"""Of a long text the passage is shown that a question is about, and never more than has room."""
+"""The excerpt of a long text is the passage that a question is about, within a limit."""
 
 import string
 import time
@@ -13,11 +13,11 @@ from memory.text.tokens import TokenCounter
 FILLER = "The weather was grey and nobody had anything to say about it at all. "
 
 
-def test_a_text_that_fits_comes_back_whole() -> None:
+def test_a_text_that_fits_is_returned_whole() -> None:
     assert relevant_excerpt("A boat. ", "boat", 7) == "A boat."
 
 
-def test_the_sentence_that_answers_is_shown_whole_with_those_around_it() -> None:
+def test_the_sentence_that_answers_is_shown_whole_with_its_neighbors() -> None:
     text = FILLER * 40 + "My boats are called Aurora and Vega. " + FILLER * 40
     assert relevant_excerpt(text, "What is the boat called?", 200) == (
         f"{LEFT_OUT} {FILLER}My boats are called Aurora and Vega. {FILLER}{LEFT_OUT}"
@@ -35,7 +35,7 @@ def test_the_sentence_that_answers_is_shown_whole_with_those_around_it() -> None
         ("เมื่อวานฝนตกทั้งวันเลย\n", "เรือของฉันชื่ออรุณ", "ชื่อเรือ"),
     ],
 )
-def test_it_is_found_in_any_script(filler: str, answer: str, question: str) -> None:
+def test_the_passage_is_found_in_any_script(filler: str, answer: str, question: str) -> None:
     shown = relevant_excerpt(filler * 60 + answer + " " + filler * 60, question, 120)
     assert answer in shown
     assert shown.startswith(f"{LEFT_OUT} {filler.strip()}")
@@ -55,7 +55,7 @@ def test_without_sentences_there_is_still_a_passage(
     assert expected in relevant_excerpt(text, question, 100)
 
 
-def test_words_that_stand_together_count_more_than_one_said_often() -> None:
+def test_words_close_together_count_more_than_one_frequent_word() -> None:
     text = ("A boat passed. " * 30) + FILLER * 9 + "That red boat sank in June. " + FILLER * 30
     assert "red boat sank" in relevant_excerpt(text, "When did the red boat sink in June?", 150)
 
@@ -66,21 +66,23 @@ def test_rare_words_count_more_than_common_ones() -> None:
 
 
 @pytest.mark.parametrize("question", ["", "And now?", "giraffe"])
-def test_where_nothing_of_it_is_said_the_beginning_is_shown(question: str) -> None:
+def test_without_a_shared_word_the_beginning_is_shown(question: str) -> None:
     shown = relevant_excerpt(f"It begins. {FILLER * 50}", question, 200)
     assert shown.startswith("It begins. The weather")
     assert shown.endswith(f" {LEFT_OUT}")
 
 
-def test_what_is_cut_between_characters_leaves_them_whole() -> None:
+def test_a_cut_between_characters_leaves_them_whole() -> None:
     family = "👩\u200d👩\u200d👧"
     shown = relevant_excerpt(family * 100, "?", 60)
     assert shown == f"{family * (shown.count(family))} {LEFT_OUT}"
     assert family in shown
 
 
-def test_the_room_is_used_though_the_text_is_not_equally_dense(tokens: TokenCounter) -> None:
-    """Tokens are short in some scripts; the excerpt is measured where it is taken."""
+def test_the_limit_is_used_although_characters_cost_different_numbers_of_tokens(
+    tokens: TokenCounter,
+) -> None:
+    """Tokens are short in some scripts, so the excerpt itself is measured."""
     persian = "هوای دیروز سرد و ابری بود و کسی حرفی نزد. "
     for text in (persian * 200 + "My boat is Aurora. " + FILLER * 20, FILLER * 200 + persian * 40):
         shown = relevant_excerpt(text, "boat ابری", 200, tokens.count)
@@ -111,7 +113,7 @@ in_characters = st.tuples(texts, questions, st.integers(0, 400))
 
 
 @given(in_characters)
-def test_it_is_never_over_its_limit_and_a_stretch_of_the_text(
+def test_an_excerpt_never_exceeds_its_limit_and_is_part_of_the_text(
     case: tuple[str, str, int],
 ) -> None:
     text, question, limit = case
@@ -128,7 +130,7 @@ def test_it_is_never_over_its_limit_and_a_stretch_of_the_text(
 
 
 @given(in_characters)
-def test_it_is_never_over_its_limit_in_tokens(
+def test_an_excerpt_never_exceeds_its_limit_in_tokens(
     tokens: TokenCounter, case: tuple[str, str, int]
 ) -> None:
     text, question, limit = case
@@ -140,7 +142,7 @@ def test_it_is_never_over_its_limit_in_tokens(
     st.text(string.ascii_letters + " .", max_size=400),
     st.text(string.ascii_letters + " .", max_size=400),
 )
-def test_a_word_that_only_one_place_has_is_always_shown(before: str, after: str) -> None:
+def test_a_word_that_occurs_once_is_always_shown(before: str, after: str) -> None:
     text = f"{before}{FILLER * 9}\n20251231 is the day. {FILLER * 9}{after}"
     assert "20251231" in relevant_excerpt(text, "20251231", 120)
 
@@ -148,15 +150,15 @@ def test_a_word_that_only_one_place_has_is_always_shown(before: str, after: str)
 @pytest.mark.parametrize(
     "passage", [FILLER, "我昨天去了市场买了小船", "قایق آبی ", ". ", " ", "x", "\n"]
 )
-def test_a_text_of_20_000_characters_is_no_work(tokens: TokenCounter, passage: str) -> None:
-    """A few milliseconds, on a busy machine too; the bound is for what grows faster than texts."""
+def test_a_text_of_20_000_characters_takes_little_time(tokens: TokenCounter, passage: str) -> None:
+    """It takes milliseconds. The generous bound finds work that grows faster than the text."""
     text = (passage * 20_000)[:20_000]
     started = time.process_time()
     relevant_excerpt(text, "What is the boat called? 小船 قایق", 200, tokens.count)
     assert time.process_time() - started < 0.2
 
 
-def test_a_long_row_of_marks_is_no_work() -> None:
+def test_a_long_row_of_marks_takes_little_time() -> None:
     text = "My zebra is called Zoe " + ".!?…" * 8000 + "x"
     began = time.process_time()
 
@@ -164,7 +166,7 @@ def test_a_long_row_of_marks_is_no_work() -> None:
     assert time.process_time() - began < 0.5
 
 
-def test_of_a_text_without_end_only_the_beginning_is_searched() -> None:
+def test_only_the_beginning_of_a_huge_text_is_searched() -> None:
     text = "One word after another. " * 2_000 + "The zebra is called Zoe. " + "And more. " * 200_000
     began = time.process_time()
 

@@ -1,4 +1,4 @@
-"""What grows record by record is what it would be, had it been made at once."""
+"""An index that grew record by record equals one that was built at once."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ KEEP, DELETE, EMBED = "keep", "delete", "embed"
 
 
 @given(st.data(), st.lists(st.integers(-(2**40), 2**40), max_size=40))
-def test_a_growing_array_is_a_list(data: st.DataObject, values: list[int]) -> None:
+def test_a_growing_array_behaves_like_a_list(data: st.DataObject, values: list[int]) -> None:
     array, listed = GrowingArray(np.int64), list[int]()
     for value in values:
         array.append(value)
@@ -39,7 +39,7 @@ def test_a_growing_array_is_a_list(data: st.DataObject, values: list[int]) -> No
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.data())
-def test_each_record_is_given_the_best_of_its_sitting(
+def test_each_record_gets_the_best_score_of_its_session(
     begins: list[bool], data: st.DataObject
 ) -> None:
     sessions, numbers = Sessions(), np.cumsum(begins).tolist()
@@ -57,10 +57,10 @@ def test_each_record_is_given_the_best_of_its_sitting(
 
 
 @given(conversations(most=20), st.data(), questions, vectors)
-def test_however_it_grew_only_what_it_holds_counts(
+def test_results_depend_only_on_the_vectors_that_are_held(
     records: list[Record], data: st.DataObject, question: str, vector: Floats
 ) -> None:
-    """Vectors that come late and deletions between appends leave the index of what stayed."""
+    """Late vectors and deletions between appends give the index of the remaining records."""
     index, held = HybridIndex(), dict[int, Record]()
     for record in records:
         held[index.append(record)] = record
@@ -82,7 +82,7 @@ def test_however_it_grew_only_what_it_holds_counts(
 
 
 @given(conversations(), questions, st.integers(1, 3 * WIDTH).filter(lambda width: width != WIDTH))
-def test_another_models_vectors_are_refused_and_words_go_on_serving(
+def test_vectors_of_another_model_are_refused_and_words_still_find(
     records: list[Record], question: str, width: int
 ) -> None:
     records = [*records, Record("lantern", 99, vector=vector_of(1))]
@@ -95,7 +95,7 @@ def test_another_models_vectors_are_refused_and_words_go_on_serving(
     assert index.search(question, None, 99) == before
 
 
-def test_two_threads_find_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_give_the_same_product_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     index = DenseIndex()
     for row in random.standard_normal((301, WIDTH)).astype(np.float32):

@@ -1,4 +1,4 @@
-"""What an index finds depends on what it holds, not on how it came to hold it."""
+"""What an index finds depends on what it holds, not on how it was built."""
 
 from dataclasses import replace
 from random import Random
@@ -26,7 +26,7 @@ from tests.memory.search.conversations import (
 
 
 @given(conversations())
-def test_rows_are_numbered_in_the_order_of_appending(records: list[Record]) -> None:
+def test_rows_are_numbered_in_the_order_of_appends(records: list[Record]) -> None:
     index = HybridIndex()
     assert [index.append(record) for record in records] == list(range(len(records)))
     assert len(index) == len(records)
@@ -34,7 +34,7 @@ def test_rows_are_numbered_in_the_order_of_appending(records: list[Record]) -> N
 
 
 @given(conversations(), questions, vectors)
-def test_hits_come_best_first_each_once_and_no_more_than_asked(
+def test_hits_are_sorted_unique_and_at_most_k(
     records: list[Record], question: str, vector: Floats
 ) -> None:
     index = index_of(records)
@@ -69,7 +69,7 @@ def test_a_deleted_record_leaves_no_trace(
 
 
 @given(conversations(), questions, vectors, st.randoms(use_true_random=False))
-def test_scores_do_not_depend_on_when_vectors_came_or_searches_happened(
+def test_scores_do_not_depend_on_when_vectors_were_set_or_searches_ran(
     records: list[Record], question: str, vector: Floats, random: Random
 ) -> None:
     late = HybridIndex()
@@ -88,7 +88,7 @@ def test_scores_do_not_depend_on_when_vectors_came_or_searches_happened(
 
 
 @given(conversations(), st.data(), questions, vectors)
-def test_rows_outside_the_mask_are_left_out_and_still_lend_context(
+def test_rows_outside_the_mask_are_not_returned_but_still_boost_neighbors(
     records: list[Record], data: st.DataObject, question: str, vector: Floats
 ) -> None:
     allowed = data.draw(st.sets(st.integers(0, len(records) - 1)))
@@ -110,12 +110,12 @@ def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
     assert (len(index), index.vectors) == (1, 1)
 
 
-def test_a_width_given_beforehand_holds_for_the_first_vector() -> None:
+def test_a_given_width_applies_to_the_first_vector() -> None:
     with pytest.raises(ValueError, match="dimensions"):
         HybridIndex(WIDTH + 1).append(Record("lantern", 0, vector=vector_of(1)))
 
 
-def test_a_vector_for_a_deleted_record_is_dropped() -> None:
+def test_a_vector_for_a_deleted_record_is_ignored() -> None:
     index = index_of([Record("lantern", 0), Record("kettle", 0)])
     index.delete(0)
     index.put_vector(0, vector_of(1))
@@ -128,7 +128,7 @@ def test_an_empty_index_finds_nothing() -> None:
     assert HybridIndex().related([], 5) == []
 
 
-def test_a_neighbour_of_the_sitting_is_found_by_the_words_it_follows() -> None:
+def test_a_neighbor_in_the_session_is_found_by_the_words_before_it() -> None:
     index = index_of(
         [
             Record("The lantern fell into the harbour", 0),
@@ -144,7 +144,7 @@ def test_a_neighbour_of_the_sitting_is_found_by_the_words_it_follows() -> None:
     assert 3 not in hits
 
 
-def test_a_person_comes_before_the_assistant_who_echoes() -> None:
+def test_a_person_ranks_before_the_assistant_that_repeats_them() -> None:
     index = index_of(
         [
             Record("So your violin is from Cremona, how nice", 0, by_assistant=True),
@@ -154,12 +154,12 @@ def test_a_person_comes_before_the_assistant_who_echoes() -> None:
     assert rows(index.search("violin cremona", None, 2)) == [1, 0]
 
 
-def test_a_statement_comes_before_the_same_question_asked_earlier() -> None:
+def test_a_statement_ranks_before_an_earlier_question_with_the_same_words() -> None:
     index = index_of([Record("Where is my violin?", 0), Record("There is my violin", 1)])
     assert rows(index.search("Where is my violin?", None, 2)) == [1, 0]
 
 
-def test_int8_vectors_hardly_change_a_score() -> None:
+def test_int8_vectors_hardly_change_scores() -> None:
     random = np.random.default_rng(5)
     rows_of = [unit(row) for row in random.standard_normal((200, 64)).astype(np.float32) + 0.5]
     stored = unpacked([packed(row) for row in rows_of])
@@ -176,7 +176,7 @@ def test_int8_vectors_hardly_change_a_score() -> None:
         assert scores(small_hits) == pytest.approx(scores(whole), abs=0.05)
 
 
-def test_nbytes_grows_with_what_is_held() -> None:
+def test_nbytes_grows_with_the_index() -> None:
     index = HybridIndex()
     before = index.nbytes
     index.append(Record("lantern", 0, vector=vector_of(1)))

@@ -1,4 +1,4 @@
-"""The right message is found by words alone, in whatever script, and a greeting finds nothing."""
+"""Words alone find the right message in every script, and a greeting finds nothing."""
 
 import pytest
 
@@ -79,7 +79,7 @@ NOTHING = (
 
 
 def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
-    """Return an index of these languages' messages, and each language's first row."""
+    """Return an index of the messages of these languages, and the first row of each."""
     index, first = HybridIndex(), {}
     for language in languages:
         first[language] = len(index)
@@ -89,13 +89,13 @@ def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
 
 
 @pytest.mark.parametrize(("language", "question", "answer"), ASKED)
-def test_the_right_message_is_first(language: str, question: str, answer: int) -> None:
+def test_the_right_message_ranks_first(language: str, question: str, answer: int) -> None:
     alone, _ = spoken(language)
     assert alone.search(question, None, 3)[0].row == answer
 
 
 @pytest.mark.parametrize(("language", "question", "answer"), ASKED)
-def test_it_is_first_too_where_all_languages_are_spoken(
+def test_the_right_message_ranks_first_among_all_languages_too(
     language: str, question: str, answer: int
 ) -> None:
     together, first = spoken(*SAID)
@@ -103,6 +103,6 @@ def test_it_is_first_too_where_all_languages_are_spoken(
 
 
 @pytest.mark.parametrize(("language", "question"), NOTHING)
-def test_greetings_and_foreign_matters_find_nothing(language: str, question: str) -> None:
+def test_greetings_and_unrelated_questions_find_nothing(language: str, question: str) -> None:
     index, _ = spoken(language)
     assert index.search(question, None, 3) == []

@@ -1,4 +1,4 @@
-"""The re-query finds what belongs to the best hit, behind the direct hits."""
+"""The re-query finds records that are related to the best hit; they follow the hits."""
 
 import numpy as np
 from hypothesis import given
@@ -20,7 +20,7 @@ FIRST, TANGENT = 7, 20
 
 
 def planted() -> tuple[HybridIndex, Floats]:
-    """Return an index of 40 records, where the tangent resembles only the question's answer."""
+    """Return an index of 40 records; the related one resembles only the answer."""
     random = np.random.default_rng(1)
     rows_of = random.standard_normal((40, WIDTH)).astype(np.float32)
     question = random.standard_normal(WIDTH).astype(np.float32)
@@ -32,7 +32,7 @@ def planted() -> tuple[HybridIndex, Floats]:
     return index, unit(question)
 
 
-def test_a_planted_tangent_follows_the_direct_hits() -> None:
+def test_a_related_record_follows_the_direct_hits() -> None:
     index, question = planted()
     direct = index.search("filler7", question, 3)
     assert rows(direct)[0] == FIRST
@@ -40,7 +40,7 @@ def test_a_planted_tangent_follows_the_direct_hits() -> None:
     assert rows(index.related(direct, 3))[0] == TANGENT
 
 
-def test_a_tangent_outside_the_mask_is_not_found() -> None:
+def test_a_related_record_outside_the_mask_is_not_found() -> None:
     index, question = planted()
     direct = index.search("filler7", question, 3)
     allowed = mask(len(index), set(range(40)) - {TANGENT})
@@ -48,13 +48,15 @@ def test_a_tangent_outside_the_mask_is_not_found() -> None:
 
 
 @given(conversations(), questions, vectors)
-def test_direct_hits_never_come_again(records: list[Record], question: str, vector: Floats) -> None:
+def test_related_records_never_repeat_a_direct_hit(
+    records: list[Record], question: str, vector: Floats
+) -> None:
     index = index_of(records)
     direct = index.search(question, vector, 4)
     assert not set(rows(direct)) & set(rows(index.related(direct, 9)))
 
 
-def test_a_hit_without_vector_or_deleted_since_leads_nowhere() -> None:
+def test_a_hit_without_a_vector_or_deleted_since_has_no_related_records() -> None:
     index = index_of([Record("lantern", 0), Record("kettle", 1, vector=vector_of(1))])
     assert index.related(index.search("lantern", None, 1), 3) == []
     hits = index.search("kettle", vector_of(1), 1)

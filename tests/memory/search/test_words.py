@@ -1,4 +1,4 @@
-"""From text to terms: what is one word, and what two spellings share."""
+"""From text to terms: what counts as one word, and which spellings are the same."""
 
 import pytest
 
@@ -28,11 +28,11 @@ def terms(text: str) -> list[str]:
         ("e\u0301clair", "éclair"),
     ],
 )
-def test_spellings_that_people_mix_are_one_word(one: str, other: str) -> None:
+def test_mixed_spellings_become_one_word(one: str, other: str) -> None:
     assert words_of(one) == words_of(other)
 
 
-def test_punctuation_and_signs_separate_words() -> None:
+def test_punctuation_and_symbols_separate_words() -> None:
     assert words_of("Tea, milk—sugar; 3,50 € #now_or @never") == [
         *("tea", "milk", "sugar", "3", "50", "now", "or", "never")
     ]
@@ -60,33 +60,33 @@ def test_a_word_of_an_unknown_language_is_cut_to_its_first_letters() -> None:
     assert stem("20251231", UNKNOWN) == "20251231"
 
 
-def test_scripts_without_spaces_become_overlapping_grams() -> None:
+def test_scripts_without_spaces_become_overlapping_n_grams() -> None:
     assert terms("火山") == ["火", "火山", "山"]
     assert terms("ภูเขาไฟ")[0] == "ภูเ"
     assert "猫" in terms("I have a 猫 here")
 
 
-def test_function_words_tell_the_language_of_each_script() -> None:
+def test_function_words_show_the_language_of_each_script() -> None:
     words = words_of("the cat is на столе и под столом")
     assert languages_of(words, {}) == {"latin": "en", "cyrillic": "ru"}
 
 
-def test_without_function_words_the_usual_language_is_assumed() -> None:
+def test_without_function_words_the_default_language_is_used() -> None:
     assert languages_of(["kettle"], {"latin": "en"}) == {"latin": "en"}
     assert languages_of(["kettle"], {}) == {"latin": UNKNOWN}
 
 
-def test_function_words_are_not_asked_for() -> None:
+def test_function_words_of_a_question_are_dropped() -> None:
     heard = {"latin": frozenset({"en"})}
     assert asked_terms(words_of("where is the kettle?"), heard) == [("kettl",)]
     assert asked_terms(words_of("who are you?"), heard) == []
     assert len(asked_terms(words_of("where is the kettle?"), heard, function_words=True)) == 4
 
 
-def test_a_word_is_looked_up_in_every_form_heard() -> None:
+def test_a_word_is_looked_up_in_the_forms_of_all_spoken_languages() -> None:
     assert asked_terms(["hunde"], {"latin": frozenset({"de", UNKNOWN})}) == [("hunde", "hund")]
 
 
-def test_of_a_very_long_word_the_first_letters_are_looked_at() -> None:
+def test_only_the_first_letters_of_a_very_long_word_are_used() -> None:
     assert stem("a" * 4096, "en") == stem("a" * 64, "en")
     assert script_of("1" * 4096 + "a") == script_of("1" * 4096)

@@ -1,4 +1,4 @@
-"""How the prompt tells dates."""
+"""How the prompt shows dates."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -34,18 +34,18 @@ zones = st.sampled_from([UTC, ZoneInfo("Asia/Tehran"), ZoneInfo("America/New_Yor
         (timedelta(days=-2), "14 November 2025"),
     ],
 )
-def test_a_date_is_told_with_its_distance(ago: timedelta, expected: str) -> None:
+def test_a_date_is_shown_with_its_distance(ago: timedelta, expected: str) -> None:
     assert dated((NOW - ago).timestamp(), NOW.timestamp(), UTC) == expected
 
 
-def test_midnight_is_the_zones() -> None:
+def test_a_day_ends_at_midnight_of_the_time_zone() -> None:
     said = datetime(2025, 11, 11, 20, 0, tzinfo=UTC).timestamp()
     assert dated(said, NOW.timestamp(), UTC) == "yesterday, 20:00"
     assert dated(said, NOW.timestamp(), timezone(timedelta(hours=5))) == "today, 01:00"
 
 
 def days_ago(told: str) -> int:
-    """Return the fewest days that a told date may lie back."""
+    """Return the smallest number of days that a shown distance stands for."""
     if told.startswith("today"):
         return 0
     if told.startswith("yesterday"):
@@ -55,7 +55,7 @@ def days_ago(told: str) -> int:
 
 
 @given(first=moments, second=moments, now=moments, zone=zones)
-def test_what_was_said_earlier_is_never_told_as_nearer(
+def test_an_earlier_date_is_never_shown_as_nearer(
     first: float, second: float, now: float, zone: ZoneInfo
 ) -> None:
     earlier, later = sorted((first, second))
@@ -63,8 +63,6 @@ def test_what_was_said_earlier_is_never_told_as_nearer(
 
 
 @given(sent_at=moments, now=moments, zone=zones)
-def test_there_are_always_at_least_two_of_a_unit(
-    sent_at: float, now: float, zone: ZoneInfo
-) -> None:
+def test_a_distance_is_at_least_two_of_its_unit(sent_at: float, now: float, zone: ZoneInfo) -> None:
     distance = re.search(r", (\d+) \w+ ago$", dated(sent_at, now, zone))
     assert distance is None or int(distance[1]) >= 2

@@ -15,14 +15,14 @@ from memory.text.tokens import SHORTENED, TokenCounter, VocabularyDamaged
 
 PACKED = resources.files("memory.text").joinpath("o200k_base.tiktoken.gz").read_bytes()
 
-# Surrogates included: Python strings may hold what UTF-8 cannot.
+# With lone surrogates, which a Python string may hold and UTF-8 may not.
 any_text = st.text(st.characters(exclude_categories=()), max_size=400) | st.text(
     "ab 1.\n", max_size=400
 )
 
 
 class WatchedEncoding:
-    """A real encoding that logs how many characters it was given."""
+    """A real encoding that counts the characters it gets."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encoding = encoding
@@ -36,7 +36,7 @@ class WatchedEncoding:
         return self._encoding.decode_bytes(encoded)
 
 
-def test_vocabulary_and_pattern_are_tiktokens_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vocabulary_and_pattern_are_those_of_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
     hashes = []
 
     def without_network(_url: str, expected_hash: str) -> dict[bytes, int]:
@@ -57,7 +57,9 @@ def test_vocabulary_and_pattern_are_tiktokens_own(monkeypatch: pytest.MonkeyPatc
     ("text", "expected"),
     [("", 0), ("hello world", 2), ("Привет, как дела?", 6), ("<|endoftext|>", 7), ("👩‍👩‍👧", 8)],
 )
-def test_count_is_the_vocabularys(tokens: TokenCounter, text: str, expected: int) -> None:
+def test_the_count_is_that_of_the_vocabulary(
+    tokens: TokenCounter, text: str, expected: int
+) -> None:
     assert tokens.count(text) == expected
 
 
@@ -70,7 +72,7 @@ def test_a_damaged_vocabulary_is_refused(packed: bytes) -> None:
 
 
 @pytest.mark.parametrize("character", [" ", "\u3000", "\n", "a", "\ud800"])
-def test_a_huge_run_of_one_character_is_counted(tokens: TokenCounter, character: str) -> None:
+def test_a_million_times_one_character_can_be_counted(tokens: TokenCounter, character: str) -> None:
     assert tokens.count(character * 1_200_000) > 1_200_000 / 128
 
 
@@ -86,7 +88,9 @@ def test_text_that_fits_is_unchanged(tokens: TokenCounter, text: str) -> None:
 
 
 @given(text=st.text(min_size=60, max_size=400), limit=st.integers(8, 40))
-def test_shortened_text_is_head_mark_and_tail(tokens: TokenCounter, text: str, limit: int) -> None:
+def test_shortened_text_consists_of_head_mark_and_tail(
+    tokens: TokenCounter, text: str, limit: int
+) -> None:
     shortened = tokens.shorten(text, limit)
     if shortened != text:
         head, mark, tail = shortened.partition(SHORTENED)
@@ -100,12 +104,14 @@ def test_the_head_gets_two_thirds(tokens: TokenCounter) -> None:
     assert shortened.count("head") == pytest.approx(2 * shortened.count("tail"), abs=3)
 
 
-def test_a_limit_below_the_mark_leaves_nothing(tokens: TokenCounter) -> None:
+def test_a_limit_that_is_too_small_for_the_mark_gives_an_empty_text(tokens: TokenCounter) -> None:
     assert [tokens.shorten("a long text indeed", limit) for limit in (-1, 0, 1)] == ["", "", ""]
 
 
 @pytest.mark.parametrize("character", ["x", " ", "\n", "ж", "👩", "\ud800"])
-def test_shortening_reads_no_more_than_the_limit_asks(tokens: TokenCounter, character: str) -> None:
+def test_shortening_reads_only_as_much_as_the_limit_needs(
+    tokens: TokenCounter, character: str
+) -> None:
     watched = WatchedEncoding(tokens._encoding)
     watching = TokenCounter(cast("tiktoken.Encoding", watched))
     shortened = watching.shorten(character * 1_000_000, 500)

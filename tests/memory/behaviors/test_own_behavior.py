@@ -1,4 +1,4 @@
-"""The example of an operator's own behavior does what the page says."""
+"""The first example of docs/behaviors.md works, and the package README names its files."""
 
 import re
 import sys
@@ -14,12 +14,13 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from tests.memory.behaviors.batches import DAY, NOW, call_context, said
 
-PAGE = Path(memory.behaviors.__file__).with_name("README.md")  # NOW is a Friday
+PACKAGE = Path(memory.behaviors.__file__).parent
+PAGE = PACKAGE.parents[1] / "docs" / "behaviors.md"  # NOW is a Friday
 
 
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AIContextBehavior]:
-    """Give the class of the page, imported from a file of its own."""
+    """Import the class of the page from a file."""
     code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(code.splitlines()) <= 30
     (tmp_path / "opening_hours_example.py").write_text(code)
@@ -30,16 +31,16 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AIConte
     del sys.modules["opening_hours_example"]
 
 
-@pytest.mark.parametrize(("days", "told"), [(0, ""), (3, "Today is Monday; we are closed.")])
-async def test_it_tells_what_matters_today(
-    example: AIContextBehavior, days: int, told: str
+@pytest.mark.parametrize(("days", "expected"), [(0, ""), (3, "Today is Monday; we are closed.")])
+async def test_the_example_shows_what_matters_today(
+    example: AIContextBehavior, days: int, expected: str
 ) -> None:
     today = replace(call_context(), now=NOW + days * DAY)
     behaviors = AIContextBehaviorManager([example], time_limit_s=5)
-    assert await behaviors.on_model_invoke(today, [said(0, "A table?")]) == told
+    assert await behaviors.on_model_invoke(today, [said(0, "A table?")]) == expected
 
 
-async def test_its_function_is_offered_and_answers(example: AIContextBehavior) -> None:
+async def test_the_function_of_the_example_answers(example: AIContextBehavior) -> None:
     behaviors = AIContextBehaviorManager([example], time_limit_s=5)
     (function,) = behaviors.functions
     day = function.arguments.model_validate_json('{"date": "2025-11-24"}')
@@ -47,6 +48,6 @@ async def test_its_function_is_offered_and_answers(example: AIContextBehavior) -
     assert "`is_open`" in behaviors.instructions
 
 
-def test_every_room_is_on_the_page() -> None:
-    rooms = {path.name for path in PAGE.parent.glob("[a-z]*.py")}
-    assert rooms <= set(re.findall(r"`(\w+\.py)`", PAGE.read_text()))
+def test_the_readme_names_every_file() -> None:
+    files = {path.name for path in PACKAGE.glob("[a-z]*.py")}
+    assert files <= set(re.findall(r"`(\w+\.py)`", (PACKAGE / "README.md").read_text()))

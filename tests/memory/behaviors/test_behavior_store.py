@@ -1,4 +1,4 @@
-"""The example of a behavior that remembers does what the page says, and is erased like the rest."""
+"""The example of docs/behaviors.md stores texts, which are erased like all else."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-import memory.behaviors
+import memory.behaviors as behaviors_package
 from bot.behaviors import UnusableBehavior, behaviors_of
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
@@ -20,21 +20,30 @@ from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ToolWrite, to_json
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import call_context
+from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import ScriptedModel, talk
 from tests.memory.turns import HERE
+from tests.memory.words_embedder import WordsEmbedder
 
-PAGE = Path(memory.behaviors.__file__).with_name("README.md")
+PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
 
 
 class Nameless(AIContextBehavior):
-    def __init__(self, kept: BehaviorStore) -> None:
-        self.kept = kept
+    def __init__(self, store: BehaviorStore) -> None:
+        self.store = store
+
+
+@pytest.fixture
+def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
+    return Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
 
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Give the class of the page, in a file of its own."""
+    """Write the class of the page to a file and return its import path."""
     _, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "shopping_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -48,7 +57,7 @@ def made(memory: Memory, *paths: str) -> AIContextBehaviorManager:
 
 
 class Chat:
-    """Turns in which the example is used."""
+    """Turns that use the example."""
 
     def __init__(self, memory: Memory, behaviors: AIContextBehaviorManager) -> None:
         self.memory = memory
@@ -59,7 +68,7 @@ class Chat:
         return replace(call_context(HERE), writes=writes)
 
     async def put(self, name: str) -> str:
-        """Have a turn in which something is put on the list; return what the model hears of it."""
+        """Run a turn that puts something on the list; return what the model sees in it."""
         (tool,) = self.behaviors.functions
         writes: list[ToolWrite] = []
         here = self.now(writes)
@@ -68,54 +77,56 @@ class Chat:
             call_context = here
 
         await tool.run(tool.arguments(name=name), Context())  # type: ignore[arg-type]
-        told = await self.behaviors.on_model_invoke(here, [])
+        text = await self.behaviors.on_model_invoke(here, [])
         closing = Closing(writes=to_json(writes))
         await talk(self.memory, f"Buy {name}", closing=closing)
         await self.memory.learn(HERE)
-        return told
+        return text
 
-    async def told(self) -> str:
+    async def shown(self) -> str:
         await self.memory.scopes.read(HERE)
         return await self.behaviors.on_model_invoke(self.now(), [])
 
 
-async def test_what_it_keeps_is_told_in_later_turns_and_exported(
+async def test_stored_texts_are_shown_in_later_turns_and_exported(
     memory: Memory, paths: str
 ) -> None:
     chat = Chat(memory, made(memory, paths))
-    assert await chat.told() == "Shopping list: empty"
+    assert await chat.shown() == "Shopping list: empty"
     assert await chat.put("oat milk") == "Shopping list: oat milk"
     await chat.put("bread")
-    assert await chat.told() == "Shopping list: oat milk, bread"
+    assert await chat.shown() == "Shopping list: oat milk, bread"
     exported = orjson.loads((await memory.exporter.export(HERE)).content)
     kept = {"oat milk": "oat milk", "bread": "bread"}
     assert exported["kept_by_behaviors"] == {"shopping_list": kept}
 
 
-async def test_it_goes_with_its_message_and_with_a_clear(memory: Memory, paths: str) -> None:
+async def test_a_stored_text_is_erased_with_its_message_and_by_a_clear(
+    memory: Memory, paths: str
+) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     await chat.put("bread")
     await memory.forgetting.erase_messages(HERE, {1}, "receipt")
-    assert await chat.told() == "Shopping list: bread"
+    assert await chat.shown() == "Shopping list: bread"
     history = await ChatHistory.read(memory.histories, HERE)
     await history.clear()
-    assert await chat.told() == "Shopping list: empty"
+    assert await chat.shown() == "Shopping list: empty"
 
 
-async def test_two_behaviors_do_not_see_each_others(memory: Memory, paths: str) -> None:
+async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str) -> None:
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
     with pytest.raises(UnusableBehavior, match="more than one is called shopping_list"):
         made(memory, paths, paths)
     with pytest.raises(UnusableBehavior, match="no `name` of its own"):
-        made(memory, "tests.memory.learning.test_readme_store:Nameless")
+        made(memory, "tests.memory.behaviors.test_behavior_store:Nameless")
 
 
-async def test_after_the_answer_and_beyond_its_bounds_nothing_is_kept(memory: Memory) -> None:
-    kept = BehaviorStore(memory.scopes, "list")
+async def test_nothing_is_stored_after_the_answer_or_beyond_the_limits(memory: Memory) -> None:
+    store = BehaviorStore(memory.scopes, "list")
     with pytest.raises(CannotStore):
-        await kept.keep(Chat.now(), "a", "b")
+        await store.keep(Chat.now(), "a", "b")
     with pytest.raises(CannotStore):
-        await kept.keep(Chat.now([]), "a", "b" * 1_001)
+        await store.keep(Chat.now([]), "a", "b" * 1_001)
