@@ -97,3 +97,20 @@ def test_railway_takes_seconds_as_numbers_only() -> None:
 def test_the_python_named_is_one_that_the_project_takes() -> None:
     needed = tomllib.loads(_text("pyproject.toml"))["project"]["requires-python"]
     assert needed == f">={_text('.python-version').strip()}"
+
+
+def test_the_container_starts_the_same_without_root() -> None:
+    dockerfile = _text("Dockerfile")
+    assert 'CMD ["python", "-m", "bot"]' in dockerfile
+    assert "USER 10001:10001" in dockerfile
+    assert "--require-hashes" in dockerfile
+
+
+def test_compose_starts_a_valkey_that_keeps_its_data_and_is_not_published() -> None:
+    bot, valkey = _text("compose.yaml").split("\n  valkey:\n", 1)
+    assert "REDIS_URL: redis://:${VALKEY_PASSWORD:?" in bot
+    assert "read_only: true" in bot
+    assert int(re.findall(r"stop_grace_period: (\d+)s", bot)[0]) > STOPPING_S
+    assert "--appendonly yes --maxmemory-policy noeviction" in valkey
+    assert "requirepass" in valkey
+    assert "ports:" not in valkey
