@@ -29,7 +29,7 @@ from pydantic import SecretStr
 
 from bot.app import EVERYTHING, WEB, WORKER, App, Duty
 from bot.behaviors import UnusableBehavior
-from bot.check.preferences import lacks_model_key
+from bot.check.setting_rows import lacks_model_key
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
 from bot.runtime.process import raise_file_limit, redis_address, run_loop, run_until_signal

@@ -1,7 +1,7 @@
-"""The chat model: does it stream, call tools, and answer in a shape.
+"""The chat models: does each one stream, call tools, answer in JSON, and read a whole prompt.
 
-A check costs about `PROMPT_TOKENS` tokens of the model. The first row decides: a model that does
-not answer at all is not asked for more.
+A check costs about `PROMPT_TOKENS` tokens of the model. If the model does not answer the first
+question, the others are not asked.
 """
 
 import time
@@ -18,7 +18,7 @@ from bot.check.rows import Row, Rows
 from bot.model.call import ChatModel, PromptMessage
 from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import ModelError, ModelRefused
-from bot.model.models import wishes_of
+from bot.model.models import secret_of, wishes_of
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from config.settings import Settings
@@ -27,7 +27,7 @@ from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import PartInvalid, Shape
 from memory.text.tokens import TokenCounter
 
-_PATIENCE_S = 60.0
+_MAX_TIMEOUT_S = 60.0
 _ASSISTANT = "You are being tested. Do exactly what is asked, and say nothing else."
 _EXTRACT = "Extract what the person says of themselves."
 _NOTE_COLOR = ToolDefinition(
@@ -42,8 +42,14 @@ _NOTE_COLOR = ToolDefinition(
 )
 _MODES = {
     "json_schema": "takes a strict schema",
-    "json_object": "has JSON mode and no strict schema, which will do",
-    "prompt": "has neither JSON schema nor JSON mode; asked in words it answers so",
+    "json_object": "takes JSON mode but no strict schema, which is enough",
+    "prompt": "takes neither a JSON schema nor JSON mode, but answers in JSON if asked to",
+}
+_SECOND_NAMES = {
+    "OPENAI_MEMORY_MODEL": "FALLBACK_MODEL",
+    "OPENAI_MODEL": "FALLBACK_MODEL",
+    "OPENAI_BASE_URL": "FALLBACK_BASE_URL",
+    "OPENAI_API_KEY": "FALLBACK_API_KEY",
 }
 
 
@@ -57,38 +63,61 @@ _FAVORITE = Shape.of({"favorite": _Favorite})
 
 
 async def check_chat(settings: Settings) -> Rows:
-    """Yield a row for each thing that turns ask of the model."""
-    key = settings.openai_api_key
-    timeout_s = min(_PATIENCE_S, settings.model_timeout_s)
-    secret = key.get_secret_value() if key else None
-    known = await recognize(settings.openai_base_url, secret)
+    """Yield a row for each thing that a turn or an internal call needs of the model."""
+    key = secret_of(settings.openai_api_key)
+    timeout_s = min(_MAX_TIMEOUT_S, settings.model_timeout_s)
+    known = await recognize(settings.openai_base_url, key)
     async with open_client(
-        settings.openai_base_url, secret, timeout_s, api=settings.openai_api
+        settings.openai_base_url, key, timeout_s, api=settings.openai_api
     ) as client:
         model = OpenAIChatModel(client, settings.openai_model, timeout_s, wishes_of(settings))
-        answered = await stream(model, settings.openai_model, known)
+        answered = await _stream(model, settings.openai_model, known)
         if answered.verdict == "fail":
             yield _with_api(answered, settings)
             return
         yield answered
-        called = await tool_call(model, known)
-        yield server_row(known, model)
+        called = await _tool_call(model, known)
+        yield _server_row(known, model)
         yield called
-        structured = StructuredModel(
-            client,
-            settings.openai_memory_model,
-            timeout_s,
-            reasoning=settings.openai_memory_reasoning,
-        )
-        yield await structured_answer(structured, settings.openai_memory_model, known)
+        name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
+        structured = StructuredModel(client, name, timeout_s, reasoning)
+        yield await _structured_answer(structured, name, known)
         tokens = await TokenCounter.load()
-        size = settings.prompt_tokens - settings.reply_tokens
-        yield await whole_prompt(model, tokens, size, known)
+        max_tokens = settings.prompt_tokens - settings.reply_tokens
+        yield await whole_prompt(model, tokens, max_tokens, known)
 
 
-def server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
-    """Say which server it is, and by which API it is asked now that it was offered a tool."""
-    name = known.name or "none that docs/models.md knows"
+async def check_second(settings: Settings) -> Rows:
+    """Yield the same rows for the second model, with the names of its own settings."""
+    async for row in check_chat(in_place_of_first(settings)):
+        advice = row.advice
+        for name, second_name in _SECOND_NAMES.items():
+            advice = advice.replace(name, second_name)
+        yield replace(row, what=f"Second {row.what[0].lower()}{row.what[1:]}", advice=advice)
+
+
+def in_place_of_first(settings: Settings) -> Settings:
+    """Return settings that make the second model the only one."""
+    return settings.model_copy(
+        update={
+            "openai_model": settings.fallback_model,
+            "openai_memory_model": settings.fallback_model,
+            "openai_base_url": settings.fallback_base_url,
+            "openai_api_key": settings.fallback_api_key,
+            "fallback_model": None,
+            # These are for the first model; the second one gets none of them.
+            "openai_api": "auto",
+            "openai_reasoning": None,
+            "openai_memory_reasoning": None,
+            "openai_verbosity": None,
+            "openai_service_tier": None,
+        }
+    )
+
+
+def _server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
+    """Return which server it is, and its API, now that a request with a tool has passed."""
+    name = known.name or "a server that docs/models.md does not list"
     api = "Responses" if model.api == "Responses" else "chat completions"
     return Row("Model server", "ok", f"{name}, asked over {api}")
 
@@ -96,58 +125,56 @@ def server_row(known: KnownServer, model: OpenAIChatModel) -> Row:
 def _with_api(failed: Row, settings: Settings) -> Row:
     if settings.openai_api == "auto":
         return failed
-    return replace(failed, advice=f"{failed.advice}; OPENAI_API=auto asks by the API it takes")
+    return replace(failed, advice=f"{failed.advice}; or set OPENAI_API=auto")
 
 
-async def stream(model: ChatModel, name: str, known: KnownServer) -> Row:
-    """Ask for one word: every call of the bot is streamed."""
+async def _stream(model: ChatModel, name: str, known: KnownServer) -> Row:
+    """Ask for one word, streamed as each answer of the bot."""
     what, began = "Model stream", time.perf_counter()
     try:
-        reply = await model.complete(_asked("Reply with the word: ready"), ())
+        reply = await model.complete(_prompt("Reply with the word: ready"), ())
     except ModelError as error:
         return trouble(what, error, known=known)
     seconds = time.perf_counter() - began
     if not reply.text.strip():
-        return Row(what, "warn", f"{name} answered nothing", "try another OPENAI_MODEL")
+        return Row(what, "warn", f"{name} gave an empty answer", "try another OPENAI_MODEL")
     return Row(what, "ok", f"{name} answered in {seconds:.1f} s")
 
 
-async def tool_call(model: ChatModel, known: KnownServer) -> Row:
-    """Ask for a call of the one tool on offer."""
+async def _tool_call(model: ChatModel, known: KnownServer) -> Row:
+    """Ask for a call of the one tool that is offered."""
     what = "Model tool call"
     question = "Note the color blue: call the tool note_color."
-    tools = known.tools or "a model of another kind, or an option of the server, may call them"
+    hint = known.tools or "another model may call tools, or an option of the server may allow it"
     try:
-        reply = await model.complete(_asked(question), (_NOTE_COLOR,))
+        reply = await model.complete(_prompt(question), (_NOTE_COLOR,))
     except ModelError as error:
         row = trouble(what, error, known=known)
         is_refused = isinstance(error, ModelRefused) and error.may_concern_parameters
-        return replace(row, advice=f"{row.advice}; {tools}") if is_refused else row
+        return replace(row, advice=f"{row.advice}; {hint}") if is_refused else row
     if any(_notes_blue(call) for call in reply.tool_calls):
         return Row(what, "ok", "called as asked")
-    advice = f"without tools it cannot search its memory: try another OPENAI_MODEL; {tools}"
+    advice = f"without tools it cannot search its memory: try another OPENAI_MODEL; {hint}"
     seen = "called with other arguments" if reply.tool_calls else "not called"
     return Row(what, "warn", seen, advice)
 
 
-async def structured_answer(model: StructuredModel, name: str, known: KnownServer) -> Row:
-    """Ask for JSON of one shape, as learning does, and say which way of asking the server takes."""
-    what = "Model JSON"
+async def _structured_answer(model: StructuredModel, name: str, known: KnownServer) -> Row:
+    """Ask for JSON of one shape, as learning does, and say in which form the server takes it."""
+    what, advice = "Model JSON", "try another OPENAI_MEMORY_MODEL"
     try:
         parts = await model.fill(_EXTRACT, "My favorite color is blue.", _FAVORITE)
         part = _FAVORITE.validate("favorite", parts["favorite"])
     except ModelError as error:
         return trouble(what, error, "OPENAI_MEMORY_MODEL", known)
     except PartInvalid:
-        seen, advice = f"{name} answers in another shape", "try another OPENAI_MEMORY_MODEL"
-        return Row(what, "fail", seen, advice)
+        return Row(what, "fail", f"{name} answered in another shape", advice)
     if not isinstance(part, _Favorite) or "blue" not in (part.color or "").casefold():
-        seen, advice = f"{name} left it empty", "try another OPENAI_MEMORY_MODEL"
-        return Row(what, "warn", seen, advice)
+        return Row(what, "warn", f"{name} did not fill in what it was told", advice)
     return Row(what, "ok", f"{name} {_MODES[model.mode]}")
 
 
-def _asked(question: str) -> Sequence[PromptMessage]:
+def _prompt(question: str) -> Sequence[PromptMessage]:
     return (PromptMessage("system", _ASSISTANT), PromptMessage("user", question))
 
 

@@ -1,6 +1,6 @@
 """Runs the checks side by side, each group within its time, and prints the table.
 
-Nothing is changed anywhere, and nothing is written to Redis.
+It changes nothing anywhere, and writes nothing to Redis.
 """
 
 import asyncio
@@ -10,16 +10,15 @@ from contextlib import ExitStack, aclosing, contextmanager
 
 import structlog
 
-from bot.check.chat_model import check_chat
+from bot.check.chat_model import check_chat, check_second
 from bot.check.embeddings import check_embeddings
-from bot.check.preferences import (
+from bot.check.rows import Row, Rows, is_passed, table
+from bot.check.setting_rows import (
     check_settings,
     lacks_embedding_key,
     lacks_fallback_key,
     lacks_model_key,
 )
-from bot.check.rows import Row, Rows, is_passed, table
-from bot.check.second_model import check_second
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
 from bot.runtime.process import redis_address
@@ -32,10 +31,10 @@ _GROUP_LIMIT_S = 300.0
 
 
 def run_check(settings: Settings, *, for_release: bool) -> int:
-    """Print the table; return 0, or 1 where something failed.
+    """Print the table; return 0, or 1 if something failed.
 
-    For a release only what would make the start impossible is asked: settings, Redis, and a token
-    that Telegram refuses. Trouble on the way to Telegram must not stop a release.
+    For a release only what would make the start impossible is checked: settings, Redis, and a token
+    that Telegram refuses. If Telegram cannot be reached, that must not stop a release.
     """
     with _store_address(settings) as address:
         rows = asyncio.run(_all(settings, address, for_release=for_release))
@@ -44,17 +43,17 @@ def run_check(settings: Settings, *, for_release: bool) -> int:
 
 
 async def bounded(name: str, rows: Rows, limit_s: float = _GROUP_LIMIT_S) -> list[Row]:
-    """Return the rows of a group, as many as there are within its time."""
+    """Return the rows of a group that came within its time."""
     found: list[Row] = []
     try:
         async with asyncio.timeout(limit_s), aclosing(rows):
             async for row in rows:
-                found.append(row)  # noqa: PERF401 - what is found before the time is up counts
+                found.append(row)  # noqa: PERF401 - the rows before a timeout count
     except TimeoutError:
-        found.append(Row(name, "fail", f"not done within {limit_s:g} s", "try again"))
-    except Exception:  # the outer fence: one group's trouble leaves the others their rows
+        found.append(Row(name, "fail", f"not finished within {limit_s:g} s", "try again"))
+    except Exception:  # the outer fence: an error in one group must not cost the others their rows
         log.exception("check failed", group=name)
-        found.append(Row(name, "fail", "the check itself broke; its log line says where"))
+        found.append(Row(name, "fail", "the check itself failed; the log says where"))
     return found
 
 
@@ -67,7 +66,7 @@ async def _all(settings: Settings, address: str | None, *, for_release: bool) ->
 def _groups(
     settings: Settings, address: str | None, *, for_release: bool
 ) -> Iterator[tuple[str, Rows]]:
-    """Yield what is to be asked; what lacks its key or token is told by the settings' rows."""
+    """Yield the groups to run; a service without its key or token has a row of the settings."""
     yield "Settings", check_settings(settings)
     yield "Redis", check_store(address, settings)
     token = settings.telegram_bot_token
@@ -86,7 +85,7 @@ def _groups(
 
 @contextmanager
 def _store_address(settings: Settings) -> Iterator[str | None]:
-    """Give Redis's address, or None where the embedded server cannot be started."""
+    """Yield the address of Redis, or None if the embedded server cannot start."""
     with ExitStack() as stack:
         try:
             address = stack.enter_context(redis_address(settings))

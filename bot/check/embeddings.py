@@ -1,4 +1,4 @@
-"""The embedding model: does it answer, and are its vectors as long as was asked for."""
+"""The embedding model: does it answer, and do its vectors have the dimensions that we ask for."""
 
 from dataclasses import replace
 
@@ -7,66 +7,65 @@ from bot.check.recognition import recognize
 from bot.check.rows import Row, Rows
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
+from bot.model.models import secret_of
 from bot.model.openai_client import open_client
 from config.settings import Settings
 from memory.search.embeddings import EmbeddingsUnavailable
 
 _WHAT = "Embeddings"
-_PATIENCE_S = 30.0
-_LONG = 512
-"""Longer vectors take more of a small Redis than they give back in recall."""
+_TIMEOUT_S = 30.0
+_ENOUGH_DIMENSIONS = 512
+"""More dimensions fill a small Redis and improve recall little."""
 
 
 async def check_embeddings(settings: Settings) -> Rows:
     """Yield one row."""
-    name, asked = settings.openai_embedding_model, settings.openai_embedding_dimensions
+    name, wanted = settings.openai_embedding_model, settings.openai_embedding_dimensions
     if name is None:
-        yield Row(_WHAT, "ok", "off: recall goes by words alone")
+        yield Row(_WHAT, "ok", "off: recall uses words alone")
         return
-    key = settings.openai_embedding_api_key
-    secret = key.get_secret_value() if key else None
-    async with open_client(settings.openai_embedding_base_url, secret, _PATIENCE_S) as client:
+    key = secret_of(settings.openai_embedding_api_key)
+    async with open_client(settings.openai_embedding_base_url, key, _TIMEOUT_S) as client:
+        native = 0
         try:
-            native = await _length(OpenAIEmbedder(client, name, None, _PATIENCE_S))
+            native = await _dimensions(OpenAIEmbedder(client, name, None, _TIMEOUT_S))
+            if wanted is None:
+                yield native_row(name, native)
+                return
+            got = await _dimensions(OpenAIEmbedder(client, name, wanted, _TIMEOUT_S))
         except EmbeddingsUnavailable as error:
-            yield await _failed(error, settings)
-            return
-        if asked is None:
-            yield unasked(name, native)
-            return
-        try:
-            got = await _length(OpenAIEmbedder(client, name, asked, _PATIENCE_S))
-        except EmbeddingsUnavailable as error:
-            if native < asked:
-                yield _too_short(name, asked, native)
+            if wanted is not None and 0 < native < wanted:
+                yield _too_few(name, wanted, native)
             else:
                 yield await _failed(error, settings)
             return
-        yield Row(_WHAT, "ok", f"{name}: {got} dimensions, as asked (of itself {native})")
+        yield Row(_WHAT, "ok", f"{name}: {got} dimensions, as set (the model's own: {native})")
 
 
-def unasked(name: str, native: int) -> Row:
-    """Say how long the model's own vectors are, and how to have them shorter."""
+def native_row(name: str, native: int) -> Row:
+    """Return the model's own dimensions, with the advice to ask for fewer if they are many."""
     advice = ""
-    if native > _LONG:
-        advice = f"OPENAI_EMBEDDING_DIMENSIONS={_LONG} takes {native / _LONG:.0f} times less memory"
+    if native > _ENOUGH_DIMENSIONS:
+        factor = native / _ENOUGH_DIMENSIONS
+        advice = (
+            f"OPENAI_EMBEDDING_DIMENSIONS={_ENOUGH_DIMENSIONS} needs {factor:.0f} times less memory"
+        )
     return Row(_WHAT, "ok", f"{name}: {native} dimensions", advice)
 
 
-async def _length(embedder: OpenAIEmbedder) -> int:
+async def _dimensions(embedder: OpenAIEmbedder) -> int:
     return int((await embedder.embed(["Is anybody there?"])).shape[1])
 
 
-def _too_short(name: str, asked: int, native: int) -> Row:
-    seen = f"{name}: {asked} dimensions asked for, it has {native}"
+def _too_few(name: str, wanted: int, native: int) -> Row:
+    seen = f"{name} has {native} dimensions, but {wanted} are set"
     return Row(_WHAT, "fail", seen, f"set OPENAI_EMBEDDING_DIMENSIONS to {native} or less")
 
 
 async def _failed(error: EmbeddingsUnavailable, settings: Settings) -> Row:
-    key = settings.openai_embedding_api_key
-    secret = key.get_secret_value() if key else None
-    known = await recognize(settings.openai_embedding_base_url, secret)
+    key = secret_of(settings.openai_embedding_api_key)
+    known = await recognize(settings.openai_embedding_base_url, key)
     cause = error.__cause__
     reason = cause if isinstance(cause, ModelError) else ModelError()
     row = trouble(_WHAT, reason, "OPENAI_EMBEDDING_MODEL", known)
-    return replace(row, advice=f"{row.advice}, or go without: OPENAI_EMBEDDING_MODEL=off")
+    return replace(row, advice=f"{row.advice}, or do without: OPENAI_EMBEDDING_MODEL=off")

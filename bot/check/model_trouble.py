@@ -1,10 +1,11 @@
-"""Says of a model's server why it gave no answer, and what to do; never in the server's words."""
+"""Says why a model gave no answer and what to do; it never repeats the server's text."""
 
 from http import HTTPStatus
 
 from bot.check.recognition import OTHER, KnownServer
 from bot.check.rows import Row
 from bot.model.model_errors import (
+    NO_CREDIT,
     AnswerIncomplete,
     ContextTooLong,
     ModelError,
@@ -14,9 +15,9 @@ from bot.model.model_errors import (
 )
 
 _CONNECTION = {
-    "dns": "nobody knows that address",
-    "connection_refused": "nobody listens at that address",
-    "connection_failed": "the connection fails",
+    "dns": "the name in the address is unknown",
+    "connection_refused": "no server listens at the address",
+    "connection_failed": "the connection failed",
 }
 
 
@@ -25,21 +26,19 @@ def trouble(
 ) -> Row:
     """Return the failed row; `model` is the setting that names the model."""
     server = "OPENAI_EMBEDDING" if model == "OPENAI_EMBEDDING_MODEL" else "OPENAI"
-    address = f"{server}_BASE_URL, which mostly ends in /v1"
+    address = f"{server}_BASE_URL, which usually ends in /v1"
     if known.name:
         address = f"{server}_BASE_URL ({known.name}: {known.address})"
     match error:
         case ContextTooLong():
-            seen = "the prompt is too long for this model"
-            advice = "lower PROMPT_TOKENS"
+            seen, advice = "the prompt is too long for this model", "lower PROMPT_TOKENS"
         case ModelRefused(status=HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN):
-            seen, advice = "the key is not accepted", f"look at {server}_API_KEY"
+            seen, advice = "the key was refused", f"check {server}_API_KEY"
         case ModelRefused(status=HTTPStatus.NOT_FOUND):
-            seen = "there is no such model, or no such page"
-            advice = f"look at {model} and {address}"
+            seen, advice = "no such model, or no such path", f"check {model} and {address}"
         case ModelRefused():
             code = f", {error.code}" if error.code else ""
-            seen = f"the server declines such a request ({error.status}{code})"
+            seen = f"the server refused the request ({error.status}{code})"
             advice = f"try another {model}"
             if known.refusal:
                 hint = known.refusal.replace("OPENAI_API_KEY", f"{server}_API_KEY")
@@ -47,33 +46,30 @@ def trouble(
         case ModelUnavailable():
             seen, advice = _unavailable(error, model, server)
         case NotAModel():
-            seen = "what answers there is no OpenAI-compatible server"
-            advice = f"look at {address}"
+            seen, advice = "the server there is not OpenAI-compatible", f"check {address}"
         case AnswerIncomplete():
-            seen, advice = "the answer broke off, twice", f"try again, or another {model}"
+            seen, advice = "the answer broke off twice", f"try again, or another {model}"
         case _:
             seen, advice = "no usable answer", f"try another {model}"
     return Row(what, "fail", seen, advice)
 
 
 def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str, str]:
-    """Say what is the matter with a server that gave no answer, and what to do."""
+    """Return why there is no answer now, and what to do."""
     match error.code, error.status:
         case "dns" | "connection_refused" | "connection_failed", _:
             seen = _CONNECTION[error.code]
-            advice = f"look at {server}_BASE_URL, and whether the server runs"
-        case "insufficient_quota", _:
-            seen, advice = "the account has no credit left", f"look at that of {server}_API_KEY"
+            advice = f"check {server}_BASE_URL, and whether the server runs"
+        case code, _ if code == NO_CREDIT:
+            seen, advice = "the account has no credit", f"check the account of {server}_API_KEY"
         case _, HTTPStatus.TOO_MANY_REQUESTS:
-            seen, advice = "too many calls", f"wait, or look at the limits of {server}_API_KEY"
+            seen, advice = "too many requests", f"wait, or check the limits of {server}_API_KEY"
         case _, HTTPStatus.NOT_IMPLEMENTED:
-            seen, advice = "the server does not offer this", f"look at {model}"
+            seen, advice = "the server does not offer this", f"check {model}"
         case _, 0:
-            seen, advice = (
-                "no answer in time",
-                f"look at {server}_BASE_URL, or raise MODEL_TIMEOUT_S",
-            )
+            seen = "no answer in time"
+            advice = f"check {server}_BASE_URL, or raise MODEL_TIMEOUT_S"
         case _:
-            seen = f"trouble at the server ({error.status})"
-            advice = f"try again, or look at {model} and {server}_BASE_URL"
+            seen = f"the server failed ({error.status})"
+            advice = f"try again, or check {model} and {server}_BASE_URL"
     return seen, advice

@@ -1,8 +1,7 @@
-"""Which of the known model servers answers at an address, and what helps with that one.
+"""Recognises which of the known model servers answers at an address, so that advice fits it.
 
-Headers, the fields of its list of models, and the words of an error tell a server from others. Two
-requests are made, and neither costs anything: the list of models, and a chat completion without
-messages.
+We tell servers apart by headers, by fields of the list of models and by the text of an error. Two
+requests are made, which cost nothing: the list of models, and a chat completion without messages.
 """
 
 import asyncio
@@ -14,9 +13,9 @@ import httpx2
 
 from bot.http_client import HttpClient, trusted
 
-_PATIENCE_S = 5
+_TIMEOUT_S = 5
 _MAX_BYTES = 64 * 1024
-"""OpenRouter's list of models is ten times as long; its first entries say enough."""
+"""OpenRouter's list of models is ten times as long; its first entries are enough."""
 
 _ANYWHERE = re.IGNORECASE | re.MULTILINE
 _SIGNS = {
@@ -32,15 +31,15 @@ _SIGNS = {
     "Ollama": re.compile(r'"owned_by": ?"library"', _ANYWHERE),
     "OpenAI": re.compile(r"//api\.openai\.com/|^openai-(version|processing-ms):", _ANYWHERE),
 }
-"""What the address, a header or a body of a server holds."""
+"""What we find in the address, a header or a body of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
     """A server of docs/models.md.
 
-    `address` is how its base URL looks. `context` is what makes its context larger, `tools` what
-    lets its models call tools, and `refusal` what a request that it declines may lack.
+    `address` is the form of its base URL. `context` says how to make its context larger, `tools`
+    how its models may call tools, and `refusal` why it may have refused a request.
     """
 
     name: str
@@ -54,22 +53,19 @@ KNOWN = (
     KnownServer(
         "LiteLLM",
         "http://HOST:4000/v1",
-        refusal="LiteLLM says so of a wrong OPENAI_API_KEY as well",
+        refusal="LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
     ),
     KnownServer(
         "OpenRouter",
         "https://openrouter.ai/api/v1",
         tools="OpenRouter lists which models take tools",
-        refusal="at OpenRouter OPENAI_MODEL is written as maker/model",
+        refusal="OpenRouter needs OPENAI_MODEL in the form maker/model",
     ),
     KnownServer(
         "Azure OpenAI",
         "https://RESOURCE.openai.azure.com/openai/v1 (OPENAI_MODEL is the deployment's name)",
     ),
-    KnownServer(
-        "Groq",
-        "https://api.groq.com/openai/v1",
-    ),
+    KnownServer("Groq", "https://api.groq.com/openai/v1"),
     KnownServer(
         "llama.cpp",
         "http://HOST:8080/v1",
@@ -93,24 +89,21 @@ KNOWN = (
         context="OLLAMA_CONTEXT_LENGTH at the server",
         tools="`ollama show MODEL` says whether it takes tools",
     ),
-    KnownServer(
-        "OpenAI",
-        "https://api.openai.com/v1",
-    ),
+    KnownServer("OpenAI", "https://api.openai.com/v1"),
 )
-"""The first whose sign is found counts: LiteLLM passes on what the servers behind it say."""
+"""The first that fits counts: LiteLLM passes on what the servers behind it say."""
 
 OTHER = KnownServer("", "", context="the server's context (for Ollama: OLLAMA_CONTEXT_LENGTH)")
 
 
 async def recognize(base_url: str, key: str | None) -> KnownServer:
-    """Return the server at an address, `OTHER` when it is none that we know."""
+    """Return the server at an address; `OTHER` if we do not know it."""
     headers = {b"accept-encoding": b"identity"}
     if key:
         headers[b"authorization"] = f"Bearer {key}".encode()
     address = base_url.rstrip("/")
     seen = f"{address}/"
-    async with HttpClient(verify=trusted(), timeout=_PATIENCE_S, headers=headers) as client:
+    async with HttpClient(verify=trusted(), timeout=_TIMEOUT_S, headers=headers) as client:
         for request in (
             client.build_request("GET", f"{address}/models"),
             client.build_request("POST", f"{address}/chat/completions", json={}),
@@ -123,12 +116,12 @@ async def recognize(base_url: str, key: str | None) -> KnownServer:
 
 
 async def _answer(client: HttpClient, request: httpx2.Request) -> str:
-    """Return headers and the beginning of the body, one header a line; "" without an answer."""
-    told = ""
+    """Return one line for each header, then the beginning of the body; "" without an answer."""
+    answer = ""
     with suppress(httpx2.HTTPError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE_S):
-            told = await _beginning(await client.send(request, stream=True))
-    return told
+        async with asyncio.timeout(_TIMEOUT_S):
+            answer = await _beginning(await client.send(request, stream=True))
+    return answer
 
 
 async def _beginning(response: httpx2.Response) -> str:

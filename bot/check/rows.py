@@ -1,6 +1,6 @@
 """One row of the table, and the table as text; plain enough for a platform's log.
 
-A row holds what an operator may read aloud: no secret, no error's own text, nobody's words.
+An operator may show a row to anyone: it holds no secret, no error's own text and no person's text.
 """
 
 from collections import Counter
@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# `unknown`: the service does not say, and that is no reason to stop.
+# `unknown`: the service does not tell, and that is no reason to stop.
 Verdict: TypeAlias = Literal["ok", "warn", "fail", "unknown"]
 
-_WIDEST_MARK = 7
+_MARK_WIDTH = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was tested, how it went, what was seen and what to do about it ("" where nothing)."""
+    """What was tested, the verdict, what was seen, and what to do about it ("" if nothing)."""
 
     what: str
     verdict: Verdict
@@ -25,7 +25,7 @@ class Row:
 
 
 Rows: TypeAlias = AsyncGenerator[Row, None]
-"""What one group of checks finds, each row as soon as it is known."""
+"""What one group of checks finds; each row comes as soon as it is known."""
 
 
 def is_passed(rows: Sequence[Row]) -> bool:
@@ -34,14 +34,14 @@ def is_passed(rows: Sequence[Row]) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Render a line for each row, its advice on a line below, and a summary at the end."""
+    """Return a line for each row, its advice on the next line, and a summary at the end."""
     width = max((len(row.what) for row in rows), default=0)
     lines = []
     for row in rows:
         mark = "FAIL" if row.verdict == "fail" else row.verdict
-        lines.append(f"{mark:<{_WIDEST_MARK}}  {row.what:<{width}}  {row.seen}")
+        lines.append(f"{mark:<{_MARK_WIDTH}}  {row.what:<{width}}  {row.seen}")
         if row.advice:
-            lines.append(f"{'':<{_WIDEST_MARK}}  {'':<{width}}  -> {row.advice}")
+            lines.append(f"{'':<{_MARK_WIDTH}}  {'':<{width}}  -> {row.advice}")
     return "\n".join([*lines, "", _summary(rows)])
 
 

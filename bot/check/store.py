@@ -1,7 +1,7 @@
-"""Redis or Valkey: does it answer, will it keep what it is given, is there room.
+"""Redis or Valkey: does it answer, does it keep data over a restart, has it memory left.
 
-Managed servers often refuse CONFIG, and some leave fields out of INFO: what a server does not tell
-is unknown, which is no failure.
+Managed servers often refuse CONFIG, and some leave fields out of INFO. If a server does not report
+something, the verdict is `unknown`, which is not a failure.
 """
 
 import time
@@ -14,15 +14,16 @@ from config.settings import Settings
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreRefused
 
-_LEAST = {"Redis": (6, 2), "Valkey": (7, 2)}
+_MIN_VERSION = {"Redis": (6, 2), "Valkey": (7, 2)}
 _NEARLY_FULL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What a server tells of itself; None where it does not.
+    """What a server reports about itself; None for what it does not report.
 
-    `snapshots` is its `save` line, "" for none; `byte_limit` 0 is no limit. `clients` counts us.
+    `snapshots` is its `save` line, "" for none. `max_bytes` is 0 if there is no limit. `clients`
+    includes ourselves.
     """
 
     product: str
@@ -32,21 +33,21 @@ class ServerState:
     snapshots: str | None
     policy: str | None
     used_bytes: int | None
-    byte_limit: int | None
+    max_bytes: int | None
     clients: int | None
-    client_limit: int | None
+    max_clients: int | None
     replicas: int | None
     is_cluster: bool
 
 
 async def check_store(address: str | None, settings: Settings) -> Rows:
-    """Yield rows on the server at `address`, or on why there is none (None: the embedded one)."""
+    """Yield rows about the server at `address`; None if the embedded one did not start."""
     if address is None:
         yield Row(
             "Redis",
             "warn",
-            "the embedded Valkey did not start: a bot is using DATA_DIR, or it is not writable",
-            "stop that bot to have its data checked, or set REDIS_URL",
+            "the embedded Valkey did not start: a bot uses DATA_DIR, or it is not writable",
+            "stop that bot to check its data, or set REDIS_URL",
         )
         return
     try:
@@ -66,55 +67,57 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
 
 def server(state: ServerState) -> Row:
     """Judge product and version."""
-    least = _LEAST[state.product]
-    needed = f"{state.product} {'.'.join(map(str, least))} or newer"
+    minimum = _MIN_VERSION[state.product]
+    needed = f"{state.product} {'.'.join(map(str, minimum))} or newer"
     if state.version is None:
-        return Row("Redis", "unknown", f"answers, its version is not told ({needed} is needed)")
-    seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms a round trip"
-    if _numbers(state.version) < least:
+        return Row(
+            "Redis", "unknown", f"answers, but does not report its version ({needed} is needed)"
+        )
+    seen = f"{state.product} {state.version}, {state.ping_ms:.1f} ms for a round trip"
+    if _numbers(state.version) < minimum:
         return Row("Redis", "fail", seen, f"{needed} is needed: choose another REDIS_URL")
     return Row("Redis", "ok", seen)
 
 
 def persistence(state: ServerState) -> Row:
-    """Judge what a restart of the server would cost."""
-    what, advice = "Redis persistence", "turn on appendonly, or choose a plan that persists"
+    """Judge what a crash of the server would lose."""
+    what, advice = "Redis persistence", "turn on appendonly, or choose a plan that keeps data"
     match state.appends, state.snapshots:
         case True, _:
-            return Row(what, "ok", "append-only file: a crash costs about a second")
+            return Row(what, "ok", "append-only file: a crash loses about a second")
         case None, _:
-            return Row(what, "unknown", "not told", "ask your provider what a restart keeps")
+            return Row(what, "unknown", "not reported", "ask your provider what a restart keeps")
         case _, None:
             return Row(
                 what,
                 "unknown",
-                "no append-only file; snapshots are not told",
+                "no append-only file; snapshots are not reported",
                 "ask your provider what a restart keeps",
             )
         case _, "":
-            return Row(what, "warn", "none: a restart of the server forgets everything", advice)
+            return Row(what, "warn", "none: a restart of the server loses everything", advice)
         case _, snapshots:
-            seen = f"snapshots only (save {snapshots}): a crash costs what came after the last"
+            seen = f"snapshots only (save {snapshots}): a crash loses what came after the last one"
             return Row(what, "warn", seen, advice)
 
 
 def eviction(state: ServerState) -> Row:
-    """Judge what a full server does: it has to refuse, for what it drops is somebody's memory."""
+    """Judge what a full server does: it must refuse writes and not drop memories."""
     if state.policy is None:
         advice = "make sure that it is noeviction"
-        return Row("Redis eviction", "unknown", "maxmemory-policy is not told", advice)
+        return Row("Redis eviction", "unknown", "maxmemory-policy is not reported", advice)
     if state.policy != "noeviction":
-        seen = f"maxmemory-policy is {state.policy}: a full server drops memories and mail"
+        seen = f"maxmemory-policy is {state.policy}: a full server drops memories and messages"
         advice = "set maxmemory-policy to noeviction, or choose another REDIS_URL"
         return Row("Redis eviction", "fail", seen, advice)
     return Row("Redis eviction", "ok", "noeviction")
 
 
 def memory(state: ServerState) -> Row:
-    """Judge how much room is left."""
-    what, used, limit = "Redis memory", state.used_bytes, state.byte_limit
+    """Judge how much memory is left."""
+    what, used, limit = "Redis memory", state.used_bytes, state.max_bytes
     if used is None or limit is None:
-        return Row(what, "unknown", "not told", "look at your provider's page")
+        return Row(what, "unknown", "not reported", "look at your provider's page")
     if limit == 0:
         return Row(what, "ok", f"{_mb(used)} used, no limit set")
     seen = f"{_mb(used)} of {_mb(limit)} used, {used / limit:.0%}"
@@ -127,12 +130,12 @@ def memory(state: ServerState) -> Row:
 
 
 def connections(state: ServerState, ours: int) -> Row:
-    """Judge whether one more process of ours fits, for old and new ones overlap on a deploy."""
-    what, limit, others = "Redis connections", state.client_limit, (state.clients or 1) - 1
+    """Judge whether one more process of ours fits: during a deploy the old and the new one run."""
+    what, limit, others = "Redis connections", state.max_clients, (state.clients or 1) - 1
     if limit is None:
-        seen = f"the limit is not told; a process takes up to {ours}"
-        return Row(what, "unknown", seen, "look at your plan: two processes overlap on a deploy")
-    seen = f"{others} of {limit} in use, a process takes up to {ours}"
+        seen = f"the limit is not reported; a process opens up to {ours}"
+        return Row(what, "unknown", seen, "look at your plan: during a deploy two processes run")
+    seen = f"{others} of {limit} in use, a process opens up to {ours}"
     if ours > limit:
         return Row(what, "fail", seen, f"set REDIS_MAX_CONNECTIONS to {max(2, limit // 2)} or less")
     if others + ours > limit:
@@ -142,29 +145,29 @@ def connections(state: ServerState, ours: int) -> Row:
 
 
 def cluster(state: ServerState, address: str) -> Row:
-    """Judge whether the address says what the server is."""
+    """Judge whether the address fits the kind of server."""
     if state.is_cluster and "+cluster://" not in address:
         scheme = "rediss" if address.startswith("rediss") else "redis"
-        advice = f"let REDIS_URL begin with {scheme}+cluster://"
-        return Row("Redis kind", "fail", "a Cluster, addressed as one server", advice)
+        advice = f"begin REDIS_URL with {scheme}+cluster://"
+        return Row("Redis kind", "fail", "a Cluster, but the address is for one server", advice)
     seen = "a Cluster (the figures are those of one node)" if state.is_cluster else "one server"
     return Row("Redis kind", "ok", seen)
 
 
 def replicas(state: ServerState, wanted: int) -> Row:
-    """Judge whether there are as many replicas as are waited for; with fewer nothing is taken."""
+    """Judge whether there are as many replicas as intake waits for; else it accepts nothing."""
     what, linked = "Redis replicas", state.replicas
     if linked is None:
         advice = "make sure that it has as many as INTAKE_WAIT_REPLICAS"
-        return Row(what, "unknown", f"not told, {wanted} must have each message", advice)
+        return Row(what, "unknown", f"not reported, {wanted} must have each message", advice)
     seen = f"{linked} connected, {wanted} must have each message"
     if linked < wanted:
-        return Row(what, "fail", f"{seen}: none is taken", "lower INTAKE_WAIT_REPLICAS")
+        return Row(what, "fail", f"{seen}: no message is accepted", "lower INTAKE_WAIT_REPLICAS")
     return Row(what, "ok", seen)
 
 
 async def _ask(address: str, settings: Settings) -> ServerState:
-    # One connection: old processes may be using all but one of a small plan's.
+    # Only one connection: on a small plan, running processes may use all others.
     client = await RedisClient.open(
         address, max_connections=1, tls_verify=settings.verifies_redis_tls
     )
@@ -194,9 +197,9 @@ async def _read_state(client: RedisClient) -> ServerState:
         snapshots=config.get("save"),
         policy=info.get("maxmemory_policy"),
         used_bytes=_integer(info.get("used_memory")),
-        byte_limit=_integer(info.get("maxmemory")),
+        max_bytes=_integer(info.get("maxmemory")),
         clients=_integer(info.get("connected_clients")),
-        client_limit=_integer(info.get("maxclients") or config.get("maxclients")),
+        max_clients=_integer(info.get("maxclients") or config.get("maxclients")),
         replicas=_integer(info.get("connected_slaves")),
         is_cluster=info.get("cluster_enabled") == "1",
     )
@@ -204,12 +207,12 @@ async def _read_state(client: RedisClient) -> ServerState:
 
 def _trouble(error: StoreError, address: str, settings: Settings) -> Row:
     if isinstance(error, StoreRefused):
-        advice = "look at user, password and scheme of REDIS_URL"
-        return Row("Redis", "fail", "the server refuses this login or address", advice)
-    advice = "look at host and port of REDIS_URL, and whether the server wants rediss://"
+        advice = "check user, password and scheme of REDIS_URL"
+        return Row("Redis", "fail", "the server refused this login or address", advice)
+    advice = "check host and port of REDIS_URL, and whether the server needs rediss://"
     if address.startswith("rediss") and settings.verifies_redis_tls:
         advice = (
-            "look at host and port of REDIS_URL; if its certificate is self-signed, "
+            "check host and port of REDIS_URL; if its certificate is self-signed, "
             "set REDIS_TLS_VERIFY=never"
         )
     return Row("Redis", "fail", "no answer", advice)

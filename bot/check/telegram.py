@@ -1,4 +1,4 @@
-"""Telegram: does it know the token, where do updates go, what do groups show us, who else polls."""
+"""Telegram: is the token right, where do updates go, what do groups show us, does another poll."""
 
 import time
 from urllib.parse import urlsplit
@@ -19,24 +19,24 @@ from config.settings import Settings
 
 _LISTEN_S = 3
 """Another poller calls again within this time, and Telegram then ends our poll."""
-_LATELY_S = 3600
+_RECENT_S = 3600
 
 
 async def check_token(settings: Settings, token: str) -> Rows:
-    """Yield one row, for a release: only a refused token fails, for the network may come back."""
+    """Yield one row, for a release: only a refused token fails, because the network may recover."""
     client = TelegramClient(token, settings.telegram_api_url)
     try:
         yield known(await client.identify())
     except BadToken:
         yield _refused_token(settings)
     except TelegramError as error:
-        yield Row("Telegram", "warn", _trouble(error), "no reason to stop: the bot goes on trying")
+        yield Row("Telegram", "warn", _trouble(error), "no reason to stop: the bot tries again")
     finally:
         await client.close()
 
 
 async def check_telegram(settings: Settings, token: str) -> Rows:
-    """Yield rows on all that concerns Telegram; nothing there is changed."""
+    """Yield all rows about Telegram; nothing there is changed."""
     client = TelegramClient(token, settings.telegram_api_url)
     try:
         me = await client.identify()
@@ -50,47 +50,47 @@ async def check_telegram(settings: Settings, token: str) -> Rows:
     except BadToken:
         yield _refused_token(settings)
     except OutcomeUnknown:
-        seen = f"no answer of a Bot API from {urlsplit(settings.telegram_api_url).netloc}"
-        yield Row("Telegram", "fail", seen, "look at TELEGRAM_API_URL, and try again")
+        seen = f"{urlsplit(settings.telegram_api_url).netloc} did not answer like a Bot API server"
+        yield Row("Telegram", "fail", seen, "check TELEGRAM_API_URL, and try again")
     except TelegramError as error:
-        advice = "look at TELEGRAM_API_URL and this machine's network, and try again"
+        advice = "check TELEGRAM_API_URL and this machine's network, and try again"
         yield Row("Telegram", "fail", _trouble(error), advice)
     finally:
         await client.close()
 
 
 def known(me: BotIdentity) -> Row:
-    """Say whose token it is."""
-    return Row("Telegram", "ok", f"the token is @{me.username}'s")
+    """Return the bot that the token belongs to."""
+    return Row("Telegram", "ok", f"the token belongs to @{me.username}")
 
 
 def privacy(me: BotIdentity) -> Row:
-    """Say what groups show us; either way is in order."""
+    """Return what groups show the bot; both ways are right."""
     if me.can_read_all_group_messages:
         return Row("Telegram groups", "ok", "privacy mode is off: mentions reach the bot")
     return Row(
         "Telegram groups",
         "ok",
         "privacy mode is on: commands and replies reach the bot, plain mentions may not",
-        "if they shall: @BotFather, /setprivacy, Disable; then add the bot to its groups again",
+        "for all mentions: @BotFather, /setprivacy, Disable; then add the bot to its groups again",
     )
 
 
 def webhook(
     state: WebhookState, public_address: str | None, now: float, *, take_over: bool = False
 ) -> Row:
-    """Judge where updates go; of another's webhook only the host is shown, for paths may be secret.
+    """Judge where updates go. Of a foreign webhook only the host is shown: its path may be secret.
 
     `now` is in Unix seconds.
     """
     what, host = "Telegram webhook", urlsplit(state.url).hostname or ""
     waiting = f"{state.pending_updates} waiting"
     if public_address is None and not state.url:
-        return Row(what, "ok", f"none, as polling wants it; {waiting}")
+        return Row(what, "ok", f"none, as polling needs it; {waiting}")
     if public_address is None:
         seen = f"set to {host}, but WEBHOOK_URL is not; {waiting}"
-        refusal = "the bot does not start: set WEBHOOK_URL, or to poll TAKE_OVER_WEBHOOK=yes"
-        removal = f"the next start removes it, and the bot at {host} gets no messages any more"
+        refusal = "the bot does not start: set WEBHOOK_URL, or TAKE_OVER_WEBHOOK=yes to poll"
+        removal = f"the next start removes it, and the bot at {host} gets no more messages"
         verdict: Verdict = "warn" if take_over else "fail"
         return Row(what, verdict, seen, removal if take_over else refusal)
     if not state.url:
@@ -98,36 +98,36 @@ def webhook(
     if state.url != public_address.rstrip("/") + WEBHOOK_PATH:
         advice = f"the next start changes it; if another bot serves {host}, it needs its own token"
         return Row(what, "warn", f"set to another address, on {host}; {waiting}", advice)
-    if state.last_error_at and now - state.last_error_at < _LATELY_S:
+    if state.last_error_at and now - state.last_error_at < _RECENT_S:
         minutes = int(now - state.last_error_at) // 60
         seen = f"set; {waiting}; a delivery failed {minutes} min ago: {state.last_error}"
-        return Row(what, "warn", seen, "does WEBHOOK_URL lead to a running bot from outside?")
+        return Row(what, "warn", seen, "can Telegram reach a running bot at WEBHOOK_URL?")
     return Row(what, "ok", f"set; {waiting}")
 
 
 async def _pollers(client: TelegramClient) -> Row:
-    """Listen for a moment; updates that come stay where they are, for none is confirmed.
+    """Poll for a moment. Updates that come stay at Telegram, because we confirm none.
 
-    A running bot whose poll this ends tries again by itself.
+    If this ends the poll of a running bot, that bot polls again by itself.
     """
     what = "Telegram polling"
     try:
         waiting = await client.get_updates(None, _LISTEN_S)
     except Conflict:
-        advice = "fine if it is this bot, running; else stop it, or get a token of your own"
+        advice = "fine if it is this bot, running; otherwise stop it, or get a token of your own"
         return Row(what, "warn", "another process polls with this token", advice)
     if waiting:
-        return Row(what, "unknown", "updates wait, so there was no time to hear others")
-    return Row(what, "ok", "nobody else was heard")
+        return Row(what, "unknown", "updates are waiting, so other pollers could not be noticed")
+    return Row(what, "ok", "no other poller was noticed")
 
 
 def _refused_token(settings: Settings) -> Row:
     advice = "copy TELEGRAM_BOT_TOKEN again from @BotFather: /mybots, API Token"
     if settings.telegram_api_url != Settings.model_fields["telegram_api_url"].default:
-        # To a wrong page, any website says the same.
+        # Any website answers the same to a path that it does not have.
         host = urlsplit(settings.telegram_api_url).netloc
-        advice += f"; or look at TELEGRAM_API_URL: is {host} a Bot API server?"
-    return Row("Telegram", "fail", "the token is not accepted", advice)
+        advice += f"; or check TELEGRAM_API_URL: is {host} a Bot API server?"
+    return Row("Telegram", "fail", "the token was refused", advice)
 
 
 def _trouble(error: TelegramError) -> str:
@@ -135,6 +135,6 @@ def _trouble(error: TelegramError) -> str:
         case Unreachable():
             return "not reached"
         case FloodWait():
-            return "too many calls just now"
+            return "too many calls at the moment"
         case _:
             return "no readable answer"

@@ -55,7 +55,7 @@ async def open_models(
     has_fallback = settings.fallback_model is not None
     client = open_client(
         settings.openai_base_url,
-        _secret(settings.openai_api_key),
+        secret_of(settings.openai_api_key),
         silence_s,
         retries=0 if has_fallback else RETRIES,
         api=settings.openai_api,
@@ -68,7 +68,7 @@ async def open_models(
         if has_fallback:
             other = client.to(
                 settings.fallback_base_url,
-                _secret(settings.fallback_api_key),
+                secret_of(settings.fallback_api_key),
                 silence_s,
                 which="second",
             )
@@ -154,7 +154,7 @@ def _embedder(
     model = settings.openai_embedding_model
     if model is None:
         return None
-    key = _secret(settings.openai_embedding_api_key)
+    key = secret_of(settings.openai_embedding_api_key)
     other = client.to(settings.openai_embedding_base_url, key, _EMBEDDING_TIMEOUT_S)
     dimensions = settings.openai_embedding_dimensions
     return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
@@ -165,5 +165,6 @@ def _first_limit_s(settings: Settings) -> float:
     return settings.model_timeout_s / (2 if settings.fallback_model else 1)
 
 
-def _secret(value: SecretStr | None) -> str | None:
+def secret_of(value: SecretStr | None) -> str | None:
+    """Return the text of a secret setting; None if it is not set."""
     return value.get_secret_value() if value else None

@@ -1,4 +1,4 @@
-"""Servers to be checked, each as a test wants it, and settings that lead to them."""
+"""Local servers to be checked, and settings with their addresses."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
     server = ValkeyServer(tmp_path)
     server.start()
     yield server
-    server.kill()  # it may be writing its first append-only file, and would not stop
+    server.kill()  # it may be writing its first append-only file and not react to a stop
 
 
 @pytest.fixture
@@ -49,5 +49,5 @@ async def model_api(reader: FrontReader) -> AsyncIterator[ModelApiServer]:
 
 
 async def rows_of(rows: Rows) -> dict[str, Row]:
-    """Return rows by what they are about."""
+    """Return rows by what they test."""
     return {row.what: row async for row in rows}

@@ -1,4 +1,4 @@
-"""A model that does as a check asks, and whose server may cut the front of a prompt."""
+"""A model that does what a check asks; its server may cut the beginning of a prompt."""
 
 import json
 
@@ -8,10 +8,11 @@ TEST_WORDS = ("marzipan", "gyroscope")
 
 
 class FrontReader:
-    """Answers what it is asked from what it is shown.
+    """Answers from the messages that the server lets it see.
 
-    `shown` is how many messages at the end of a prompt it is shown, None is all; `keeps` is how
-    many at the front survive the cut. `calls_tools` may be turned off; `extracts` it says in JSON.
+    `shown` is how many messages at the end of a prompt it sees, None for all; `keeps` is how many
+    at the beginning survive the cut. `calls_tools` may be turned off. `extracts` is its answer to a
+    request for JSON.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What is found out about the chat model, from a local server that can be bad in many ways."""
+"""What the check finds out about the chat model, from a local server that can fail in many ways."""
 
 from dataclasses import replace
 
@@ -38,12 +38,12 @@ def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Settings:
     )
 
 
-async def test_a_model_in_order_has_no_failed_row(settings: Settings) -> None:
+async def test_a_working_model_has_only_ok_rows(settings: Settings) -> None:
     rows = await rows_of(check_chat(settings))
     assert {row.verdict for row in rows.values()} == {"ok"}
 
 
-async def test_the_long_prompt_fills_the_budget_and_passes_strict_templates(
+async def test_the_long_prompt_fills_the_budget_and_has_a_form_that_every_server_takes(
     settings: Settings, model_api: ModelApiServer
 ) -> None:
     counter = await TokenCounter.load()
@@ -60,7 +60,7 @@ async def test_the_long_prompt_fills_the_budget_and_passes_strict_templates(
     ("keeps", "lost"),
     [(1, "the first message"), (0, "the system message and the one in the first")],
 )
-async def test_a_prompt_that_a_server_cuts_fails(
+async def test_a_server_that_cuts_the_prompt_fails(
     settings: Settings, reader: FrontReader, keeps: int, lost: str
 ) -> None:
     reader.shown, reader.keeps = 3, keeps
@@ -79,7 +79,7 @@ async def test_a_prompt_that_a_server_cuts_fails(
         ("none", 900, "fail", "or try another OPENAI_MODEL"),
     ],
 )
-def test_what_came_back_is_judged_beside_what_was_counted(
+def test_the_advice_depends_on_the_tokens_that_the_server_counted(
     said: str, counted: int, verdict: str, told: str
 ) -> None:
     row = front_was_read(ModelReply(said, (), "stop", Usage(prompt_tokens=counted)), sent=1000)
@@ -87,7 +87,7 @@ def test_what_came_back_is_judged_beside_what_was_counted(
     assert row.advice.endswith(told)
 
 
-async def test_a_prompt_that_the_model_does_not_take_fails(
+async def test_a_model_that_refuses_the_long_prompt_fails(
     settings: Settings, model_api: ModelApiServer
 ) -> None:
     model_api.dialect = Dialect(context_tokens=2000)
@@ -96,7 +96,7 @@ async def test_a_prompt_that_the_model_does_not_take_fails(
     assert row.advice.startswith("lower PROMPT_TOKENS")
 
 
-async def test_a_model_that_calls_no_tools_is_warned_of(
+async def test_a_model_that_calls_no_tools_gets_a_warning(
     settings: Settings, reader: FrontReader
 ) -> None:
     reader.calls_tools = False
@@ -109,7 +109,7 @@ async def test_a_server_without_tools_fails(settings: Settings, model_api: Model
     row = (await rows_of(check_chat(settings)))["Model tool call"]
     assert (row.verdict, row.seen) == (
         "fail",
-        "the server declines such a request (400, unsupported_parameter)",
+        "the server refused the request (400, unsupported_parameter)",
     )
 
 
@@ -117,14 +117,14 @@ async def test_a_server_without_tools_fails(settings: Settings, model_api: Model
     ("refused", "seen"),
     [
         ((), "stand-in takes a strict schema"),
-        (("json_schema",), "stand-in has JSON mode and no strict schema, which will do"),
+        (("json_schema",), "stand-in takes JSON mode but no strict schema, which is enough"),
         (
             ("json_schema", "json_object"),
-            "stand-in has neither JSON schema nor JSON mode; asked in words it answers so",
+            "stand-in takes neither a JSON schema nor JSON mode, but answers in JSON if asked to",
         ),
     ],
 )
-async def test_the_row_says_how_json_has_to_be_asked_for(
+async def test_the_row_says_in_which_form_the_server_takes_a_json_request(
     settings: Settings, model_api: ModelApiServer, refused: tuple[str, ...], seen: str
 ) -> None:
     model_api.faults.add(
@@ -138,7 +138,7 @@ async def test_the_row_says_how_json_has_to_be_asked_for(
     assert (row.verdict, row.seen) == ("ok", seen)
 
 
-async def test_the_memory_model_is_the_one_asked_for_json(
+async def test_json_is_asked_of_the_memory_model(
     settings_of: SettingsOf, model_api: ModelApiServer
 ) -> None:
     model_api.dialect = Dialect(models=frozenset({"stand-in"}))
@@ -146,8 +146,8 @@ async def test_the_memory_model_is_the_one_asked_for_json(
         openai_base_url=model_api.base_url, openai_model="stand-in", openai_memory_model="typo"
     )
     row = (await rows_of(check_chat(settings)))["Model JSON"]
-    assert (row.verdict, row.seen) == ("fail", "there is no such model, or no such page")
-    assert row.advice.startswith("look at OPENAI_MEMORY_MODEL and OPENAI_BASE_URL")
+    assert (row.verdict, row.seen) == ("fail", "no such model, or no such path")
+    assert row.advice.startswith("check OPENAI_MEMORY_MODEL and OPENAI_BASE_URL")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_the_memory_model_is_the_one_asked_for_json(
         ({"something": "else"}, "fail"),
     ],
 )
-async def test_json_of_another_shape_does_not_pass(
+async def test_json_of_another_shape_is_not_ok(
     settings: Settings, reader: FrontReader, extracts: object, verdict: str
 ) -> None:
     reader.extracts = extracts
@@ -168,17 +168,17 @@ async def test_json_of_another_shape_does_not_pass(
 @pytest.mark.parametrize(
     ("fault", "seen"),
     [
-        (ApiError(401, "Incorrect key: sk-any"), "the key is not accepted"),
-        (ApiError(404, "No such model"), "there is no such model, or no such page"),
-        (ApiError(418, "I am a teapot", kind=""), "the server declines such a request (418)"),
-        (rate_limited(0), "too many calls"),
-        (server_error(), "trouble at the server (500)"),
-        (Break.DROP, "the connection fails"),
-        (Break.HTML, "what answers there is no OpenAI-compatible server"),
-        (StreamBreak.CUT, "the answer broke off, twice"),
+        (ApiError(401, "Incorrect key: sk-any"), "the key was refused"),
+        (ApiError(404, "No such model"), "no such model, or no such path"),
+        (ApiError(418, "I am a teapot", kind=""), "the server refused the request (418)"),
+        (rate_limited(0), "too many requests"),
+        (server_error(), "the server failed (500)"),
+        (Break.DROP, "the connection failed"),
+        (Break.HTML, "the server there is not OpenAI-compatible"),
+        (StreamBreak.CUT, "the answer broke off twice"),
     ],
 )
-async def test_a_model_that_does_not_answer_is_one_failed_row(
+async def test_a_model_that_does_not_answer_has_one_failed_row(
     settings: Settings, model_api: ModelApiServer, fault: Fault, seen: str
 ) -> None:
     model_api.faults.add(fault, times=None)
@@ -187,7 +187,9 @@ async def test_a_model_that_does_not_answer_is_one_failed_row(
     assert "sk-any" not in repr(rows)
 
 
-async def test_silence_ends_in_time(settings_of: SettingsOf, model_api: ModelApiServer) -> None:
+async def test_a_silent_server_is_given_up_at_the_time_limit(
+    settings_of: SettingsOf, model_api: ModelApiServer
+) -> None:
     model_api.faults.add(Break.HANG, times=None)
     settings = settings_of(openai_base_url=model_api.base_url, model_timeout_s=1)
     [row] = (await rows_of(check_chat(settings))).values()

@@ -1,4 +1,4 @@
-"""`python -m bot check` as an operator or a platform runs it: a table, and an exit status."""
+"""`python -m bot check` as an operator or a platform runs it: a table and an exit status."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class Ran:
 
     @property
     def failed(self) -> list[str]:
-        """What failed, in the table's order."""
+        """The names of the failed rows, in the order of the table."""
         lines = self.output.splitlines()
         return [line[9:].split("  ")[0] for line in lines if line.startswith("FAIL")]
 
@@ -50,13 +50,13 @@ def environment(
     }
 
 
-async def test_where_nothing_fails_the_status_is_0(environment: dict[str, str]) -> None:
+async def test_the_status_is_0_if_nothing_failed(environment: dict[str, str]) -> None:
     ran = await _check_from_scratch(environment)
     assert (ran.status, ran.failed) == (0, [])
-    assert ran.output.splitlines()[-1] == "16 ok, 2 warn, 0 failed"  # it keeps nothing, is open
+    assert ran.output.splitlines()[-1] == "16 ok, 2 warn, 0 failed"  # no persistence; open to all
 
 
-async def test_where_something_fails_the_status_is_1_and_no_secret_is_shown(
+async def test_the_status_is_1_if_something_failed_and_no_secret_is_shown(
     environment: dict[str, str], model_api: ModelApiServer
 ) -> None:
     model_api.dialect = type(model_api.dialect)(api_key="another key")
@@ -70,7 +70,7 @@ async def test_where_something_fails_the_status_is_1_and_no_secret_is_shown(
         assert secret not in ran.output
 
 
-async def test_a_release_asks_neither_the_model_nor_more_of_telegram_than_the_token(
+async def test_a_release_calls_no_model_and_checks_only_the_token_at_telegram(
     environment: dict[str, str], telegram: BotApiServer, model_api: ModelApiServer
 ) -> None:
     ran = await _check(environment, "--release")
@@ -78,7 +78,7 @@ async def test_a_release_asks_neither_the_model_nor_more_of_telegram_than_the_to
     assert [call.method for call in telegram.calls] == ["getMe"]
 
 
-async def test_a_release_passes_while_telegram_is_away(environment: dict[str, str]) -> None:
+async def test_a_release_passes_while_telegram_is_unreachable(environment: dict[str, str]) -> None:
     away = f"http://127.0.0.1:{free_port()}"
     ran = await _check(environment | {"TELEGRAM_API_URL": away}, "--release")
     assert (ran.status, ran.failed) == (0, [])
@@ -93,14 +93,14 @@ async def test_a_release_passes_while_telegram_is_away(environment: dict[str, st
         ({"OPENAI_EMBEDDING_BASE_URL": "https://api.openai.com/v1"}, ["Embedding key"]),
     ],
 )
-async def test_a_release_that_could_not_start_fails(
+async def test_a_release_fails_if_the_bot_could_not_start(
     environment: dict[str, str], changed: dict[str, str], failed: list[str]
 ) -> None:
     ran = await _check(environment | changed, "--release")
     assert (ran.status, ran.failed) == (1, failed)
 
 
-async def test_a_bad_setting_is_named_and_nobody_is_asked(
+async def test_a_bad_setting_is_named_and_no_service_is_called(
     environment: dict[str, str], telegram: BotApiServer
 ) -> None:
     ran = await _check(environment | {"PORT": "99999"})
@@ -108,15 +108,15 @@ async def test_a_bad_setting_is_named_and_nobody_is_asked(
     assert telegram.calls == []
 
 
-async def test_without_an_address_the_embedded_server_is_checked(
+async def test_without_a_redis_url_the_embedded_server_is_checked(
     environment: dict[str, str],
 ) -> None:
     ran = await _check(environment | {"REDIS_URL": ""}, "--release")
     assert (ran.status, ran.failed) == (0, [])
-    assert "append-only file: a crash costs about a second" in ran.output
+    assert "append-only file: a crash loses about a second" in ran.output
 
 
-async def test_an_embedded_server_in_use_is_left_alone(
+async def test_an_embedded_server_that_a_bot_uses_is_not_a_failure(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     running = EmbeddedValkey(tmp_path / "data")
@@ -127,19 +127,19 @@ async def test_an_embedded_server_in_use_is_left_alone(
     finally:
         running.stop()
     assert (ran.status, ran.failed) == (0, [])
-    assert "a bot is using DATA_DIR" in ran.output
+    assert "a bot uses DATA_DIR" in ran.output
 
 
-async def test_a_group_that_takes_too_long_keeps_what_it_found() -> None:
+async def test_a_group_that_takes_too_long_keeps_the_rows_it_found() -> None:
     async def stuck() -> Rows:
         yield FINE
         await asyncio.Event().wait()
 
-    late = Row("Group", "fail", "not done within 0.05 s", "try again")
+    late = Row("Group", "fail", "not finished within 0.05 s", "try again")
     assert await bounded("Group", stuck(), limit_s=0.05) == [FINE, late]
 
 
-async def test_a_group_that_breaks_leaves_the_others_their_rows() -> None:
+async def test_a_group_that_raises_keeps_its_rows_and_shows_no_secret() -> None:
     async def broken() -> Rows:
         yield FINE
         raise ValueError(KEY)
@@ -150,7 +150,7 @@ async def test_a_group_that_breaks_leaves_the_others_their_rows() -> None:
 
 
 async def _check(environment: dict[str, str], *options: str) -> Ran:
-    """Run the command forked, where that can be done."""
+    """Run the command in a forked process if possible."""
     if not BotProcess.launcher:
         return await _check_from_scratch(environment, *options)
     process = await Forked.start(BotProcess.launcher, environment, ["check", *options])

@@ -1,4 +1,4 @@
-"""The platforms' files name real settings and commands, and leave a stopping process its time."""
+"""The platforms' files name real settings and commands, and wait for a process that stops."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from config.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 STOPPING_S = 20
-"""What the README promises; a platform has to wait longer."""
+"""The README promises this; a platform has to wait longer."""
 RELEASE = "python -m bot check --release"
 
 
@@ -33,12 +33,12 @@ PROCFILE = dict(line.split(": ", 1) for line in _text("Procfile").splitlines())
     [HEROKU["env"], FLY["env"], re.findall(r"- key: (\w+)", RENDER)],
     ids=["app.json", "fly.toml", "render.yaml"],
 )
-def test_every_variable_is_a_setting(variables: list[str]) -> None:
+def test_every_variable_of_a_deploy_file_is_a_setting(variables: list[str]) -> None:
     assert variables
     assert {name.lower() for name in variables} <= set(Settings.model_fields)
 
 
-def test_values_in_the_files_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_in_deploy_files_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {name: each["value"] for name, each in HEROKU["env"].items() if "value" in each}
     values |= FLY["env"]
     values |= re.findall(r"- key: (\w+)\n\s+value: \"?([^\"\n]*)", RENDER)
@@ -49,7 +49,7 @@ def test_values_in_the_files_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         assert str(getattr(settings, name.lower())) == value
 
 
-def test_every_file_starts_the_same_and_checks_before() -> None:
+def test_every_platform_runs_the_same_command_after_a_check() -> None:
     assert PROCFILE == {"web": "python -m bot", "release": RELEASE}
     assert RAILWAY["deploy"]["startCommand"] == PROCFILE["web"]
     assert RAILWAY["deploy"]["preDeployCommand"] == [RELEASE]
@@ -58,7 +58,7 @@ def test_every_file_starts_the_same_and_checks_before() -> None:
     assert re.search(r"startCommand: .*&& exec python -m bot\n", RENDER)
 
 
-def test_a_stopping_process_has_its_time() -> None:
+def test_every_platform_waits_longer_than_a_stopping_process_needs() -> None:
     assert app._TURNS_GRACE_S + app._LEARNING_GRACE_S < STOPPING_S
     waits = [FLY["kill_timeout"], RAILWAY["deploy"]["drainingSeconds"]]
     waits += map(int, re.findall(r"maxShutdownDelaySeconds: (\d+)", RENDER))
@@ -67,14 +67,14 @@ def test_a_stopping_process_has_its_time() -> None:
     assert FLY["kill_signal"] == "SIGTERM"
 
 
-def test_health_is_asked_where_the_bot_answers() -> None:
+def test_every_platform_asks_for_health_at_our_path() -> None:
     [check] = FLY["http_service"]["checks"]
     assert FLY["http_service"]["internal_port"] == int(FLY["env"]["PORT"])
     assert {check["path"], RAILWAY["deploy"]["healthcheckPath"]} == {"/healthz"}
     assert "healthCheckPath: /healthz\n" in RENDER
 
 
-def test_stores_do_not_evict_and_are_not_open_to_all() -> None:
+def test_stores_do_not_evict_and_are_closed_to_the_internet() -> None:
     assert HEROKU["addons"] == ["heroku-redis:mini"]  # noeviction by default
     assert "maxmemoryPolicy: noeviction\n" in RENDER
     assert re.search(r"ipAllowList: \[\]", RENDER)
@@ -94,7 +94,7 @@ def test_railway_takes_seconds_as_numbers_only() -> None:
         assert isinstance(deploy[name], int)
 
 
-def test_the_python_named_is_one_that_the_project_takes() -> None:
+def test_the_named_python_version_is_the_one_that_the_project_requires() -> None:
     needed = tomllib.loads(_text("pyproject.toml"))["project"]["requires-python"]
     assert needed == f">={_text('.python-version').strip()}"
 

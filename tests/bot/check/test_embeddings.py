@@ -1,8 +1,8 @@
-"""What is found out about the embedding model."""
+"""What the check finds out about the embedding model."""
 
 import pytest
 
-from bot.check.embeddings import check_embeddings, unasked
+from bot.check.embeddings import check_embeddings, native_row
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.servers.model_api import (
     ApiError,
@@ -18,21 +18,21 @@ HONEST = Dialect(dimensions=256)
 STUBBORN = Dialect(dimensions=256, honours_dimensions=False)
 
 
-async def test_without_a_model_nothing_is_asked(settings_of: SettingsOf) -> None:
+async def test_without_an_embedding_model_no_server_is_called(settings_of: SettingsOf) -> None:
     [row] = (await rows_of(check_embeddings(settings_of(openai_embedding_model="off")))).values()
-    assert (row.verdict, row.seen) == ("ok", "off: recall goes by words alone")
+    assert (row.verdict, row.seen) == ("ok", "off: recall uses words alone")
 
 
 @pytest.mark.parametrize(
     ("dialect", "asked", "verdict", "seen"),
     [
         (HONEST, None, "ok", "hashed: 256 dimensions"),
-        (HONEST, 64, "ok", "hashed: 64 dimensions, as asked (of itself 256)"),
-        (STUBBORN, 64, "ok", "hashed: 64 dimensions, as asked (of itself 256)"),
-        (STUBBORN, 512, "fail", "hashed: 512 dimensions asked for, it has 256"),
+        (HONEST, 64, "ok", "hashed: 64 dimensions, as set (the model's own: 256)"),
+        (STUBBORN, 64, "ok", "hashed: 64 dimensions, as set (the model's own: 256)"),
+        (STUBBORN, 512, "fail", "hashed has 256 dimensions, but 512 are set"),
     ],
 )
-async def test_dimensions_are_compared_with_what_was_asked(
+async def test_dimensions_are_compared_with_the_setting(
     settings_of: SettingsOf,
     model_api: ModelApiServer,
     dialect: Dialect,
@@ -53,15 +53,15 @@ async def test_dimensions_are_compared_with_what_was_asked(
 @pytest.mark.parametrize(
     ("fault", "advice"),
     [
-        (ApiError(401, "Incorrect key"), "look at OPENAI_EMBEDDING_API_KEY"),
-        (Break.HTML, "look at OPENAI_EMBEDDING_BASE_URL, which mostly ends in /v1"),
+        (ApiError(401, "Incorrect key"), "check OPENAI_EMBEDDING_API_KEY"),
+        (Break.HTML, "check OPENAI_EMBEDDING_BASE_URL, which usually ends in /v1"),
         (
             server_error(),
-            "try again, or look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL",
+            "try again, or check OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL",
         ),
     ],
 )
-async def test_a_server_that_gives_none_fails(
+async def test_a_server_without_embeddings_fails(
     settings_of: SettingsOf, model_api: ModelApiServer, fault: Fault, advice: str
 ) -> None:
     model_api.faults.add(fault, times=None, when=is_embeddings)
@@ -69,11 +69,11 @@ async def test_a_server_that_gives_none_fails(
     [row] = (await rows_of(check_embeddings(settings))).values()
     assert (row.verdict, row.advice) == (
         "fail",
-        f"{advice}, or go without: OPENAI_EMBEDDING_MODEL=off",
+        f"{advice}, or do without: OPENAI_EMBEDDING_MODEL=off",
     )
 
 
-def test_long_vectors_are_advised_against() -> None:
-    advice = "OPENAI_EMBEDDING_DIMENSIONS=512 takes 3 times less memory"
-    assert unasked("text-embedding-3-small", 1536).advice == advice
-    assert unasked("any", 384).advice == ""
+def test_many_dimensions_lead_to_the_advice_to_ask_for_fewer() -> None:
+    advice = "OPENAI_EMBEDDING_DIMENSIONS=512 needs 3 times less memory"
+    assert native_row("text-embedding-3-small", 1536).advice == advice
+    assert native_row("any", 384).advice == ""

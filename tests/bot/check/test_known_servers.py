@@ -1,4 +1,4 @@
-"""`check` against each server of docs/models.md, in order and with something wrong."""
+"""`check` against each server of docs/models.md, working and with a typical mistake."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from tests.servers import profiles
 from tests.servers.model_api import Dialect, ModelApiServer
 
 KEY = "sk-right"
-IN_ORDER: dict[str, object] = {
+WORKING: dict[str, object] = {
     "openai_model": "stand-in",
     "prompt_tokens": 4000,
     "reply_tokens": 500,
@@ -29,23 +29,23 @@ def named(dialect: Dialect) -> str:
 @pytest.mark.parametrize(
     ("api", "said"), [("auto", "chat completions"), ("responses", "Responses")]
 )
-async def test_a_server_in_order_is_recognized_by_its_answers(
+async def test_a_working_server_is_recognised_by_its_answers(
     settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect, api: str, said: str
 ) -> None:
     model_api.dialect = replace(dialect, api_key=KEY)
     settings = settings_of(
-        openai_base_url=model_api.base_url, openai_api_key=KEY, openai_api=api, **IN_ORDER
+        openai_base_url=model_api.base_url, openai_api_key=KEY, openai_api=api, **WORKING
     )
     rows = await rows_of(check_chat(settings))
     assert rows["Model server"].seen == f"{dialect.server}, asked over {said}"
     assert {row.verdict for row in rows.values()} == {"ok"}
 
 
-async def test_the_api_is_told_that_a_model_takes_with_tools(
+async def test_the_row_names_the_api_that_takes_tools_for_this_model(
     settings_of: SettingsOf, model_api: ModelApiServer
 ) -> None:
     model_api.dialect = profiles.OPENAI
-    values = IN_ORDER | {"openai_model": "gpt-5.6-luna"}
+    values = WORKING | {"openai_model": "gpt-5.6-luna"}
     rows = await rows_of(check_chat(settings_of(openai_base_url=model_api.base_url, **values)))
     assert rows["Model server"].seen == "OpenAI, asked over Responses"
     model_api.dialect = profiles.chat_only(profiles.OPENAI)
@@ -55,17 +55,17 @@ async def test_the_api_is_told_that_a_model_takes_with_tools(
 
 
 @pytest.mark.parametrize("dialect", [*map(profiles.chat_only, profiles.SERVERS)], ids=named)
-async def test_a_server_without_the_api_that_is_insisted_on_fails(
+async def test_a_server_without_the_api_that_is_set_fails(
     settings_of: SettingsOf, model_api: ModelApiServer, dialect: Dialect
 ) -> None:
     model_api.dialect = dialect
-    settings = settings_of(openai_base_url=model_api.base_url, openai_api="responses", **IN_ORDER)
+    settings = settings_of(openai_base_url=model_api.base_url, openai_api="responses", **WORKING)
     [row] = (await rows_of(check_chat(settings))).values()
     assert row.verdict == "fail"
-    assert row.advice.endswith("OPENAI_API=auto asks by the API it takes")
+    assert row.advice.endswith("or set OPENAI_API=auto")
 
 
-async def test_another_server_is_not_taken_for_a_known_one(model_api: ModelApiServer) -> None:
+async def test_an_unknown_server_is_not_taken_for_a_known_one(model_api: ModelApiServer) -> None:
     assert await recognize(model_api.base_url, KEY) is OTHER
     assert await recognize("http://127.0.0.1:9/v1", KEY) is OTHER
 
@@ -83,13 +83,13 @@ async def test_a_key_may_be_any_text(model_api: ModelApiServer) -> None:
         ("http://127.0.0.1:9//openrouter.ai/api/v1", "OpenRouter"),
     ],
 )
-async def test_an_address_is_a_sign_even_without_an_answer(base_url: str, name: str) -> None:
+async def test_a_server_is_recognised_by_its_address_alone(base_url: str, name: str) -> None:
     assert (await recognize(base_url, None)).name == name
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A typical mistake: the server, other settings, and what the first failed row says of it."""
+    """A typical mistake: the server, the changed settings, and the first failed row."""
 
     dialect: Dialect
     row: str
@@ -111,27 +111,27 @@ def without_v1(server: ModelApiServer) -> dict[str, object]:
 
 
 WRONG = [
-    Wrong(profiles.OPENAI, "Model stream", "the key is", "look at OPENAI_API_KEY", wrong_key),
+    Wrong(profiles.OPENAI, "Model stream", "the key was", "check OPENAI_API_KEY", wrong_key),
     Wrong(
         profiles.OPENROUTER,
         "Model stream",
-        "the server declines such a request (400)",
-        "try another OPENAI_MODEL; at OpenRouter OPENAI_MODEL is written as maker/model",
+        "the server refused the request (400)",
+        "try another OPENAI_MODEL; OpenRouter needs OPENAI_MODEL in the form maker/model",
         wrong_model,
     ),
     Wrong(
         profiles.AZURE,
         "Model stream",
-        "there is no such model, or no such page",
-        "look at OPENAI_MODEL and OPENAI_BASE_URL (Azure OpenAI: https://RESOURCE.openai.azure",
+        "no such model, or no such path",
+        "check OPENAI_MODEL and OPENAI_BASE_URL (Azure OpenAI: https://RESOURCE.openai.azure",
         wrong_model,
     ),
     Wrong(
         profiles.GROQ,
         "Embeddings",
-        "there is no such model, or no such page",
-        "look at OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL (Groq: "
-        "https://api.groq.com/openai/v1), or go without: OPENAI_EMBEDDING_MODEL=off",
+        "no such model, or no such path",
+        "check OPENAI_EMBEDDING_MODEL and OPENAI_EMBEDDING_BASE_URL (Groq: "
+        "https://api.groq.com/openai/v1), or do without: OPENAI_EMBEDDING_MODEL=off",
     ),
     Wrong(
         replace(profiles.OLLAMA, context_tokens=2000),
@@ -142,8 +142,8 @@ WRONG = [
     Wrong(
         profiles.OLLAMA,
         "Model stream",
-        "there is no such model, or no such page",
-        "look at OPENAI_MODEL and OPENAI_BASE_URL",
+        "no such model, or no such path",
+        "check OPENAI_MODEL and OPENAI_BASE_URL",
         without_v1,
     ),
     Wrong(
@@ -156,12 +156,12 @@ WRONG = [
         replace(profiles.LLAMA_CPP, refuses=profiles.lacks_embeddings),
         "Embeddings",
         "the server does not offer this",
-        "look at OPENAI_EMBEDDING_MODEL, or go without: OPENAI_EMBEDDING_MODEL=off",
+        "check OPENAI_EMBEDDING_MODEL, or do without: OPENAI_EMBEDDING_MODEL=off",
     ),
     Wrong(
         replace(profiles.VLLM, refuses=profiles.lacks_tools),
         "Model tool call",
-        "the server declines such a request (400",
+        "the server refused the request (400",
         "try another OPENAI_MODEL; start vLLM with --enable-auto-tool-choice",
     ),
     Wrong(
@@ -173,22 +173,22 @@ WRONG = [
     Wrong(
         profiles.LM_STUDIO,
         "Model stream",
-        "what answers there is no OpenAI-compatible server",
-        "look at OPENAI_BASE_URL (LM Studio: http://HOST:1234/v1)",
+        "the server there is not OpenAI-compatible",
+        "check OPENAI_BASE_URL (LM Studio: http://HOST:1234/v1)",
         without_v1,
     ),
     Wrong(
         profiles.LITELLM,
         "Model stream",
-        "the server declines such a request (400",
-        "try another OPENAI_MODEL; LiteLLM says so of a wrong OPENAI_API_KEY as well",
+        "the server refused the request (400",
+        "try another OPENAI_MODEL; LiteLLM gives the same answer to a wrong OPENAI_API_KEY",
         wrong_key,
     ),
 ]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
-async def test_a_typical_mistake_has_the_row_that_is_documented(
+async def test_a_typical_mistake_has_the_documented_row(
     settings_of: SettingsOf, model_api: ModelApiServer, wrong: Wrong
 ) -> None:
     model_api.dialect = replace(
@@ -198,7 +198,7 @@ async def test_a_typical_mistake_has_the_row_that_is_documented(
         "openai_base_url": model_api.base_url,
         "openai_api_key": KEY,
         "openai_embedding_model": "embedder",
-        **IN_ORDER,
+        **WORKING,
         **wrong.changed(model_api),
     }
     settings = settings_of(**values)

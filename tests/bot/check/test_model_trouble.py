@@ -1,4 +1,4 @@
-"""What a failed row says of a model's server: always a setting to change."""
+"""A failed row about a model's server always names a setting to change."""
 
 import re
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from bot.model.model_errors import (
 from config.settings import Settings
 
 
-def test_a_hint_names_the_settings_that_were_used() -> None:
+def test_a_hint_names_the_settings_of_the_model_that_was_checked() -> None:
     litellm = next(server for server in KNOWN if server.name == "LiteLLM")
     row = trouble("Embeddings", ModelRefused(status=400), "OPENAI_EMBEDDING_MODEL", litellm)
-    assert row.advice.endswith("LiteLLM says so of a wrong OPENAI_EMBEDDING_API_KEY as well")
+    assert row.advice.endswith("LiteLLM gives the same answer to a wrong OPENAI_EMBEDDING_API_KEY")
 
 
 def every_trouble() -> Iterator[Row]:
@@ -44,7 +44,7 @@ def every_trouble() -> Iterator[Row]:
                 yield trouble("Model", error, model, known)
 
 
-def test_every_failed_row_names_a_variable_to_change() -> None:
+def test_every_failed_row_names_a_setting_to_change() -> None:
     names = {name.upper() for name in Settings.model_fields}
     for row in every_trouble():
         assert names & set(re.findall(r"[A-Z][A-Z_]+", row.advice)), row

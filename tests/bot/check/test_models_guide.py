@@ -1,4 +1,4 @@
-"""docs/models.md: every server that `check` knows has a recipe, and recipes are settings."""
+"""docs/models.md has a recipe for every server that `check` knows, made of valid settings."""
 
 import re
 from pathlib import Path
@@ -14,12 +14,12 @@ _GUIDE = (Path(__file__).parents[3] / "docs" / "models.md").read_text()
 _SECTIONS = {part.partition("\n")[0]: part for part in _GUIDE.split("\n## ")[1:]}
 
 
-def test_every_known_server_has_a_section() -> None:
+def test_every_known_server_has_a_section_in_the_guide() -> None:
     assert set(_SECTIONS) == {server.name for server in KNOWN}
 
 
 @pytest.mark.parametrize("name", _SECTIONS)
-def test_a_recipe_is_made_of_settings(
+def test_a_recipe_holds_only_valid_settings(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for field in Settings.model_fields:
@@ -34,6 +34,6 @@ def test_a_recipe_is_made_of_settings(
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.dialect.server}-{wrong.row}")
-def test_what_check_says_of_a_mistake_is_in_the_guide(wrong: Wrong) -> None:
+def test_the_guide_shows_the_row_of_each_typical_mistake(wrong: Wrong) -> None:
     section = _SECTIONS[wrong.dialect.server]
     assert re.search(rf"\| {wrong.row}: .* → {re.escape(wrong.advice)}", section)

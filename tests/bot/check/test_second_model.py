@@ -1,11 +1,11 @@
-"""What `check` says of the second model: the same rows, with the names of its own settings."""
+"""The second model has the same rows as the first, with the names of its own settings."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.check.preferences import check_settings
-from bot.check.second_model import check_second
+from bot.check.chat_model import check_second
+from bot.check.setting_rows import check_settings
 from config.settings import Settings
 from tests.bot.check.conftest import SettingsOf, rows_of
 from tests.bot.check.front_reader import FrontReader
@@ -34,7 +34,7 @@ def settings(
     )
 
 
-async def test_the_second_model_is_asked_for_all_that_the_first_one_is(
+async def test_the_second_model_has_the_same_checks_as_the_first_one(
     settings: Settings, model_api: ModelApiServer, second_api: ModelApiServer
 ) -> None:
     rows = await rows_of(check_second(settings))
@@ -62,7 +62,7 @@ async def test_the_advice_names_the_settings_of_the_second_model(
     assert "OPENAI" not in row.advice
 
 
-async def test_a_second_model_without_its_key_is_told_from_the_settings_alone(
+async def test_a_missing_key_of_the_second_model_is_a_row_of_the_settings(
     settings_of: SettingsOf,
 ) -> None:
     settings = settings_of(

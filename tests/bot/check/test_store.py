@@ -1,4 +1,4 @@
-"""What is found out about Redis, on real servers; and how each figure is judged."""
+"""What the check finds out about Redis on real servers, and how it judges each figure."""
 
 from dataclasses import replace
 
@@ -18,15 +18,15 @@ FINE = ServerState(
     snapshots="",
     policy="noeviction",
     used_bytes=1_000_000,
-    byte_limit=25 * 2**20,
+    max_bytes=25 * 2**20,
     clients=5,
-    client_limit=20,
+    max_clients=20,
     replicas=0,
     is_cluster=False,
 )
 
 
-async def test_a_server_in_order_has_no_failed_row(
+async def test_a_server_with_the_right_configuration_has_only_ok_rows(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     own_server.ask("CONFIG SET appendonly yes")
@@ -38,28 +38,30 @@ async def test_a_server_in_order_has_no_failed_row(
         *("Redis memory", "Redis connections", "Redis kind"),
     ]
     assert " of 25.0 MB used" in rows["Redis memory"].seen
-    assert rows["Redis connections"].seen == "0 of 10000 in use, a process takes up to 4"
+    assert rows["Redis connections"].seen == "0 of 10000 in use, a process opens up to 4"
 
 
-async def test_an_evicting_server_fails(own_server: ValkeyServer, settings_of: SettingsOf) -> None:
+async def test_a_server_that_evicts_keys_fails(
+    own_server: ValkeyServer, settings_of: SettingsOf
+) -> None:
     own_server.ask("CONFIG SET maxmemory-policy allkeys-lru")
     row = (await rows_of(check_store(own_server.url, settings_of())))["Redis eviction"]
     assert row == Row(
         "Redis eviction",
         "fail",
-        "maxmemory-policy is allkeys-lru: a full server drops memories and mail",
+        "maxmemory-policy is allkeys-lru: a full server drops memories and messages",
         "set maxmemory-policy to noeviction, or choose another REDIS_URL",
     )
 
 
-async def test_a_server_that_keeps_nothing_is_warned_of(
+async def test_a_server_without_persistence_gets_a_warning(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     row = (await rows_of(check_store(own_server.url, settings_of())))["Redis persistence"]
-    assert (row.verdict, row.seen) == ("warn", "none: a restart of the server forgets everything")
+    assert (row.verdict, row.seen) == ("warn", "none: a restart of the server loses everything")
 
 
-async def test_what_a_managed_server_does_not_tell_is_unknown_and_no_failure(
+async def test_a_value_that_a_managed_server_hides_is_unknown_and_not_a_failure(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     own_server.ask("ACL SETUSER default -config -info")
@@ -70,7 +72,7 @@ async def test_what_a_managed_server_does_not_tell_is_unknown_and_no_failure(
     assert set(verdicts.values()) == {"unknown"}
 
 
-async def test_a_server_that_refuses_config_still_tells_most(
+async def test_a_server_that_refuses_config_leaves_only_persistence_unknown(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     own_server.ask("ACL SETUSER default -config")
@@ -87,7 +89,7 @@ async def test_a_full_server_fails(own_server: ValkeyServer, settings_of: Settin
     assert (row.verdict, row.advice) == ("fail", "choose a larger plan, or lower MEMORY_TTL_DAYS")
 
 
-async def test_more_connections_than_the_plan_has_fail(
+async def test_more_connections_than_the_plan_allows_fail(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     own_server.ask("CONFIG SET maxclients 20")
@@ -96,19 +98,19 @@ async def test_more_connections_than_the_plan_has_fail(
     assert (row.verdict, row.advice) == ("fail", "set REDIS_MAX_CONNECTIONS to 10 or less")
 
 
-async def test_fewer_replicas_than_are_waited_for_fail(
+async def test_fewer_replicas_than_intake_waits_for_fail(
     valkey: str, settings_of: SettingsOf
 ) -> None:
     settings = settings_of(intake_wait_replicas=1)
     assert (await rows_of(check_store(valkey, settings)))["Redis replicas"] == Row(
         "Redis replicas",
         "fail",
-        "0 connected, 1 must have each message: none is taken",
+        "0 connected, 1 must have each message: no message is accepted",
         "lower INTAKE_WAIT_REPLICAS",
     )
 
 
-async def test_a_cluster_is_told_from_a_server(
+async def test_a_cluster_with_the_address_of_one_server_fails(
     cluster_server: OneNodeCluster, settings_of: SettingsOf
 ) -> None:
     rows = await rows_of(check_store(cluster_server.url, settings_of()))
@@ -116,22 +118,22 @@ async def test_a_cluster_is_told_from_a_server(
     plain = cluster_server.url.replace("+cluster", "")
     rows = await rows_of(check_store(plain, settings_of()))
     assert rows["Redis kind"].verdict == "fail"
-    assert rows["Redis kind"].advice == "let REDIS_URL begin with redis+cluster://"
+    assert rows["Redis kind"].advice == "begin REDIS_URL with redis+cluster://"
 
 
-async def test_a_server_addressed_as_a_cluster_is_one_failed_row(
+async def test_one_server_with_the_address_of_a_cluster_has_one_failed_row(
     valkey: str, settings_of: SettingsOf
 ) -> None:
     rows = await rows_of(check_store(valkey.replace("redis:", "redis+cluster:"), settings_of()))
     assert [row.verdict for row in rows.values()] == ["fail"]
 
 
-async def test_no_server_is_one_failed_row(settings_of: SettingsOf) -> None:
+async def test_an_unreachable_server_has_one_failed_row(settings_of: SettingsOf) -> None:
     rows = await rows_of(check_store(f"redis://127.0.0.1:{free_port()}", settings_of()))
     assert [(row.verdict, row.seen) for row in rows.values()] == [("fail", "no answer")]
 
 
-async def test_where_certificates_are_checked_their_setting_is_named(
+async def test_the_advice_names_the_setting_for_self_signed_certificates(
     settings_of: SettingsOf,
 ) -> None:
     [row] = (
@@ -140,16 +142,16 @@ async def test_where_certificates_are_checked_their_setting_is_named(
     assert row.advice.endswith("if its certificate is self-signed, set REDIS_TLS_VERIFY=never")
 
 
-async def test_a_wrong_password_is_one_failed_row_that_does_not_show_it(
+async def test_a_wrong_password_has_one_failed_row_and_is_not_shown(
     own_server: ValkeyServer, settings_of: SettingsOf
 ) -> None:
     address = own_server.url.replace("//", "//anna:hunter2@")
     [row] = (await rows_of(check_store(address, settings_of()))).values()
-    assert (row.verdict, row.seen) == ("fail", "the server refuses this login or address")
+    assert (row.verdict, row.seen) == ("fail", "the server refused this login or address")
     assert "hunter2" not in repr(row)
 
 
-async def test_an_embedded_server_in_use_is_no_failure(settings_of: SettingsOf) -> None:
+async def test_an_embedded_server_that_did_not_start_is_a_warning(settings_of: SettingsOf) -> None:
     [row] = (await rows_of(check_store(None, settings_of()))).values()
     assert row.verdict == "warn"
 
@@ -164,7 +166,9 @@ async def test_an_embedded_server_in_use_is_no_failure(settings_of: SettingsOf) 
         ("Redis", None, "unknown"),
     ],
 )
-def test_old_servers_fail(product: str, version: str | None, verdict: str) -> None:
+def test_a_server_older_than_the_minimum_version_fails(
+    product: str, version: str | None, verdict: str
+) -> None:
     state = replace(FINE, product=product, version=version)
     assert store.server(state).verdict == verdict
 
@@ -179,24 +183,26 @@ def test_old_servers_fail(product: str, version: str | None, verdict: str) -> No
         (replace(FINE, appends=None, snapshots=None), "unknown"),
     ],
 )
-def test_persistence_is_judged_by_what_a_crash_costs(state: ServerState, verdict: str) -> None:
+def test_persistence_is_judged_by_what_a_crash_loses(state: ServerState, verdict: str) -> None:
     assert store.persistence(state).verdict == verdict
 
 
 @pytest.mark.parametrize(("linked", "verdict"), [(None, "unknown"), (1, "fail"), (2, "ok")])
-def test_as_many_replicas_are_needed_as_are_waited_for(linked: int | None, verdict: str) -> None:
+def test_replicas_are_judged_by_the_number_that_intake_waits_for(
+    linked: int | None, verdict: str
+) -> None:
     assert store.replicas(replace(FINE, replicas=linked), wanted=2).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("used", "verdict"), [(79, "ok"), (80, "warn"), (99, "warn"), (100, "fail")]
 )
-def test_memory_is_judged_by_its_share(used: int, verdict: str) -> None:
-    assert store.memory(replace(FINE, used_bytes=used, byte_limit=100)).verdict == verdict
+def test_memory_is_judged_by_the_share_in_use(used: int, verdict: str) -> None:
+    assert store.memory(replace(FINE, used_bytes=used, max_bytes=100)).verdict == verdict
 
 
 @pytest.mark.parametrize(
     ("clients", "verdict"), [(1, "ok"), (17, "ok"), (18, "warn"), (20, "warn")]
 )
-def test_a_new_process_has_to_fit_beside_those_that_run(clients: int, verdict: str) -> None:
+def test_a_new_process_must_fit_beside_the_running_ones(clients: int, verdict: str) -> None:
     assert store.connections(replace(FINE, clients=clients), ours=4).verdict == verdict

@@ -1,4 +1,4 @@
-"""What is found out about Telegram, from a local one."""
+"""What the check finds out about Telegram, from a local one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -31,30 +31,30 @@ def _listen_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_LISTEN_S", 1)
 
 
-async def test_a_bot_that_nobody_runs_is_in_order(
+async def test_a_bot_that_does_not_run_yet_has_only_ok_rows(
     telegram: BotApiServer, settings: Settings
 ) -> None:
     rows = await rows_of(check_telegram(settings, telegram.token))
     assert {what: (row.verdict, row.seen) for what, row in rows.items()} == {
-        "Telegram": ("ok", "the token is @ricordo_bot's"),
+        "Telegram": ("ok", "the token belongs to @ricordo_bot"),
         "Telegram groups": ("ok", "privacy mode is off: mentions reach the bot"),
-        "Telegram webhook": ("ok", "none, as polling wants it; 0 waiting"),
-        "Telegram polling": ("ok", "nobody else was heard"),
+        "Telegram webhook": ("ok", "none, as polling needs it; 0 waiting"),
+        "Telegram polling": ("ok", "no other poller was noticed"),
     }
 
 
 @pytest.mark.parametrize("asked", [check_telegram, check_token])
-async def test_a_refused_token_is_one_failed_row_that_does_not_show_it(
+async def test_a_refused_token_has_one_failed_row_and_is_not_shown(
     settings: Settings, asked: Callable[[Settings, str], Rows]
 ) -> None:
     [row] = (await rows_of(asked(settings, "123456:wrong-secret"))).values()
-    assert (row.verdict, row.seen) == ("fail", "the token is not accepted")
+    assert (row.verdict, row.seen) == ("fail", "the token was refused")
     assert "wrong-secret" not in repr(row)
-    assert "is 127.0.0.1:" in row.advice  # a website says the same of every page
+    assert "is 127.0.0.1:" in row.advice  # a website answers so for every page
 
 
 @pytest.mark.parametrize("fault", [DropConnection(), ServerError(502), FloodWait(30)])
-async def test_trouble_on_the_way_fails_the_check_but_no_release(
+async def test_trouble_with_telegram_fails_the_check_but_not_a_release(
     telegram: BotApiServer, settings: Settings, fault: DropConnection | ServerError | FloodWait
 ) -> None:
     telegram.faults.add(fault, method="getMe", times=None)
@@ -64,32 +64,32 @@ async def test_trouble_on_the_way_fails_the_check_but_no_release(
     assert row.verdict == "warn"
 
 
-async def test_an_unreachable_telegram_stops_no_release(settings_of: SettingsOf) -> None:
+async def test_an_unreachable_telegram_does_not_stop_a_release(settings_of: SettingsOf) -> None:
     async with BotApiServer() as gone:
         settings = settings_of(telegram_api_url=gone.url)
     [row] = (await rows_of(check_token(settings, "123456:any"))).values()
     assert (row.verdict, row.seen) == ("warn", "not reached")
 
 
-async def test_privacy_mode_is_told(settings_of: SettingsOf) -> None:
+async def test_the_row_of_groups_reports_privacy_mode(settings_of: SettingsOf) -> None:
     async with BotApiServer(privacy_mode=True) as private:
         settings = settings_of(telegram_api_url=private.url)
         rows = await rows_of(check_telegram(settings, private.token))
     assert rows["Telegram groups"].seen.startswith("privacy mode is on")
 
 
-async def test_another_poller_is_heard(telegram: BotApiServer, settings: Settings) -> None:
+async def test_another_poller_is_noticed(telegram: BotApiServer, settings: Settings) -> None:
     async with _another_poller(telegram):
         rows = await rows_of(check_telegram(settings, telegram.token))
     assert rows["Telegram polling"].verdict == "warn"
     assert rows["Telegram polling"].seen == "another process polls with this token"
 
 
-async def test_checking_takes_no_update(telegram: BotApiServer, settings: Settings) -> None:
+async def test_the_check_confirms_no_update(telegram: BotApiServer, settings: Settings) -> None:
     anna = telegram.user(1, "Anna")
     await anna.say(telegram.private_chat(anna), "Still there?")
     rows = await rows_of(check_telegram(settings, telegram.token))
-    assert rows["Telegram webhook"].seen == "none, as polling wants it; 1 waiting"
+    assert rows["Telegram webhook"].seen == "none, as polling needs it; 1 waiting"
     assert rows["Telegram polling"].verdict == "unknown"
     assert telegram.updates.pending_count == 1
 
@@ -97,7 +97,7 @@ async def test_checking_takes_no_update(telegram: BotApiServer, settings: Settin
 @pytest.mark.parametrize(
     ("url", "public", "verdict", "seen"),
     [
-        ("", None, "ok", "none, as polling wants it; 2 waiting"),
+        ("", None, "ok", "none, as polling needs it; 2 waiting"),
         ("", PUBLIC, "ok", "none yet, the next start sets it; 2 waiting"),
         (OURS, PUBLIC, "ok", "set; 2 waiting"),
         (OURS, None, "fail", "set to bot.example, but WEBHOOK_URL is not; 2 waiting"),
@@ -116,26 +116,26 @@ def test_the_webhook_is_compared_with_the_settings(
     assert (row.verdict, row.seen) == (verdict, seen)
 
 
-def test_a_webhook_that_the_next_start_takes_over_is_told() -> None:
+def test_a_webhook_that_the_next_start_will_remove_is_a_warning() -> None:
     row = check.webhook(WebhookState(OURS, 2, 0, ""), None, NOW, take_over=True)
-    assert (row.verdict, "bot.example gets no messages" in row.advice) == ("warn", True)
+    assert (row.verdict, "bot.example gets no more messages" in row.advice) == ("warn", True)
 
 
-def test_a_delivery_that_failed_lately_is_told() -> None:
+def test_a_delivery_that_failed_recently_is_a_warning() -> None:
     state = WebhookState(OURS, 3, int(NOW) - 120, "Connection timed out")
     row = check.webhook(state, PUBLIC, NOW)
     assert row.verdict == "warn"
     assert row.seen == "set; 3 waiting; a delivery failed 2 min ago: Connection timed out"
 
 
-def test_a_delivery_that_failed_long_ago_is_not() -> None:
+def test_a_delivery_that_failed_long_ago_does_not_count() -> None:
     state = WebhookState(OURS, 0, int(NOW) - 7200, "Connection timed out")
     assert check.webhook(state, PUBLIC, NOW).verdict == "ok"
 
 
 @asynccontextmanager
 async def _another_poller(telegram: BotApiServer) -> AsyncIterator[None]:
-    """Poll as another bot does that takes conflicts as a reason to try again."""
+    """Poll as a bot that tries again after each conflict."""
     client = TelegramClient(telegram.token, telegram.url)
 
     async def poll() -> None:

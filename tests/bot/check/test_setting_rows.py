@@ -1,10 +1,10 @@
-"""What is said of the operator's own model for the running state."""
+"""Rows about settings: the operator's own model for the running state, and who may use the bot."""
 
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from bot.check.preferences import check_settings
 from bot.check.rows import Row
+from bot.check.setting_rows import check_settings
 from config.settings import Settings
 
 
@@ -31,7 +31,7 @@ async def row_of(model: str) -> Row:
         ("row_of", "fail", "no class"),
     ],
 )
-async def test_what_cannot_be_asked_for_strictly_is_named(
+async def test_the_row_says_why_a_domain_model_does_not_fit_a_strict_schema(
     model: str, verdict: str, seen: str
 ) -> None:
     row = await row_of(f"{__name__}:{model}")
@@ -39,7 +39,7 @@ async def test_what_cannot_be_asked_for_strictly_is_named(
 
 
 @pytest.mark.parametrize(("allowed", "warns"), [(frozenset[int](), True), (frozenset({7}), False)])
-async def test_a_bot_that_is_open_to_everybody_is_warned_of(
+async def test_a_bot_that_is_open_to_everybody_gets_a_warning(
     allowed: frozenset[int], *, warns: bool
 ) -> None:
     settings = Settings(telegram_bot_token=SecretStr("42:made_up"), allowed_user_ids=allowed)
