@@ -27,6 +27,20 @@ _STOP_WORDS = frozenset(
     what when where which while who whom whose why will with would yes you your yours
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
+_STEM = 5
+"""Letters after which most inflected forms of an English word are equal."""
+
+_SYNONYMS = """
+    spare extra second additional / mother mum mom / father dad daddy / sister sibling / flat
+    apartment home / paint color colour / car vehicle / vet veterinarian / present gift / trip
+    holiday vacation journey travel travelled / doctor physician / job work profession / boat ship
+    / cat kitten / wedding marriage ceremony / meal dish food / phone telephone / hide hid hidden /
+    buy bought purchase / name called / friend pal / begin start starts began / allergic allergy /
+    garden allotment / physiotherapist physio / injured broke broken / shop store / run ran running
+"""
+_MEANING = {
+    word: group.split()[0][:_STEM] for group in _SYNONYMS.split("/") for word in group.split()
+}
 # Thai to Lao, Burmese, Khmer, kana, Han: scripts that put no space between words
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -50,6 +64,15 @@ def content_words(text: str) -> list[str]:
     return [word for word in words(text) if word not in _STOP_WORDS]
 
 
+def meanings(text: str) -> list[str]:
+    """Return the content words of `text`, cut to a stem, with one word for all of its synonyms.
+
+    Without any content word it returns all words.
+    """
+    found = content_words(text) or words(text)
+    return [_MEANING.get(word, word[:_STEM]) for word in found]
+
+
 def embed(text: str, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:
     """Return a `(dimensions,)` float32 unit vector; all zeros for a text without any word."""
     vector = np.zeros(dimensions, dtype=np.float64)
@@ -69,7 +92,7 @@ class OfflineEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return `(len(texts), DIMENSIONS)` float32 unit rows, in the order of `texts`."""
-        return np.stack([embed(text) for text in texts])
+        return np.stack([embed(" ".join(meanings(text))) for text in texts])
 
 
 def _belongs_to_word(char: str) -> bool:

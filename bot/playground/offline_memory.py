@@ -4,7 +4,9 @@ With it the playground shows without a key how a running state, facts and synops
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import orjson
 
@@ -18,10 +20,23 @@ _ABOUT_ME = re.compile(
 )
 _QUESTION = re.compile(r"[?？؟]\s*$")
 _ASKED = re.compile(r"^## (\w+)$", re.MULTILINE)
+_RANGE = re.compile(r"^## (\w+): learns from messages (\d+) to (\d+)$", re.MULTILINE)
 _MAX_CHARS = 200
 
-_Said = tuple[int, str, str, bool]
-"""Number, speaker and text of a message, and whether it is untrusted."""
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message in the input of an internal call."""
+
+    number: int
+    who: str
+    text: str
+    is_untrusted: bool
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person said it, and not the assistant."""
+        return self.who != "assistant"
 
 
 class OfflineInternalModel:
@@ -30,11 +45,10 @@ class OfflineInternalModel:
     async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:  # noqa: ARG002 - the port's
         """Return the parts that the instructions ask for; the others are None."""
         asked = set(_ASKED.findall(instructions))
-        said = list(_said(material))
         parts: dict[str, object] = {
-            "running_state": _state(said),
-            "facts": {"facts": list(_facts(said))},
-            "synopses": _synopsis(said),
+            "running_state": _state(said_in(material, "running_state")),
+            "facts": {"facts": _facts(said_in(material, "facts"))},
+            "synopses": _synopsis(said_in(material, "synopses")),
         }
         return {name: part if name in asked else None for name, part in parts.items()}
 
@@ -44,43 +58,56 @@ class OfflineInternalModel:
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
 
 
-def _said(material: str) -> Iterator[_Said]:
-    for line in material.splitlines():
-        if line.startswith('{"n":'):
-            message = orjson.loads(line)
-            yield message["n"], message["who"], message["said"], message.get("untrusted", False)
+def said_in(material: str, part: str) -> list[Said]:
+    """Return the messages of an input that one part learns from, oldest first."""
+    ranges = {name: (int(first), int(last)) for name, first, last in _RANGE.findall(material)}
+    first, last = ranges.get(part, (0, sys.maxsize))
+    lines = (orjson.loads(line) for line in material.splitlines() if line.startswith('{"n":'))
+    return [
+        Said(line["n"], line["who"], line["said"], line.get("untrusted", False))
+        for line in lines
+        if first <= line["n"] <= last
+    ]
 
 
-def _facts(said: list[_Said]) -> Iterator[dict[str, object]]:
-    for number, who, text, is_untrusted in said:
-        is_statement = _ABOUT_ME.search(text) and not _QUESTION.search(text)
-        if who != "assistant" and not is_untrusted and is_statement and len(text) <= _MAX_CHARS:
-            yield {"text": text, "message": number, "replaces": None, "repeats": None}
+def _facts(said: list[Said]) -> list[dict[str, object]]:
+    return [
+        {"text": each.text, "message": each.number, "replaces": None, "repeats": None}
+        for each in said
+        if each.by_person
+        and not each.is_untrusted
+        and _ABOUT_ME.search(each.text)
+        and not _QUESTION.search(each.text)
+        and len(each.text) <= _MAX_CHARS
+    ]
 
 
-def _state(said: list[_Said]) -> dict[str, object]:
-    by_people = [text for _, who, text, _ in said if who != "assistant"]
-    questions = [text[:_MAX_CHARS] for text in by_people if _QUESTION.search(text)]
-    last = by_people[-1][:_MAX_CHARS] if by_people else "unknown"
+def _state(said: list[Said]) -> dict[str, object]:
+    by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
+    questions = [text for text in by_people if _QUESTION.search(text)]
     return {
         "first_name": "unknown",
         "last_name": "unknown",
-        "discussion_summary": f"Last said: {last}",
+        "discussion_summary": f"Last said: {by_people[-1] if by_people else 'unknown'}",
         "key_entities": [],
         "open_problems": questions[-3:],
         "current_goals": [],
     }
 
 
-def _synopsis(said: list[_Said]) -> dict[str, object]:
-    by_people = [text[:_MAX_CHARS] for _, who, text, _ in said if who != "assistant"]
-    answers = [text[:_MAX_CHARS] for _, who, text, _ in said if who == "assistant"]
-    return {
-        "likely_request": by_people[0] if by_people else None,
-        "actions": f"Answered {len(answers)} times",
-        "result": answers[-1] if answers else None,
-        "behaviour": None,
-        "emotions": None,
-        "preferences": None,
-        "reasoning": None,
-    }
+def _synopsis(said: list[Said]) -> dict[str, object]:
+    by_people = [each.text[:_MAX_CHARS] for each in said if each.by_person]
+    answers = [each.text[:_MAX_CHARS] for each in said if not each.by_person]
+    return synopsis_part(
+        by_people[0] if by_people else None,
+        f"Answered {len(answers)} times",
+        answers[-1] if answers else None,
+    )
+
+
+def synopsis_part(
+    wish: str | None = None, actions: str | None = None, result: str | None = None
+) -> dict[str, object]:
+    """Return a synopsis as the model of internal calls writes it; None says nothing."""
+    unknown = dict.fromkeys(("behaviour", "emotions", "preferences", "reasoning"))
+    return {"likely_request": wish, "actions": actions, "result": result, **unknown}

@@ -15,7 +15,7 @@ from uuid import uuid4
 import orjson
 
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
-from bot.playground.offline_embedder import content_words, words
+from bot.playground.offline_embedder import content_words, meanings, words
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -165,14 +165,14 @@ def _quote(question: _Question, found: str = "") -> str:
     It looks into the memory section, into what a tool found, and into the window, which has no
     dates. Asked about nothing in particular, it returns the last sentence; without a match, "".
     """
-    wanted = _stems(_REMEMBER.sub(" ", question.text))
+    wanted = _meanings(_REMEMBER.sub(" ", question.text))
     if not wanted and not _REMEMBER.search(question.text):
         return ""
     sentences = [*_remembered(question.memory), *_remembered(found)]
     sentences += [("A little earlier", said) for m in question.earlier for said in _sentences(m)]
     best_share, best = _MIN_SHARE, ""
     for when, sentence in sentences:
-        share = len(wanted & _stems(sentence)) / len(wanted) if wanted else 1
+        share = len(wanted & _meanings(sentence)) / len(wanted) if wanted else 1
         if share >= best_share and not _QUESTION.search(sentence):
             best_share, best = share, f"{when}: “{_short(sentence, 300)}”"
     return best
@@ -193,9 +193,8 @@ def _sentences(text: str) -> list[str]:
     return [sentence for sentence in sentences if sentence] or [text]
 
 
-def _stems(text: str) -> set[str]:
-    """Return the content words, cut so that most inflected forms are equal."""
-    return {word[:5] for word in content_words(text)}
+def _meanings(text: str) -> set[str]:
+    return set(meanings(text)) if content_words(text) else set()
 
 
 def _short(text: str, max_chars: int) -> str:
