@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import structlog
-from memory.learning.internal_model import InternalModel, InternalModelUnavailable
 
 from bot.documents.formats import Formats, Limits
 from bot.playground.offline_memory import said_in, synopsis_part
@@ -17,6 +16,7 @@ from memory.memory import Memory
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.keys import Scope
+from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
