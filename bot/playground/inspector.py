@@ -1,6 +1,6 @@
-"""What the bench knows beside the chats: each turn, what is stored, and how to start over.
+"""The inspector: the latest turns, what is stored, and how to erase it.
 
-It looks on and erases as an operator may; it never takes part in a turn.
+It observes turns and erases as an operator may. It never takes part in a turn.
 """
 
 import time
@@ -12,22 +12,31 @@ from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.chats import Message as ChatMessage
 from bot.playground.bot_api.values import User
+from bot.playground.explanation import Found, explained
 from bot.playground.scene import Place, Scene
 from bot.turn.trace import TurnTrace
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.key_dump import KeyDump, dump_keys
-from memory.search.message_search import SearchResult
 from memory.store.keys import SHARDS, Scope
 
 _MAX_TURNS = 20
-"""Turns kept to be looked at, of each conversation."""
+"""Turns kept of each conversation."""
 
-_MAX_RESTORED = 200
+_MAX_RESTORED = 400
 """Remembered messages shown in a chat after a restart."""
 
 _SECTION_END = "</memory>"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the prompt, with its share of all tokens in percent."""
+
+    name: str
+    tokens: int
+    percent: float
 
 
 @dataclass(frozen=True)
@@ -38,23 +47,25 @@ class Turn:
     trace: TurnTrace
 
     @cached_property
-    def parts(self) -> list[tuple[str, int]]:
-        """What the prompt was made of, in its order, each with its tokens."""
+    def parts(self) -> list[Part]:
+        """The parts of the prompt in their order."""
         tokens = self.trace.prompt.tokens
-        return [
-            ("Tools", tokens.tools),
-            ("System message", tokens.system),
-            ("Recent messages", tokens.window),
-            ("Memory", tokens.memory),
-            ("Your message", tokens.words),
-            ("Tool steps", tokens.steps),
-        ]
+        sizes = {
+            "Tools": tokens.tools,
+            "System message": tokens.system,
+            "Recent messages": tokens.window,
+            "Memory": tokens.memory,
+            "Your message": tokens.words,
+            "Tool steps": tokens.steps,
+        }
+        total = max(1, tokens.total)
+        return [Part(name, size, round(100 * size / total, 1)) for name, size in sizes.items()]
 
     @cached_property
     def section(self) -> str:
-        """The memory section; its tag is escaped wherever else it might stand."""
-        words = next(m for m in reversed(self.trace.prompt.messages) if m.role == "user")
-        section, end, _ = words.content.partition(_SECTION_END)
+        """The memory section of the prompt; empty if there is none."""
+        message = next(m for m in reversed(self.trace.prompt.messages) if m.role == "user")
+        section, end, _ = message.content.partition(_SECTION_END)
         return section + end if end else ""
 
     @property
@@ -63,25 +74,27 @@ class Turn:
         return self.trace.prompt.messages
 
     @cached_property
-    def recalled(self) -> list[SearchResult]:
-        """What was recalled, best first."""
-        return sorted(self.trace.recalled, key=lambda recollection: -recollection.score)
+    def recalled(self) -> list[Found]:
+        """What was found in older messages and why, best first."""
+        trace = self.trace
+        found = sorted(trace.recalled, key=lambda result: -result.score)
+        return [explained(each, trace.words.text, trace.reply) for each in found]
 
 
 class Inspector:
-    """Remembers the latest turns and looks into the store."""
+    """Keeps the latest turns and reads the store."""
 
     def __init__(self, telegram: BotApiServer, scene: Scene) -> None:
         self._telegram = telegram
         self._scene = scene
-        self._memory: Memory | None = None
+        self.memory: Memory | None = None
         self._restored = False
         self._began_at = time.time()
         self._turns: defaultdict[Scope, deque[Turn]] = defaultdict(lambda: deque(maxlen=_MAX_TURNS))
 
     def serving(self, memory: Memory) -> None:
-        """Look into what the bot remembers with."""
-        self._memory = memory
+        """Take the memory of the bot, which has begun to serve."""
+        self.memory = memory
 
     def answered(self, trace: TurnTrace) -> None:
         """Keep a turn."""
@@ -99,23 +112,28 @@ class Inspector:
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""
-        if self._memory is None or self._restored:
+        if self.memory is None or self._restored:
             return
         self._restored = True
         for place in self._scene:
-            history = await ChatHistory.read(self._memory.histories, place.conversation)
+            await self.show_stored(place)
+
+    async def show_stored(self, place: Place) -> None:
+        """Show the stored messages of a place in its chat; raise `StoreError`."""
+        if self.memory is not None:
+            history = await ChatHistory.read(self.memory.histories, place.conversation)
             for message in history.messages[-_MAX_RESTORED:]:
                 self._show(place, message)
 
     def _show(self, place: Place, message: Message) -> None:
         """Put a message from before this start into its chat, under its id in Telegram."""
-        if not message.message_ids or message.sent_at >= self._began_at:
+        if message.sent_at >= self._began_at:
             return
         sender = self._telegram.bot
         if message.role == "user":
             person = self._scene.person(str(message.sender_id))
             sender = person.user if person else User(message.sender_id, message.sender_name)
-        number = max(message.message_ids)
+        number = telegram_id_of(message)
         place.chat.closed = None
         place.remembered_id = max(place.remembered_id, number)
         place.chat.change(
@@ -130,35 +148,54 @@ class Inspector:
         )
 
     async def stored(self, place: Place) -> list[tuple[str, list[KeyDump]]]:
-        """Return what Redis holds, by whose it is; raise `StoreError`."""
-        if self._memory is None:
+        """Return what Redis holds, by scope; raise `StoreError`."""
+        if self.memory is None:
             return []
         scopes = [("This conversation", place.conversation)]
         if not place.is_group:
             person = Scope.of_person(place.speaker.id)
-            scopes.append((f"{place.title} in private", person))
-        client, keys = self._memory.client, self._memory.keys
+            scopes.append((f"{place.title} in all private chats", person))
+        client, keys = self.memory.client, self.memory.keys
         return [(title, await dump_keys(client, keys, scope)) for title, scope in scopes]
 
     async def start_over(self) -> None:
-        """Erase all that was said and learned here, on both sides; raise `StoreError`."""
+        """Erase all conversations and all that was learned; raise `StoreError`."""
         updates = self._telegram.updates
         if updates.history:
             updates.confirm(updates.history[-1].id + 1)
-        if self._memory is not None:
-            await _erase(self._memory, [person.id for person in self._scene.people])
+        if self.memory is not None:
+            keys = self.memory.keys
+            shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]
+            found = await self.memory.client.pipeline(shards)
+            people = [place.chat.id for place in self._scene if not place.is_group]
+            await self._erase([Scope(tag.decode()) for tags in found for tag in tags], people)
         for place in self._scene:
-            await self._telegram.empty(place.chat)
-            place.remembered_id = 0
-        self._turns.clear()
+            await self._empty(place)
+        self._scene.remove_guest()
+
+    async def remove_guest(self) -> None:
+        """Erase the made-up year and take its person off the page; raise `StoreError`."""
+        guest = self._scene.guest
+        if guest is not None:
+            await self._erase([guest.conversation], [guest.chat.id])
+            await self._empty(guest)
+            self._scene.remove_guest()
+
+    async def _erase(self, conversations: list[Scope], people: list[int]) -> None:
+        """Clear conversations, and the own scope of each person."""
+        if self.memory is None:
+            return
+        for scope in (*conversations, *map(Scope.of_person, people)):
+            await (await ChatHistory.read(self.memory.histories, scope)).clear()
+        unlinks = [("UNLINK", self.memory.keys.person(person)) for person in people]
+        await self.memory.client.pipeline(unlinks)
+
+    async def _empty(self, place: Place) -> None:
+        await self._telegram.empty(place.chat)
+        place.remembered_id = 0
+        self._turns.pop(place.conversation, None)
 
 
-async def _erase(memory: Memory, people: list[int]) -> None:
-    """Clear every conversation that is known of, and each person's own scope."""
-    client, keys = memory.client, memory.keys
-    shards = [("ZRANGE", keys.conversations(shard), 0, -1) for shard in range(SHARDS)]
-    tags = [tag.decode() for shard in await client.pipeline(shards) for tag in shard]
-    scopes = [Scope(tag) for tag in tags] + [Scope.of_person(id_) for id_ in people]
-    for scope in scopes:
-        await (await ChatHistory.read(memory.histories, scope)).clear()
-    await client.pipeline([("UNLINK", keys.person(id_)) for id_ in people])
+def telegram_id_of(message: Message) -> int:
+    """Return the id of a stored message in its chat; a made-up one has only its sequence."""
+    return max(message.message_ids, default=message.seq)

@@ -35,12 +35,9 @@ _SYNONYMS = """
     apartment home / paint color colour / car vehicle / vet veterinarian / present gift / trip
     holiday vacation journey travel travelled / doctor physician / job work profession / boat ship
     / cat kitten / wedding marriage ceremony / meal dish food / phone telephone / hide hid hidden /
-    buy bought purchase / name called / friend pal / begin start starts began / allergic allergy /
+    buy bought purchase / friend pal / begin start starts began / allergic allergy /
     garden allotment / physiotherapist physio / injured broke broken / shop store / run ran running
 """
-_MEANING = {
-    word: group.split()[0][:_STEM] for group in _SYNONYMS.split("/") for word in group.split()
-}
 # Thai to Lao, Burmese, Khmer, kana, Han: scripts that put no space between words
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -70,7 +67,17 @@ def meanings(text: str) -> list[str]:
     Without any content word it returns all words.
     """
     found = content_words(text) or words(text)
-    return [_MEANING.get(word, word[:_STEM]) for word in found]
+    return [_MEANING.get(stem(word), stem(word)) for word in found]
+
+
+def stem(word: str) -> str:
+    """Return a word cut so that most of its inflected forms are equal."""
+    return word[:_STEM].rstrip("s")
+
+
+_MEANING = {
+    stem(word): stem(group.split()[0]) for group in _SYNONYMS.split("/") for word in group.split()
+}
 
 
 def embed(text: str, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:

@@ -42,27 +42,27 @@ class Said:
 class OfflineInternalModel:
     """Answers internal calls with sentences from the input."""
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:  # noqa: ARG002 - the port's
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:  # noqa: ARG002 - the port's
         """Return the parts that the instructions ask for; the others are None."""
         asked = set(_ASKED.findall(instructions))
         parts: dict[str, object] = {
-            "running_state": _state(said_in(material, "running_state")),
-            "facts": {"facts": _facts(said_in(material, "facts"))},
-            "synopses": _synopsis(said_in(material, "synopses")),
+            "running_state": _state(said_in(content, "running_state")),
+            "facts": {"facts": _facts(said_in(content, "facts"))},
+            "synopses": _synopsis(said_in(content, "synopses")),
         }
         return {name: part if name in asked else None for name, part in parts.items()}
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:  # noqa: ARG002 - the port's
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:  # noqa: ARG002 - the port's
         """Return the memories of the input with their dates, one a line."""
-        lines = (line for line in material.splitlines() if line.startswith('{"on":'))
+        lines = (line for line in content.splitlines() if line.startswith('{"on":'))
         return "\n".join("{on}: {memory}".format_map(orjson.loads(line)) for line in lines)
 
 
-def said_in(material: str, part: str) -> list[Said]:
+def said_in(content: str, part: str) -> list[Said]:
     """Return the messages of an input that one part learns from, oldest first."""
-    ranges = {name: (int(first), int(last)) for name, first, last in _RANGE.findall(material)}
+    ranges = {name: (int(first), int(last)) for name, first, last in _RANGE.findall(content)}
     first, last = ranges.get(part, (0, sys.maxsize))
-    lines = (orjson.loads(line) for line in material.splitlines() if line.startswith('{"n":'))
+    lines = (orjson.loads(line) for line in content.splitlines() if line.startswith('{"n":'))
     return [
         Said(line["n"], line["who"], line["said"], line.get("untrusted", False))
         for line in lines

@@ -55,6 +55,7 @@ _QUESTION = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<=\w\w\w[.…])\s+|(?<=[!?؟])\s+|(?<=[。！？])|\n+")  # not "Dr. X"
 _REMEMBERED = re.compile(r"^(?:- )?\[([^\]\n]+)\] ([^:\n]*): ", re.MULTILINE)  # date, speaker
+_SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
 _MIN_SHARE = 0.3
@@ -182,7 +183,7 @@ def _remembered(section: str) -> Iterator[tuple[str, str]]:
     """Yield date and sentence of everything that people said in a list of remembered messages."""
     _, *parts = _REMEMBERED.split(section)
     for date, speaker, said in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        if speaker != "You (assistant)":
+        if speaker != "You (assistant)" and speaker not in _SYNOPSIS_LABELS:
             for sentence in _sentences(said):
                 yield f"From {date}", sentence
 

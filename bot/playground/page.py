@@ -1,12 +1,14 @@
-"""The playground's page: a chat as people see it, beside what the bot made of it.
+"""The playground's page: a chat as people see it, and beside it how each answer came about.
 
-Rendered on the server; the script only fetches the same page again. Everything said here goes
-through the Bot API server.
+The page is rendered on the server; its script fetches the same page again and shows what changed.
+All messages go through the local Telegram.
 """
 
+import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -27,30 +29,38 @@ from bot.playground.bot_api.errors import BadRequestError
 from bot.playground.bot_api.parameters import Parameters, read_parameters
 from bot.playground.bot_api.values import MediaKind, Upload
 from bot.playground.entities import to_html
-from bot.playground.inspector import Inspector
+from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.scene import Place, Scene, SceneFull
+from bot.playground.year.filling import YearFiller
 from memory.store.errors import StoreError
+from memory.text.dates import dated
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3
-"""Learning goes on after the last message; the panel shows it this soon."""
+"""The page is refreshed this often, because learning goes on after the last message."""
+
+_MIN_SHOWN, _SLIDE = 60, 20
+"""Newest messages of a chat that are shown at first; the first one changes only every 20 messages,
+because the script compares messages by their position."""
 
 _MAX_TEXT = 4096
-"""Characters of one message; Telegram's apps split a longer text."""
+"""Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
 _MAX_FILE_BYTES = 20 * 2**20
 _MAX_BODY_BYTES = _MAX_FILE_BYTES + 2**20
 _MAX_NAME = 32
+_TONES = 6
 _READABLE = ("application/json", "text/")
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
 class InspectorPage:
-    """The page; which place is at hand, and which turn is open, stands in its address."""
+    """The page; its address says which chat is shown and which turn is open."""
 
     def __init__(
         self, telegram: BotApiServer, scene: Scene, inspector: Inspector, note: str
     ) -> None:
+        self.filler = YearFiller(telegram, scene, inspector)
         self._telegram = telegram
         self._scene = scene
         self._inspector = inspector
@@ -60,8 +70,14 @@ class InspectorPage:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.filters |= {"clock": _clock, "day": _day}
-        self._templates.globals["to_html"] = to_html
+        self._templates.filters |= {
+            "clock": _clock,
+            "day": _day,
+            "dated": _dated,
+            "initials": _initials,
+            "short": _short,
+        }
+        self._templates.globals |= {"to_html": to_html, "telegram_id_of": telegram_id_of}
 
     def app(self) -> Starlette:
         """Return the web application."""
@@ -71,6 +87,8 @@ class InspectorPage:
                 Route("/events", self._events),
                 Route("/say", self._say, methods=["POST"]),
                 Route("/press", self._press, methods=["POST"]),
+                Route("/year", self._fill_year, methods=["POST"]),
+                Route("/erase-year", self._erase_year, methods=["POST"]),
                 Route("/people", self._add_person, methods=["POST"]),
                 Route("/topics", self._add_topic, methods=["POST"]),
                 Route("/languages", self._switch_language, methods=["POST"]),
@@ -89,9 +107,12 @@ class InspectorPage:
 
     async def _page(self, request: Request) -> HTMLResponse:
         await self._inspector.restore()
-        here = self._scene.place(request.query_params.get("at", ""))
+        query = request.query_params
+        here = self._scene.place(query.get("at", ""))
         turns = self._inspector.turns(here)
         newest = str(turns[0].number) if turns else ""
+        messages = here.messages
+        shown = messages if query.get("all") else messages[_first_shown(len(messages)) :]
         page = self._templates.get_template("inspector.html")
         return HTMLResponse(
             page.render(
@@ -99,11 +120,15 @@ class InspectorPage:
                 note=self._note,
                 scene=self._scene,
                 here=here,
+                messages=shown,
+                earlier=len(messages) - len(shown),
+                filler=self.filler,
                 menu=self._menu,
+                tone=self._tone,
                 turn_of=self._inspector.turn_of,
                 turns=turns,
-                open_turn=request.query_params.get("turn", newest),
-                replied=_message(here, request.query_params.get("reply", "")),
+                open_turn=query.get("turn", newest),
+                replied=_message(here, query.get("reply", "")),
                 languages=self._languages,
                 stored=await self._inspector.stored(here),
             )
@@ -152,6 +177,13 @@ class InspectorPage:
                 await place.speaker.press(message, button)
         return _back(place)
 
+    async def _fill_year(self, _: Request) -> Response:
+        return _back(self.filler.start())
+
+    async def _erase_year(self, _: Request) -> Response:
+        await self.filler.erase()
+        return _back(self._scene.place(""))
+
     async def _add_person(self, request: Request) -> Response:
         form = await _form(request)
         name = form.text("name").strip()[:_MAX_NAME]
@@ -171,7 +203,7 @@ class InspectorPage:
         return _back(self._scene.place(form.text("at")))
 
     async def _file(self, request: Request) -> Response:
-        """Hand out a file of a chat; what people can read opens in the browser as plain text."""
+        """Return a file of a chat: text opens as plain text, other files are downloaded."""
         file = self._telegram.file(request.path_params["file_id"])
         if file is None:
             return Response("There is no such file.", HTTPStatus.NOT_FOUND)
@@ -185,6 +217,7 @@ class InspectorPage:
         return Response(file.content, headers=headers, media_type=kind)
 
     async def _start_over(self, _: Request) -> Response:
+        await self.filler.stop()
         await self._inspector.start_over()
         return _back(self._scene.place(""))
 
@@ -193,7 +226,7 @@ class InspectorPage:
         return language if language in self._languages else "en"
 
     def _seated(self, form: Parameters) -> Place:
-        """Return where a form was filled in; in a group its `person` becomes the speaker."""
+        """Return the place of a form; in a group its `person` becomes the speaker."""
         place = self._scene.place(form.text("at"))
         speaker = self._scene.person(form.text("person"))
         if place.is_group and speaker is not None:
@@ -203,15 +236,19 @@ class InspectorPage:
     def _is_newer(self, seen: int) -> bool:
         return self._telegram.change_count > seen
 
+    def _tone(self, place: Place) -> int:
+        """Return the color of a place's avatar."""
+        return list(self._scene).index(place) % _TONES
+
     def _menu(self, place: Place) -> list[tuple[str, str]]:
         menu = self._telegram.menu(place.speaker, place.chat)
         return [(command.command, command.description) for command in menu]
 
 
 async def _guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-    """Refuse forms that are not this page's own, and keep it from loading anything from outside.
+    """Refuse forms of other pages, and forbid this page to load anything from outside.
 
-    Browsers name the origin of every form that they post; a request that names none is refused too.
+    Browsers name the origin of every form that they post; a post without an origin is refused too.
     """
     origin, own = request.headers.get("origin"), f"http://{request.headers.get('host')}"
     if origin not in (None, own) or (origin is None and request.method != "GET"):
@@ -235,6 +272,10 @@ async def _form(request: Request) -> Parameters:
     return read_parameters("", request.headers.get("content-type", ""), bytes(body))
 
 
+def _first_shown(count: int) -> int:
+    return max(0, count - _MIN_SHOWN) // _SLIDE * _SLIDE
+
+
 def _kind_of(file: Upload) -> MediaKind:
     """Return how Telegram's apps would send a file of this type."""
     kinds: dict[str, MediaKind] = {"image": "photo", "audio": "voice"}
@@ -251,7 +292,7 @@ def _back(place: Place) -> RedirectResponse:
 
 
 async def _full(_: Request, __: Exception) -> Response:
-    return Response("There is no room for more on this page.", HTTPStatus.CONFLICT)
+    return Response("This page is full: no more people or topics fit.", HTTPStatus.CONFLICT)
 
 
 async def _too_large(_: Request, __: Exception) -> Response:
@@ -272,3 +313,19 @@ def _clock(at: float) -> str:
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime("%-d %B %Y")
+
+
+def _dated(at: float) -> str:
+    """Return the day and how long ago it was."""
+    return dated(at, time.time(), datetime.now().astimezone().tzinfo or UTC)
+
+
+def _initials(name: str) -> str:
+    """Return the first letters of the first and the last word of a name."""
+    words = re.findall(r"\w+", name)
+    return "".join(word[0] for word in dict.fromkeys(words[:1] + words[-1:])).upper()
+
+
+def _short(at: float) -> str:
+    """Return the clock of today, the day of another time."""
+    return _clock(at) if _day(at) == _day(time.time()) else _day(at).rsplit(" ", 1)[0]

@@ -10,12 +10,13 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from threading import Thread
 
 from bot.app import App
 from bot.model.call_report import ModelObserver
-from bot.model.models import Models, open_models
+from bot.model.models import Models, OpenModels, open_models
 from bot.model.resting import Rest
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
@@ -25,6 +26,8 @@ from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
 from bot.playground.page import InspectorPage
 from bot.playground.scene import ADMIN_ID, Scene
+from bot.playground.year import Year
+from bot.playground.year.filling import YearModel
 from bot.runtime.process import run_until_signal
 from bot.runtime.web import PortUnavailable
 from config.settings import Settings
@@ -74,8 +77,11 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         sys.stdout.flush()
         if sys.stdout.isatty() and has_screen():
             open_browser(f"{server.url}/")
+        year = page.filler.year
         models = offline_models if is_offline else open_models
-        app = App(here, telegram.token, redis, observer=inspector, models=models)
+        app = App(
+            here, telegram.token, redis, observer=inspector, models=_knowing_the_year(models, year)
+        )
         await app.run(stopping)
 
 
@@ -99,3 +105,16 @@ def _has_model(settings: Settings) -> bool:
 async def offline_models(_: Settings, __: Sequence[ModelObserver]) -> AsyncIterator[Models]:
     """Give the models that answer without a key; they run in this process and cost nothing."""
     yield Models(OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), Rest(), ())
+
+
+def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:
+    """Return the models with what is to be learned from the made-up year."""
+
+    @asynccontextmanager
+    async def opened(
+        settings: Settings, observers: Sequence[ModelObserver]
+    ) -> AsyncIterator[Models]:
+        async with models(settings, observers) as found:
+            yield replace(found, internal=YearModel(year, found.internal))
+
+    return opened

@@ -1,6 +1,6 @@
-"""Who plays in the playground and where: people, their private chats, a group and its topics.
+"""The people of the playground and their chats: private chats, a group and its topics.
 
-The ids are the same at every start, so that the bot knows everybody again. Nothing is said here.
+Their ids are the same at every start, so that the bot recognizes them. No message is sent here.
 """
 
 import json
@@ -13,7 +13,10 @@ from bot.playground.bot_api.chats import Member
 from memory.store.keys import Scope
 
 ADMIN_ID = 1
-"""Anna operates this bot: she may use the admin commands."""
+"""Anna operates this bot and may use the admin commands."""
+
+GUEST = (99, "Maya")
+"""The person of the made-up year; she has a private chat and is not in the group."""
 
 _GROUP_NUMBER = 1
 _FIRST_TOPIC = 2
@@ -24,15 +27,15 @@ _FIRST_TOPICS = ("Kitchen",)
 
 
 class SceneFull(Exception):  # noqa: N818 - says when
-    """Raised when the page has no room for another person or topic."""
+    """Raised when the scene has its maximum of people or topics."""
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """One conversation as it stands on the page.
+    """One conversation as the page shows it.
 
-    `speaker` is the person who spoke here last, or may speak. `remembered_id` is the newest message
-    that was said before this start, 0 without one.
+    `speaker` is the person who writes here; in a group it is the last one who did. `remembered_id`
+    is the newest message from before this start, 0 if there is none.
     """
 
     title: str
@@ -43,12 +46,12 @@ class Place:
 
     @property
     def conversation(self) -> Scope:
-        """The bot's name for it."""
+        """The scope under which the bot stores it."""
         return Scope.of_chat(self.chat.id, self.topic.id if self.topic else 0)
 
     @property
     def is_group(self) -> bool:
-        """Whether several people may speak here."""
+        """Whether several people may write here."""
         return self.chat.kind != "private"
 
     @property
@@ -60,9 +63,9 @@ class Place:
 
 
 class Scene:
-    """Two people, their private chats and a group with a topic; more may join.
+    """Two people, their private chats and a group with a topic; more can be added.
 
-    People and topics that were added are kept in `file`, if one is given.
+    What was added is kept in `file`, if one is given.
     """
 
     def __init__(self, telegram: BotApiServer, file: Path | None = None) -> None:
@@ -70,7 +73,7 @@ class Scene:
         self._places: list[Place] = []
         self._telegram = telegram
         self._file = file
-        people, topics = _read(file)
+        people, topics, has_guest = _read(file)
         founders = [self._person(*each) for each in people]
         self._group = telegram.forum("Sailing club", founders[: len(_FIRST_PEOPLE)], _GROUP_NUMBER)
         for person in founders[len(_FIRST_PEOPLE) :]:
@@ -78,13 +81,14 @@ class Scene:
         self._add_place(self._group.title, founders[0])
         for topic in topics:
             self._topic(topic)
+        self.guest = self._guest() if has_guest else None
 
     def __iter__(self) -> Iterator[Place]:
-        """Go through the places in the order of the page."""
+        """Go through the places in the order of the page: private chats first."""
         yield from sorted(self._places, key=lambda place: place.is_group)
 
     def place(self, tag: str) -> Place:
-        """Return the place of a conversation, the first place if none has this name."""
+        """Return the place of a conversation, the first place if there is none with this tag."""
         return next((place for place in self if place.conversation.tag == tag), next(iter(self)))
 
     def person(self, user_id: str) -> Person | None:
@@ -92,7 +96,7 @@ class Scene:
         return next((person for person in self.people if str(person.id) == user_id), None)
 
     def add_person(self, name: str, language: str = "en") -> Place:
-        """Let a person join, the group too; return their private chat. Raise `SceneFull`."""
+        """Add a person, also to the group, and return their private chat; raise `SceneFull`."""
         if len(self.people) >= _MAX_PEOPLE:
             raise SceneFull
         person = self._person(name, language)
@@ -101,15 +105,29 @@ class Scene:
         return next(place for place in self if place.chat.id == person.id)
 
     def add_topic(self, name: str) -> Place:
-        """Open a topic in the group and return it; raise `SceneFull`."""
+        """Add a topic to the group and return its place; raise `SceneFull`."""
         if len(self._group.topics) >= _MAX_TOPICS:
             raise SceneFull
         place = self._topic(name)
         self._save()
         return place
 
+    def add_guest(self) -> Place:
+        """Add the guest if she is not there yet, and return her private chat."""
+        if self.guest is None:
+            self.guest = self._guest()
+            self._save()
+        return self.guest
+
+    def remove_guest(self) -> None:
+        """Take the guest and her chat off the page."""
+        if self.guest is not None:
+            self._places.remove(self.guest)
+            self.guest = None
+            self._save()
+
     def switch_language(self, person: Person, language: str) -> None:
-        """Let a person's Telegram speak another language."""
+        """Change the language of a person's Telegram."""
         person.switch_language(language)
         self._save()
 
@@ -118,6 +136,12 @@ class Scene:
         self.people.append(person)
         self._places.append(Place(name, self._telegram.private_chat(person), person))
         return person
+
+    def _guest(self) -> Place:
+        person = self._telegram.user(*GUEST, language_code="en")
+        place = Place(person.user.first_name, self._telegram.private_chat(person), person)
+        self._places.append(place)
+        return place
 
     def _join(self, person: Person) -> None:
         self._group.members[person.id] = Member(person.user, "member")
@@ -136,17 +160,22 @@ class Scene:
             return
         people = [(each.user.first_name, each.user.language_code) for each in self.people]
         topics = [topic.name for topic in self._group.topics.values()]
-        self._file.write_text(json.dumps({"people": people, "topics": topics}), "utf-8")
+        kept = {"people": people, "topics": topics, "guest": self.guest is not None}
+        self._file.write_text(json.dumps(kept), "utf-8")
 
 
-def _read(file: Path | None) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return people (name, language) and topics; the first ones if the file cannot be read."""
+def _read(file: Path | None) -> tuple[list[tuple[str, str]], list[str], bool]:
+    """Return people (name, language), topics, and whether the guest is there.
+
+    If the file cannot be read, these are the people and topics of the first start.
+    """
     try:
         kept = json.loads(file.read_text("utf-8")) if file else {}
         people = [(str(name), str(language)) for name, language in kept["people"]]
         topics = [str(name) for name in kept["topics"]]
+        has_guest = kept.get("guest") is True
     except (OSError, ValueError, KeyError, TypeError):
-        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS)
+        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
     if len(people) < len(_FIRST_PEOPLE):
-        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS)
-    return people[:_MAX_PEOPLE], topics[:_MAX_TOPICS]
+        return list(_FIRST_PEOPLE), list(_FIRST_TOPICS), False
+    return people[:_MAX_PEOPLE], topics[:_MAX_TOPICS], has_guest

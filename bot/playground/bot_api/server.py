@@ -151,6 +151,10 @@ class BotApiServer:
         chat.empty()
         await self._changes.tell()
 
+    async def refresh(self) -> None:
+        """Wake everybody who waits for a change."""
+        await self._changes.tell()
+
     def menu(self, person: Person, chat: Chat) -> tuple[BotCommand, ...]:
         """Return the commands that a person is offered in a chat."""
         return self._world.profile.menu(person.user, chat)

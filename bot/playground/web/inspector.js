@@ -1,4 +1,4 @@
-// Shows what happens as it happens, by fetching this page again. Without it the page works by reloading.
+// Fetches this page again after each change and shows what is different. Without scripts the page works by reloading.
 let isDue = false;
 let isBusy = false;
 
@@ -13,7 +13,7 @@ async function refresh() {
       if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     }
   } catch {
-    // The server has ended; the event source notices when it is back.
+    // The server has ended; the event source connects again when it is back.
   } finally {
     isBusy = false;
   }
@@ -26,7 +26,7 @@ function show(fresh) {
   }
 }
 
-// Changes only what is different, so that a screen reader hears what is new, and leaves everybody where they were.
+// Changes only what is different: a screen reader hears what is new, and focus and scroll positions stay.
 function update(old, now) {
   keepOpen(old, now);
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -42,7 +42,7 @@ function update(old, now) {
   if (isAtEnd && old.matches(".messages")) old.scrollTop = old.scrollHeight;
 }
 
-// What somebody opened stays open, until a new turn takes the place of the one before.
+// Details that were opened stay open, until a new turn opens instead.
 function keepOpen(old, now) {
   const wasOpen = new Map([...old.querySelectorAll("details")].map((each) => [each.id, each.open]));
   const details = [...now.querySelectorAll("details")];
@@ -76,7 +76,9 @@ document.addEventListener("keydown", (event) => {
   if (text.value.trim() || text.form.elements.file.value) text.form.requestSubmit();
 });
 
-for (const messages of document.querySelectorAll(".messages")) messages.scrollTop = messages.scrollHeight;
+for (const messages of document.querySelectorAll(".messages")) {
+  if (!messages.querySelector(":target")) messages.scrollTop = messages.scrollHeight;
+}
 if (location.hash === "#panel") document.getElementById("panel").focus();
 else if (matchMedia("(min-width: 60rem)").matches) document.querySelector(".place textarea").focus();
 new EventSource("/events").onmessage = refresh;

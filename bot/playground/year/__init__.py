@@ -49,7 +49,9 @@ class Year:
 def read_year(now: datetime) -> Year:
     """Return the year of talk that ended on the last 22 November before `now` (with a zone)."""
     year = Year()
-    end = now.replace(month=_LAST_DAY[0], day=_LAST_DAY[1], hour=0, minute=0, second=0)
+    end = now.replace(
+        month=_LAST_DAY[0], day=_LAST_DAY[1], hour=0, minute=0, second=0, microsecond=0
+    )
     end = end if end <= now else end.replace(year=end.year - 1)
     sent_at = end
     for line in (FOLDER / "talk.txt").read_text("utf-8").splitlines():

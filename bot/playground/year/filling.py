@@ -1,27 +1,35 @@
 """Fills a chat with the made-up year, through the store and the learning that every turn uses."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 
 import structlog
 
 from bot.documents.formats import Formats, Limits
+from bot.playground.bot_api import BotApiServer
+from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import said_in, synopsis_part
-from bot.playground.year import DOCUMENT, Year
+from bot.playground.scene import Place, Scene
+from bot.playground.year import DOCUMENT, Year, read_year
 from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
+from memory.queue.turns import LeaseLost
+from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import Shape
 
 log = structlog.get_logger(__name__)
 
-_SESSIONS_A_BATCH = 4
+_SESSIONS_A_BATCH = 10
 """Sessions stored before they are learned; one internal call learns at most eight facts."""
 
 
@@ -36,11 +44,11 @@ class YearModel:
         self._model = model
         self._texts = {line.text for line in year.lines}
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
         """Return the parts of the year's messages; raise `InternalModelUnavailable`."""
-        facts, synopses = said_in(material, "facts"), said_in(material, "synopses")
+        facts, synopses = said_in(content, "facts"), said_in(content, "synopses")
         if not all(each.text in self._texts for each in (*facts, *synopses)):
-            return await self._model.fill(instructions, material, shape)
+            return await self._model.fill(instructions, content, shape)
         learned = [
             {"text": fact, "message": each.number, "replaces": None, "repeats": None}
             for each in facts
@@ -53,9 +61,59 @@ class YearModel:
             "synopses": synopsis_part(*synopsis),
         }
 
-    async def write(self, instructions: str, material: str, max_tokens: int) -> str:
+    async def write(self, instructions: str, content: str, max_tokens: int) -> str:
         """Return prose by the model behind; raise `InternalModelUnavailable`."""
-        return await self._model.write(instructions, material, max_tokens)
+        return await self._model.write(instructions, content, max_tokens)
+
+
+class YearFiller:
+    """Fills the guest's chat in the background; `done` counts the stored messages while it runs."""
+
+    def __init__(self, telegram: BotApiServer, scene: Scene, inspector: Inspector) -> None:
+        self.year = read_year(datetime.now().astimezone())
+        self.done: int | None = None
+        self._telegram = telegram
+        self._scene = scene
+        self._inspector = inspector
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> Place:
+        """Return the guest's chat; if she is new, begin to fill it.
+
+        Before the bot serves there is no memory to fill, and the first chat is returned.
+        """
+        memory = self._inspector.memory
+        if self._scene.guest or memory is None:
+            return self._scene.guest or self._scene.place("")
+        place = self._scene.add_guest()
+        self.done = 0
+        self._task = asyncio.create_task(self._fill(memory, place))
+        return place
+
+    async def erase(self) -> None:
+        """Erase the year and take the guest off the page; raise `StoreError`."""
+        await self.stop()
+        await self._inspector.remove_guest()
+
+    async def stop(self) -> None:
+        """Stop filling, if it still runs."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _fill(self, memory: Memory, place: Place) -> None:
+        try:
+            await fill_year(memory, self.year, place.conversation, place.title, self._report)
+            await self._inspector.show_stored(place)
+        except (StoreError, NotWritten, LeaseLost) as error:
+            log.warning("year not filled in", reason=type(error).__name__)
+        finally:
+            self.done = None
+            await self._telegram.refresh()
+
+    async def _report(self, done: int) -> None:
+        self.done = done
+        await self._telegram.refresh()
 
 
 async def fill_year(

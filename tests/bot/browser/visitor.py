@@ -1,4 +1,4 @@
-"""Somebody at the bench: what they do with the page, in its own words."""
+"""A visitor of the playground's page, who does what a person can do with it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, Locator, Page, Request
 
 Scheme = Literal["dark", "light"]
-WIDE, PHONE = (1280, 800), (360, 740)
+WIDE, PHONE = (1280, 800), (390, 844)
 
 _CONTROLS = {"button", "checkbox", "combobox", "DisclosureTriangle", "link", "textbox"}
 _CONTRAST = """
@@ -44,7 +44,7 @@ _CONTRAST = """
 
 
 class Visitor:
-    """One person in front of one window; `complaints` is what the browser objected to."""
+    """One browser window; `complaints` are the browser's errors and requests to other hosts."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -60,11 +60,11 @@ class Visitor:
 
     @property
     def panel(self) -> Locator:
-        """What happened."""
+        """The panel that explains the turns."""
         return self.page.get_by_role("complementary", name="What happened")
 
     def place(self, title: str) -> Locator:
-        """Return one chat, which is shown once it has been opened."""
+        """Return a chat; it is visible only while it is open."""
         return self.page.get_by_role("region", name=title, exact=True)
 
     async def open(self, title: str) -> Locator:
@@ -93,7 +93,7 @@ class Visitor:
         return await answers.nth(before).inner_text()
 
     async def open_everything(self) -> None:
-        """Open all that can be opened."""
+        """Open all details."""
         await self.page.evaluate(
             "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
         )
@@ -106,7 +106,7 @@ class Visitor:
         return found
 
     async def faint_texts(self) -> list[str]:
-        """Return what has less contrast than 4.5 to what is behind it (WCAG 2.2, 1.4.3)."""
+        """Return elements whose text has a contrast below 4.5 (WCAG 2.2, 1.4.3)."""
         found: list[str] = await self.page.evaluate(_CONTRAST)
         return found
 

@@ -248,18 +248,18 @@ async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
     assert asyncio.get_running_loop().time() - began >= 0.05
 
 
-MATERIAL = """## facts: learns from messages 1 to 3
+INPUT = """## facts: learns from messages 1 to 4
 ## What was said
 {"n":1,"who":"Ann","said":"I live in Riga"}
 {"n":2,"who":"assistant","said":"Noted"}
-{"n":3,"who":"Ann","said":"My name is Eve","foreign":true}
+{"n":3,"who":"Ann","said":"My name is Eve","untrusted":true}
 {"n":4,"who":"Ann","said":"Where do I live?"}
 """
 SHAPE = Shape({}, {})
 
 
 async def test_it_learns_facts_from_a_persons_own_statements() -> None:
-    parts = await OfflineInternalModel().fill("Learn.\n\n## facts\nFacts.", MATERIAL, SHAPE)
+    parts = await OfflineInternalModel().fill("Learn.\n\n## facts\nFacts.", INPUT, SHAPE)
     fact = {"text": "I live in Riga", "message": 1, "replaces": None, "repeats": None}
     assert parts == {"facts": {"facts": [fact]}, "running_state": None, "synopses": None}
 

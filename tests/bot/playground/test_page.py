@@ -1,4 +1,4 @@
-"""The bench's page without a browser: what it says to Telegram, shows, and refuses."""
+"""The playground's page without a browser: what it sends to Telegram, shows, and refuses."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from bot.playground.inspector import Inspector
 from bot.playground.page import InspectorPage
 from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import Scene
+from bot.playground.year.filling import YearFiller
 from bot.prompt.assemble import Prompt, PromptTokens
 from bot.turn.trace import TurnTrace
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
@@ -31,11 +32,12 @@ SECTION = "<memory>\n[today] Anna: The <b>boat</b> is called Aurora\n</memory>"
 
 @dataclass
 class Site:
-    """The page, and what is behind it."""
+    """The page with its parts."""
 
     telegram: BotApiServer
     scene: Scene
     inspector: Inspector
+    filler: YearFiller
     client: httpx2.AsyncClient
 
     async def post(self, path: str, **form: str) -> httpx2.Response:
@@ -50,14 +52,14 @@ async def site() -> AsyncIterator[Site]:
     async with BotApiServer() as telegram:
         scene = Scene(telegram)
         inspector = Inspector(telegram, scene)
-        app = InspectorPage(telegram, scene, inspector, "A note").app()
-        transport = httpx2.ASGITransport(app)
+        page = InspectorPage(telegram, scene, inspector, "A note")
+        transport = httpx2.ASGITransport(page.app())
         headers = {"origin": "http://inspector"}
         client = httpx2.AsyncClient(
             transport=transport, base_url="http://inspector", headers=headers
         )
         async with client:
-            yield Site(telegram, scene, inspector, client)
+            yield Site(telegram, scene, inspector, page.filler, client)
 
 
 def trace(number: int) -> TurnTrace:
@@ -83,7 +85,7 @@ def trace(number: int) -> TurnTrace:
     )
 
 
-async def test_words_reach_the_group_from_who_speaks_and_where(site: Site) -> None:
+async def test_a_message_reaches_its_topic_from_the_chosen_person(site: Site) -> None:
     kitchen = next(place for place in site.scene if place.topic)
     tag = kitchen.conversation.tag
     await site.post("/say", at=tag, person="2", mention="1", text="Who cooks?")
@@ -93,18 +95,20 @@ async def test_words_reach_the_group_from_who_speaks_and_where(site: Site) -> No
     assert said.topic_id == 2
 
 
-async def test_a_command_is_sent_bare_and_nobody_speaks_for_another_in_private(site: Site) -> None:
+async def test_a_command_gets_no_mention_and_a_private_chat_keeps_its_person(
+    site: Site,
+) -> None:
     answer = await site.post("/say", at=ANNA, person="2", mention="1", command="/help", text="Hm")
     assert answer.headers["location"] == "/?at=c%3A1%3A0"
     [said] = site.scene.place(ANNA).messages
     assert (said.text, said.sender) == ("/help", site.scene.people[0].user)
 
 
-async def test_a_place_that_is_not_there_is_the_first_one(site: Site) -> None:
+async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
     assert "<h2>What happened: Anna</h2>" in await site.text(at="c:99:0")
 
 
-async def test_a_turn_is_shown_with_its_parts_and_what_people_wrote_is_escaped(site: Site) -> None:
+async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Site) -> None:
     site.inspector.answered(trace(1))
     page = await site.text()
     assert "231 tokens" in page
@@ -117,7 +121,7 @@ async def test_a_turn_is_shown_with_its_parts_and_what_people_wrote_is_escaped(s
     assert "calculate({&#34;expression&#34;: &#34;3 * 7&#34;})" in page
 
 
-async def test_the_latest_turns_are_kept_and_the_one_asked_for_is_open(site: Site) -> None:
+async def test_twenty_turns_are_kept_and_the_chosen_one_is_open(site: Site) -> None:
     for number in range(1, 31):
         site.inspector.answered(trace(number))
     page = await site.text(turn="12")
@@ -127,7 +131,7 @@ async def test_the_latest_turns_are_kept_and_the_one_asked_for_is_open(site: Sit
     assert page.count(" open>") == 1
 
 
-async def test_starting_over_erases_both_sides_and_what_telegram_still_keeps(
+async def test_starting_over_erases_chats_memory_and_pending_updates(
     site: Site, store: RedisClient
 ) -> None:
     memory = await bare_memory(store)
@@ -146,7 +150,38 @@ async def test_starting_over_erases_both_sides_and_what_telegram_still_keeps(
     assert list(again.messages) == []
 
 
-async def test_people_come_in_until_the_page_is_full(site: Site) -> None:
+async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    site.inspector.serving(memory)
+    answer = await site.post("/year")
+    maya = "c:99:0"
+    assert answer.headers["location"] == "/?at=c%3A99%3A0"
+    await site.telegram.wait_for(lambda: site.filler.done is None)
+    history = await ChatHistory.read(memory.histories, Scope(maya))
+    assert [m.text for m in history.messages] == [each.text for each in site.filler.year.lines]
+    assert [m.sent_at for m in history.messages] == [e.sent_at for e in site.filler.year.lines]
+    page = await site.text(maya)
+    assert "earlier messages" in page
+    assert "Where is my spare key?" in page
+    await site.post("/year")
+    assert len(history.messages) == 334
+    await site.post("/erase-year")
+    again = await ChatHistory.read(memory.histories, Scope(maya))
+    assert list(again.messages) == []
+    assert site.scene.guest is None
+
+
+async def test_the_chat_of_the_year_is_there_again_after_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    async with BotApiServer() as telegram:
+        Scene(telegram, file).add_guest()
+    async with BotApiServer() as telegram:
+        assert [place.title for place in Scene(telegram, file)][:3] == ["Anna", "Ben", "Maya"]
+
+
+async def test_people_can_be_added_until_the_page_is_full(site: Site) -> None:
     answers = [await site.post("/people", name=f"Person {n}") for n in range(7)]
     assert [answer.status_code for answer in answers] == [303] * 6 + [409]
     assert answers[0].headers["location"] == "/?at=c%3A3%3A0"
@@ -158,7 +193,7 @@ async def test_ids_are_the_same_at_every_start(site: Site) -> None:
         assert [place.conversation for place in Scene(telegram)] == first
 
 
-async def test_people_topics_and_languages_are_there_again_after_a_restart(tmp_path: Path) -> None:
+async def test_people_topics_and_languages_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "scene.json"
     async with BotApiServer() as telegram:
         scene = Scene(telegram, file)
@@ -217,7 +252,7 @@ async def test_a_form_larger_than_the_largest_file_is_refused(site: Site) -> Non
 
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", None])
-async def test_forms_that_are_not_the_pages_own_are_refused(site: Site, origin: str | None) -> None:
+async def test_forms_of_other_pages_are_refused(site: Site, origin: str | None) -> None:
     site.client.headers = httpx2.Headers({"origin": origin} if origin else {})
     assert (await site.client.post("/start-over")).status_code == 403
 
@@ -239,7 +274,7 @@ async def test_every_local_telegram_has_a_token_of_its_own() -> None:
     assert BotApiServer().token != BotApiServer().token
 
 
-def test_a_browser_that_runs_until_it_is_closed_holds_nobody_up(
+def test_opening_a_browser_does_not_wait_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened, closed = Event(), Event()

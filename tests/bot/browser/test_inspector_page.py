@@ -1,10 +1,11 @@
-"""The playground in a browser: two people and a group, the panel, the keyboard, both schemes.
+"""The playground in a browser: people, a group, the made-up year, the panel, both color schemes.
 
-With `RICORDO_SCREENSHOTS=1` it also takes the pictures that the README shows.
+With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 """
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ SCREENSHOTS = Path(bot.playground.__file__).parent / "web" / "screenshots"
 CLUB, KITCHEN = "Sailing club", "Sailing club · Kitchen"
 
 
-async def play(visitor: Visitor) -> str:
+async def talk_about_the_boat(visitor: Visitor) -> str:
     """Talk until Anna's boat has left the window; return the answer to her question about it."""
     await visitor.say("Anna", "My sister’s boat is called Aurora")
     await visitor.say("Ben", "I am allergic to walnuts")
@@ -41,17 +42,15 @@ async def take_picture(visitor: Visitor, name: str) -> None:
         await visitor.page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
-async def test_two_people_and_a_group_play_and_the_panel_tells_how(
-    browser: Browser, playground: str
-) -> None:
+async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground) as visitor:
-        assert "Aurora" in await play(visitor)
+        assert "Aurora" in await talk_about_the_boat(visitor)
         panel = visitor.panel
         await expect(panel.get_by_role("heading", name="What happened: Anna")).to_be_visible()
         turn = panel.locator("details.turn[open]")
         tokens = [int(count) for count in await turn.locator("td.number").all_inner_texts()]
         assert [count > 0 for count in tokens] == [True] * 5 + [False], "no tool was used"
-        section = turn.locator("> .stretch").first
+        section = turn.locator("[id^=memory-] .stretch")
         await expect(section).to_contain_text("] Anna: My sister’s boat is called Aurora")
         recalled = turn.locator(".recalled li").first
         await expect(recalled).to_contain_text("Aurora")
@@ -69,11 +68,9 @@ async def test_two_people_and_a_group_play_and_the_panel_tells_how(
         assert "Saturday" in await visitor.say(CLUB, "When does the regatta begin?", "Anna")
         assert "Saturday" not in await visitor.say(KITCHEN, "When does the regatta begin?", "Ben")
         assert visitor.complaints == []
-        await visitor.open("Anna")
-        await take_picture(visitor, "inspector")
 
 
-async def test_each_message_leads_to_its_turn_and_the_turn_to_its_tools(
+async def test_a_message_links_to_its_turn_and_the_turn_shows_its_tools(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -88,7 +85,7 @@ async def test_each_message_leads_to_its_turn_and_the_turn_to_its_tools(
         assert visitor.complaints == []
 
 
-async def test_the_keyboard_is_enough(browser: Browser, playground: str) -> None:
+async def test_the_keyboard_alone_is_enough(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground) as visitor:
         page, focused = visitor.page, visitor.page.locator(":focus")
         words = visitor.place("Anna").get_by_role("textbox")
@@ -110,7 +107,7 @@ async def test_the_keyboard_is_enough(browser: Browser, playground: str) -> None
         await expect(focused).to_have_text("Commands")
         await page.keyboard.press("Enter")
         await page.keyboard.press("Tab")
-        await expect(focused).to_have_text("/new")
+        await expect(focused).to_contain_text("/new")
 
     async with visiting(browser, playground, PHONE) as visitor:
         page, focused = visitor.page, visitor.page.locator(":focus")
@@ -126,15 +123,13 @@ async def test_the_keyboard_is_enough(browser: Browser, playground: str) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_it_can_be_read_on_a_phone_and_on_a_desk(
+async def test_the_page_is_readable_on_a_phone_and_on_a_wide_screen(
     browser: Browser, playground: str, scheme: Scheme
 ) -> None:
     async with visiting(browser, playground, PHONE, scheme) as visitor:
         await visitor.say("Anna", "My sister’s boat is called Aurora")
         await visitor.say("Anna", "How much is 12 times 12?")
         await expect(visitor.place("Ben")).to_be_hidden()
-        if scheme == "dark":
-            await take_picture(visitor, "phone")
         await visitor.say("Anna", "a" * 200)
         await visitor.open("Ben")
         await expect(visitor.place("Anna")).to_be_hidden()
@@ -153,7 +148,45 @@ async def test_it_can_be_read_on_a_phone_and_on_a_desk(
         assert is_dark == (scheme == "dark")
 
 
-async def test_starting_over_leaves_nothing(browser: Browser, playground: str) -> None:
+async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained(
+    browser: Browser, playground: str
+) -> None:
+    async with visiting(browser, playground) as visitor:
+        began = time.monotonic()
+        anna = visitor.place("Anna")
+        await anna.get_by_role("button", name="Fill with a made-up year").click()
+        maya = visitor.place("Maya")
+        await maya.get_by_role("button", name="Where is my spare key?").click()
+        found = visitor.panel.locator(".recalled > li.quoted")
+        await expect(found).to_contain_text("months ago")
+        assert time.monotonic() - began < 10
+        await expect(found).to_contain_text("the extra one is under the blue flowerpot")
+        await expect(found.locator(".reasons")).to_contain_text("By words: it contains “key”")
+        await expect(found.locator(".reasons")).to_contain_text("“extra” means the same")
+        answer = maya.locator("article.theirs .text").last
+        await expect(answer).to_contain_text("months ago: “If I lose my key again")
+        await take_picture(visitor, "inspector")
+        await found.get_by_role("link", name="Show it in the chat").click()
+        await expect(maya.locator("article:target")).to_contain_text("blue flowerpot")
+        await expect(maya.locator("article:target")).to_be_in_viewport()
+        assert visitor.complaints == []
+        for width, height in (PHONE, WIDE):
+            await visitor.page.set_viewport_size({"width": width, "height": height})
+            await visitor.open_everything()
+            assert await visitor.overflow_px() == 0
+            assert await visitor.faint_texts() == []
+            assert await visitor.nameless_controls() == []
+    async with visiting(browser, playground, PHONE, "dark") as visitor:
+        await visitor.open("Maya")
+        assert await visitor.faint_texts() == []
+        await take_picture(visitor, "phone")
+        await visitor.place("Maya").get_by_role("button", name="Erase this year").click()
+        await expect(visitor.place("Anna")).to_be_visible()
+        chats = visitor.page.get_by_role("navigation", name="Chats")
+        await expect(chats.get_by_text("Maya")).to_have_count(0)
+
+
+async def test_starting_over_erases_everything(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground) as visitor:
         await visitor.say("Anna", "My sister’s boat is called Aurora")
         await visitor.page.get_by_text("People, topics, start over").click()
@@ -165,7 +198,7 @@ async def test_starting_over_leaves_nothing(browser: Browser, playground: str) -
         assert "Aurora" not in await visitor.say("Anna", "What is my sister’s boat called?")
 
 
-async def test_people_and_topics_join(browser: Browser, playground: str) -> None:
+async def test_people_and_topics_can_be_added(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground) as visitor:
         page = visitor.page
         for kind, name in (("person", "Chloé"), ("topic", "Repairs <&>")):
@@ -202,7 +235,7 @@ async def test_files_and_replies_are_sent_and_an_export_opens(
         assert visitor.complaints == []
 
 
-async def test_anna_is_the_admin_and_everybody_may_speak_another_language(
+async def test_anna_is_the_admin_and_each_person_can_change_the_language(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -224,7 +257,7 @@ async def test_the_message_box_of_a_group_is_in_view(browser: Browser, playgroun
         assert box["y"] + box["height"] <= WIDE[1]
 
 
-async def test_it_works_without_scripts(browser: Browser, playground: str) -> None:
+async def test_the_page_works_without_scripts(browser: Browser, playground: str) -> None:
     async with visiting(browser, playground, PHONE, scripts=False) as visitor:
         anna = visitor.place("Anna")
         await anna.get_by_role("textbox").fill("My sister’s boat is called Aurora")
