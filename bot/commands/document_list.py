@@ -12,8 +12,9 @@ from bot.reply.render import render
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import may_change
-from memory.documents.library import Document, Library
+from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
+from memory.scopes.fields import Document
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

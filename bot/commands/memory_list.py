@@ -23,9 +23,9 @@ from memory.behaviors.call_context import facts_scope, may_change
 from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.provenance import senders_of
-from memory.scopes.records import Fact
 from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope
 

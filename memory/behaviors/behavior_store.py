@@ -6,9 +6,10 @@ stored while memory is off, or by a turn without an answer.
 """
 
 from memory.behaviors.call_context import CallContext
+from memory.scopes.fields import Kept, ToolWrites
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.writes import Keep, from_json, kept_field, read_kept
+from memory.scopes.writes import Keep
 
 MAX_ENTRIES = 100
 MAX_CHARS = 1_000
@@ -29,9 +30,8 @@ class BehaviorStore:
         """Return the texts of this conversation by name, those that this turn stores included."""
         here = await self._scopes.current(call_context.conversation)
         found = stored_by_behaviors(here).get(self._behavior, {})
-        for turn in (name for name in here.fields if name.startswith("t:")):
-            _, _, writes = here.fields[turn].partition("|")
-            self._apply(found, from_json(writes))
+        for waiting in here.all(ToolWrites):
+            self._apply(found, waiting.writes)
         self._apply(found, call_context.writes or ())
         return found
 
@@ -60,8 +60,6 @@ class BehaviorStore:
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:
     """Return the texts of all behaviors about a conversation, by behavior and name."""
     kept: dict[str, dict[str, str]] = {}
-    for field, stored in here.fields.items():
-        if (place := kept_field(field)) is not None:
-            behavior, name = place
-            kept.setdefault(behavior, {})[name] = read_kept(stored)
+    for each in here.all(Kept):
+        kept.setdefault(each.behavior, {})[each.label] = each.text
     return kept

@@ -13,8 +13,8 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.statements import MAX_CHARS, same_fact, unfit
 from memory.behaviors.tool import Arguments, Tool, ToolError
 from memory.behaviors.trust import must_ask
+from memory.scopes.entries import Fact
 from memory.scopes.provenance import senders_of
-from memory.scopes.records import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.steps import UNTRUSTED_STEP
 from memory.message import Message
-from memory.scopes.records import Entry
+from memory.scopes.entries import Entry
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 

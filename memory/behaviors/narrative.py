@@ -12,7 +12,7 @@ from datetime import tzinfo
 import orjson
 import structlog
 
-from memory.scopes.records import Synopsis
+from memory.scopes.entries import Synopsis
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 from memory.text.dates import dated

@@ -30,6 +30,7 @@ from memory.behaviors.learning_behavior import (
 )
 from memory.message import Message
 from memory.scopes.changes import NotWritten, Write
+from memory.scopes.fields import State
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.text.untrusted_text import UNTRUSTED_MARK
@@ -84,8 +85,8 @@ class RunningState(LearningBehavior):
         if scope_memory.state:
             return
         with suppress(NotWritten):  # the scope was written or erased in between
-            fields = {"state": ("", named.model_dump_json())}
-            await self._scopes.write(scope_memory, Write(fields=fields))
+            state = State(named.model_dump_json())
+            await self._scopes.write(scope_memory, Write(fields=[state]))
         # Read it again, so that this turn already knows the names.
         await self._scopes.read(call_context.conversation)
 

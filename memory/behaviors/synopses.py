@@ -23,7 +23,7 @@ from memory.behaviors.learning_behavior import (
 from memory.behaviors.narrative import Narrator
 from memory.behaviors.synopsis_search import found_synopses
 from memory.message import Message
-from memory.scopes.records import Synopsis, Trust
+from memory.scopes.entries import Synopsis, Trust
 from memory.scopes.scopes import Scopes
 from memory.search.message_search import SESSION_PAUSE_S
 from memory.text.dates import dated

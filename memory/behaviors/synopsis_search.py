@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from math import inf, log
 
-from memory.scopes.records import Synopsis
+from memory.scopes.entries import Synopsis
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.words import FUNCTION_WORDS, languages_of, terms_of, words_of

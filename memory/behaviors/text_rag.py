@@ -16,9 +16,10 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
-from memory.documents.library import Document, documents
+from memory.documents.library import documents
 from memory.message import Message
-from memory.scopes.records import Chunk
+from memory.scopes.entries import Chunk
+from memory.scopes.fields import Document
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

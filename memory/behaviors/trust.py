@@ -11,7 +11,7 @@ from dataclasses import replace
 from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING as DOCUMENTS_HEADING
 from memory.message import Message
-from memory.scopes.records import Fact
+from memory.scopes.entries import Fact
 from memory.scopes.writes import Remember, SetDomain, ToolWrite
 from memory.text.untrusted_text import UNTRUSTED_MARK
 

@@ -21,7 +21,7 @@ from memory.behaviors.learning_behavior import (
 )
 from memory.behaviors.statements import Statements, entries_of
 from memory.message import Message
-from memory.scopes.records import Fact
+from memory.scopes.entries import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.text.dates import dated

@@ -7,22 +7,19 @@ files and reading their formats is done elsewhere.
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import orjson
-from pydantic import TypeAdapter
 
 from memory.documents.chunking import Section
 from memory.queue.turns import LEARN_LATE_S
 from memory.scopes.changes import Revision, Write
-from memory.scopes.records import Chunk
+from memory.scopes.entries import Chunk
+from memory.scopes.fields import Document, name_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
-
-PREFIX = "doc:"
-"""Of the fields of a notebook in which documents are described."""
 
 _KEY_CHARS = 16
 
@@ -41,33 +38,12 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A document as the list shows it.
-
-    `digest` is of its content, so that the same content is not embedded again; `added_at` (Unix
-    seconds) stands in its passages too and tells them from those of an older content.
-    """
-
-    key: str
-    title: str
-    digest: str
-    passages: int
-    added_at: float
-    link: str = ""
-    nbytes: int = 0
-    sender_id: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Put:
     """What putting a document did; `replaced` passages of an older content are gone."""
 
     document: Document
     is_new: bool
     replaced: int = 0
-
-
-_DOCUMENT = TypeAdapter(Document)
 
 
 class Library:
@@ -93,7 +69,7 @@ class Library:
         is_new = document is None
         if document is None:
             document = Document(
-                key=key,
+                of_name=key,
                 title=origin.name,
                 digest=digest,
                 passages=len(passages),
@@ -102,10 +78,8 @@ class Library:
                 nbytes=origin.nbytes,
                 sender_id=origin.sender_id,
             )
-            field = PREFIX + key
-            fields = {field: (scope_memory.fields.get(field, ""), _stored(document))}
             await self._note(scope_memory.scope)
-            await self._scopes.write(scope_memory, Write(_chunks(document, passages), fields))
+            await self._scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
             scope_memory = await self._scopes.read(scope_memory.scope)
         # A process that died between writing and erasing leaves the old passages to the next one.
         old = [
@@ -123,7 +97,7 @@ class Library:
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
         if document is not None or records:
-            await self._scopes.erase(scope, Revision(records=records, fields={PREFIX + key: ""}))
+            await self._scopes.erase(scope, _erasing(key, records))
         return document
 
     async def listed(self, scope: Scope) -> list[Document]:
@@ -136,13 +110,13 @@ class Library:
         await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
 
 
+def _erasing(key: str, records: Sequence[int]) -> Revision:
+    return Revision(records=records, removed=[name_of(Document, key)])
+
+
 def documents(scope_memory: ScopeMemory) -> dict[str, Document]:
     """Return the documents of a notebook by their keys."""
-    return {
-        name.removeprefix(PREFIX): _DOCUMENT.validate_json(stored)
-        for name, stored in scope_memory.fields.items()
-        if name.startswith(PREFIX)
-    }
+    return {document.key: document for document in scope_memory.all(Document)}
 
 
 def key_of(name: str) -> str:
@@ -170,7 +144,3 @@ def _chunks(document: Document, passages: Sequence[Section]) -> list[Chunk]:
         )
         for number, passage in enumerate(passages)
     ]
-
-
-def _stored(document: Document) -> str:
-    return orjson.dumps(asdict(document)).decode()

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from memory.behaviors.call_context import facts_scope
 from memory.scopes.changes import Revision, Write
+from memory.scopes.entries import Fact, Hidden, Synopsis
+from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
-from memory.scopes.provenance import STATE_WATERMARK, chain_of
-from memory.scopes.records import Fact, Hidden, Synopsis
-from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
+from memory.scopes.provenance import chain_of
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -65,9 +66,9 @@ class Correcting:
 
         async def decide(_: ScopeMemory) -> Revision:
             meta = self._keys.conversation(conversation).meta
-            newest = await self._client.call("HGET", meta, "next_seq") or b"0"
-            fields = {"state": "", STATE_UNTRUSTED: "", STATE_WATERMARK: newest.decode()}
-            return Revision(fields=fields)
+            newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+            removed = [State.PREFIX, StateUntrusted.PREFIX]
+            return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
 
         await self._scopes.update(conversation, decide)
 

@@ -14,8 +14,8 @@ from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.behaviors.call_context import facts_scope
 from memory.documents.library import documents
 from memory.message import Message
+from memory.scopes.entries import Fact
 from memory.scopes.log import message_of
-from memory.scopes.records import Fact
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

@@ -11,13 +11,13 @@ from math import inf
 from time import time
 
 from memory.behaviors.call_context import facts_scope
-from memory.documents.library import PREFIX, documents
 from memory.erasure.confirmations import Erasure, first_step
 from memory.message import Message
 from memory.scopes.changes import Receipt, Revision
+from memory.scopes.entries import Erased
+from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.log import message_of, seq_of
-from memory.scopes.provenance import STATE_WATERMARK, facts_without, without_messages
-from memory.scopes.records import Source
+from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
@@ -58,13 +58,10 @@ class Forgetting:
         # Only now, so that a repeat after a crash does not cut what was said since.
         lowest = await self._scopes.cut(scope, conversation)
 
-        def is_gone(source: Source) -> bool:
-            return source.tag == conversation.tag and source.epoch < lowest
+        async def facts_left(facts: ScopeMemory) -> Revision:
+            return without(facts, Erased(conversation.tag, epoch=lowest))
 
-        async def without(facts: ScopeMemory) -> Revision:
-            return facts_without(facts, is_gone)
-
-        learned = await self._revise(scope, without, nonce)
+        learned = await self._revise(scope, facts_left, nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
     async def found(self, conversation: Scope, message_id: int) -> list[Message]:
@@ -90,23 +87,21 @@ class Forgetting:
 
         A repeat answers the same. `receipt_id` may be the nonce of the question that names `seqs`.
         """
+        erased = Erased(conversation.tag, seqs)
 
-        def is_gone(source: Source) -> bool:
-            return source.tag == conversation.tag and source.seq in seqs
-
-        async def without(here: ScopeMemory) -> Revision:
-            return without_messages(here, seqs, is_gone)
+        async def decide(here: ScopeMemory) -> Revision:
+            return replace(without(here, erased), messages=sorted(seqs))
 
         async def facts_left(facts: ScopeMemory) -> Revision:
-            return facts_without(facts, is_gone)
+            return without(facts, erased)
 
         async def nothing(_: ScopeMemory) -> Revision:
             return Revision()
 
         scope = facts_scope(conversation)
         if scope == conversation:
-            return await self._revise(conversation, without, receipt_id)
-        said = await self._revise(conversation, without, first_step(receipt_id))
+            return await self._revise(conversation, decide, receipt_id)
+        said = await self._revise(conversation, decide, first_step(receipt_id))
         # Always, since it refuses whoever has read the messages and is about to write here.
         learned = await self._revise(scope, facts_left, receipt_id)
         # The question counts as answered only now: a repeat after a crash has to name the messages.
@@ -121,18 +116,13 @@ class Forgetting:
         With it goes what rests on messages that were dropped for room, since nobody knows any more
         who said them. What the person has waiting there must be gone before.
         """
-        seqs: Collection[int] = ()
-
-        def is_gone(source: Source) -> bool:
-            return source.sender_id == person or (source.tag == group.tag and source.seq in seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
-            nonlocal seqs
             seqs = await self._said_by(group, person, until)
             # After these were read, so that whatever is dropped meanwhile counts as unknown.
             oldest = await self._oldest(group)
-            without = without_messages(here, seqs, is_gone, oldest)
-            return _without_documents(here, without, person, until)
+            erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
+            return replace(without(here, erased), messages=sorted(seqs))
 
         return await self._revise(group, decide, receipt_id)
 
@@ -152,13 +142,13 @@ class Forgetting:
 
     async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
         """Have a state that goes learned anew from the newest messages that remain."""
-        if "state" not in revision.fields:
+        if State.PREFIX not in revision.removed:
             return revision
         meta = self._keys.conversation(scope_memory.scope).meta
         newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
         await self._client.call("ZADD", self._keys.learning, time(), scope_memory.scope.tag)
-        mark = {STATE_WATERMARK: str(max(0, newest - self._tail))}
-        return replace(revision, fields={**revision.fields, **mark})
+        mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
+        return replace(revision, fields=[*revision.fields, mark])
 
     async def _said_by(self, group: Scope, person: int, until: float) -> set[int]:
         """Return the sequences of what a person said in a group, and of the answers to it."""
@@ -180,21 +170,3 @@ class Forgetting:
         log = self._keys.conversation(conversation).log
         first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
         return seq_of(first[0][0]) if first else inf
-
-
-def _without_documents(
-    here: ScopeMemory, revision: Revision, person: int, until: float
-) -> Revision:
-    """Return the revision with the documents, too, that a person sent up to a time."""
-    gone = {
-        key
-        for key, document in documents(here).items()
-        if document.sender_id == person and document.added_at <= until
-    }
-    passages = [chunk.id for chunk in here.chunks if chunk.document in gone]
-    fields = {PREFIX + key: "" for key in gone}
-    return replace(
-        revision,
-        records=[*revision.records, *passages],
-        fields={**revision.fields, **fields},
-    )

@@ -68,7 +68,7 @@ class BatchLearner:
             learners = due(ledger, waiting)
             if not learners:
                 return calls, entries, due_in(ledger, waiting)
-            alone = [each for each in learners if ledger.failures(each)[0] >= _ALONE_AFTER]
+            alone = [each for each in learners if ledger.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
             batches = {each: batch_of(ledger, each, waiting[each], max_exchanges) for each in asked}
             others = [each for each in self._behaviors if each not in asked]

@@ -5,34 +5,22 @@ The reply that asks is sent by the bot; here is what waits, and what pressing do
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from time import time
 from typing import Literal, get_args
 
-import orjson
-
 from memory.behaviors.call_context import Asker, facts_scope, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
-from memory.scopes.changes import Write
+from memory.scopes.changes import NotWritten, Write
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Entry, Fact, Source
+from memory.scopes.fields import Field, Question, State, ToolWrites
 from memory.scopes.provenance import senders_of
-from memory.scopes.records import THE_ONE_BEFORE, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.writes import (
-    ForgetRecord,
-    Remember,
-    SetDomain,
-    ToolWrite,
-    from_json,
-    to_json,
-)
+from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite
 from memory.store.keys import Scope
 from memory.store.store import Store
-
-PREFIX = "p:"
-"""Of the fields in which it waits, by nonce."""
 
 Answered = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
 _ANSWERS: Mapping[str, Answered] = {
@@ -49,54 +37,19 @@ _TRIES = 20
 _PAUSE_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A write about which somebody is asked; once answered, its words are gone.
-
-    `seq` is the message that it rests on, `asked_at` in Unix seconds, `answer` one of `Answered` or
-    still empty.
-    """
-
-    seq: int
-    asked_at: float
-    answer: str
-    write: ToolWrite
-
-    @classmethod
-    def of(cls, stored: str) -> "Question":
-        """Read the stored form."""
-        seq, asked_at, answer, writes = stored.split("|", 3)
-        return cls(int(seq), float(asked_at), answer, _write_of(writes))
-
-    @property
-    def stored(self) -> str:
-        """Return the stored form; it begins with the sequence of the message."""
-        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{to_json([self.write]).decode()}"
-
-    def answered(self, answer: str) -> "Question":
-        """Return what stays of it, so that a repeat is answered alike."""
-        return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
+def question(write: ToolWrite, seq: int, now: float) -> Question:
+    """Return the field in which a write waits that rests on the message `seq`."""
+    return Question(write.nonce, seq, now, "", write)
 
 
-def question_field(write: ToolWrite, seq: int, now: float) -> tuple[str, tuple[str, str]]:
-    """Return the field in which a write waits, what it must hold and what it shall hold."""
-    question = Question(seq, now, "", replace(write, nonce=""))
-    return PREFIX + write.nonce, ("", question.stored)
-
-
-def expired(here: ScopeMemory, now: float) -> dict[str, tuple[str, str]]:
-    """Return the fields that have waited long enough, to be removed."""
-    return {
-        name: (stored, "")
-        for name, stored in here.fields.items()
-        if name.startswith(PREFIX) and Question.of(stored).asked_at + _WAITS_S <= now
-    }
+def expired(here: ScopeMemory, now: float) -> list[str]:
+    """Return the names of questions that have waited long enough, to be removed."""
+    return [each.name for each in here.all(Question) if each.asked_at + _WAITS_S <= now]
 
 
 def expire_in(here: ScopeMemory, now: float) -> float:
-    """Return in how many seconds something will have waited long enough; infinity for never."""
-    waiting = (stored for name, stored in here.fields.items() if name.startswith(PREFIX))
-    return min((Question.of(stored).asked_at + _WAITS_S - now for stored in waiting), default=inf)
+    """Return in how many seconds a question will have waited long enough; infinity for never."""
+    return min((each.asked_at + _WAITS_S - now for each in here.all(Question)), default=inf)
 
 
 def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[Entry]:
@@ -131,15 +84,15 @@ class Consent:
         Raise `NotConfirmed` for what is not asked any more, was asked of somebody else, or may not
         be changed by whoever was asked any more.
         """
-        name = PREFIX + nonce
         answered: Answered | None = None
 
         async def decide(facts: ScopeMemory) -> None:
             # The facts were read first: whatever takes the question back refuses this write.
             nonlocal answered
             here = await self._scopes.read(conversation)
-            if name in here.fields:
-                answered = await self._decide(here, facts, name, asker, agrees=agrees)
+            asked = here.get(Question, nonce)
+            if asked is not None:
+                answered = await self._decide(here, facts, asked, asker, agrees=agrees)
 
         for _ in range(_TRIES):
             await self._scopes.update(facts_scope(conversation), decide)
@@ -151,36 +104,34 @@ class Consent:
         raise NotConfirmed("unknown")
 
     async def _decide(
-        self, here: ScopeMemory, facts: ScopeMemory, name: str, asker: Asker, *, agrees: bool
+        self, here: ScopeMemory, facts: ScopeMemory, asked: Question, asker: Asker, *, agrees: bool
     ) -> Answered:
-        question, now = Question.of(here.fields[name]), time()
-        write = question.write
+        write, now = asked.write, time()
         if write.sender_id != asker.sender_id:
             raise NotConfirmed("not_yours")
-        if question.answer:
-            return _ANSWERS[question.answer]
-        if question.asked_at + _WAITS_S <= now:
+        if asked.answer:
+            return _ANSWERS[asked.answer]
+        if asked.asked_at + _WAITS_S <= now:
             raise NotConfirmed("unknown")
         answer: Answered = "forgotten" if isinstance(write, ForgetRecord) else "kept"
         if agrees:
             await _check_owner(facts, write, asker)
         else:
             answer = "not_forgotten" if answer == "forgotten" else "not_kept"
-        answered = {name: (here.fields[name], question.answered(answer).stored)}
+        fields: list[Field] = [asked.answered(answer)]
         if answer == "forgotten" and isinstance(write, ForgetRecord):
-            # A crash before the next step has it forgotten once more, which changes nothing.
+            # After a crash before the next step it is forgotten once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
             here = await self._scopes.read(here.scope)
-            await self._scopes.write(here, Write((), answered))
+            if here.get(Question, asked.nonce) != asked:
+                raise NotWritten("stale")
         elif answer == "kept" and isinstance(write, SetDomain):
-            state = {"state": (here.state, self._with_domain(here.state, write.fields))}
-            await self._scopes.write(here, Write((), answered | state))
+            fields.append(State(self._with_domain(here.state, write.fields)))
         elif answer == "kept" and isinstance(write, Remember):
-            source = Source(here.scope.tag, question.seq, here.epoch, asker.sender_id)
-            entries = remembered(write, source, facts, now)
-            await self._keep(here, facts, entries, answered)
-        else:
-            await self._scopes.write(here, Write((), answered))
+            source = Source(here.scope.tag, asked.seq, here.epoch, asker.sender_id)
+            await self._keep(here, facts, remembered(write, source, facts, now), fields)
+            return answer
+        await self._scopes.write(here, Write(fields=fields))
         return answer
 
     async def _keep(
@@ -188,39 +139,28 @@ class Consent:
         here: ScopeMemory,
         facts: ScopeMemory,
         entries: Sequence[Entry],
-        answered: Mapping[str, tuple[str, str]],
+        answered: Sequence[Field],
     ) -> None:
         """Write a fact, and that the question is answered."""
         if facts.scope == here.scope:
             await self._scopes.write(here, Write(entries, answered))
             return
         # A crash before the next step must not keep it twice.
-        ((name, (_, stored)),) = answered.items()
-        if name not in facts.fields:
-            await self._scopes.write(facts, Write(entries, {name: ("", stored)}, here))
-        await self._scopes.write(here, Write((), answered))
+        names = [field.name for field in answered]
+        if not facts.fields.keys() & set(names):
+            await self._scopes.write(facts, Write(entries, answered, learned_from=here))
+        await self._scopes.write(here, Write(fields=answered))
         facts = await self._scopes.read(facts.scope)
-        unmark = {name: (facts.fields.get(name, ""), "")}
-        await self._scopes.write(facts, Write((), unmark))
+        await self._scopes.write(facts, Write(removed=names))
 
     async def _is_on_its_way(self, conversation: Scope, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""
         turn = self._keys.conversation(conversation).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
         here = await self._scopes.read(conversation)
-        waits = (stored for name, stored in here.fields.items() if name.startswith("t:"))
-        is_asked = PREFIX + nonce in here.fields
-        return is_asked or nonce.encode() in outbox or any(nonce in stored for stored in waits)
-
-
-def _write_of(stored: str) -> ToolWrite:
-    """Read a write; a question of an older version held text, replaced fact and who was asked."""
-    values = orjson.loads(stored)
-    if isinstance(values[0], str):
-        text, replaces, sender_id = values
-        return Remember(text, replaces, sender_id=sender_id)
-    (write,) = from_json(stored)
-    return write
+        waiting = (write.nonce for each in here.all(ToolWrites) for write in each.writes)
+        is_asked = here.get(Question, nonce) is not None
+        return is_asked or nonce.encode() in outbox or nonce in waiting
 
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:

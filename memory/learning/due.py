@@ -49,7 +49,7 @@ def _due(ledger: Ledger, waiting: Waiting) -> list[LearningBehavior]:
 
 def _due_in(ledger: Ledger, behavior: LearningBehavior, unlearned: Unlearned) -> float:
     """Return in how many seconds a behavior wants to learn; 0 for now."""
-    pause_s = ledger.failures(behavior)[1] - ledger.now
+    pause_s = ledger.failures(behavior).again_at - ledger.now
     return max(pause_s, 0.0 if behavior.is_due(unlearned) else behavior.due_in(unlearned))
 
 

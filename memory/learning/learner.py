@@ -25,6 +25,7 @@ from memory.learning.progress import Ledger, ledger_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
 from memory.scopes.changes import NotWritten, Write
+from memory.scopes.fields import Digest
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
@@ -199,7 +200,7 @@ class ConversationLearner:
             pause_s, fields = pause.after_failure(ledger.now)
         if fields:
             here = await self._scopes.read(ledger.conversation)
-            await self._scopes.write(here, Write((), fields))
+            await self._scopes.write(here, Write(fields=fields))
         return pause_s
 
     async def _drop_unwanted_digests(self, conversation: Scope) -> None:
@@ -208,8 +209,8 @@ class ConversationLearner:
             return
         ledger = await ledger_of(self._scopes, conversation, 0)
         if ledger.digests:
-            gone = {f"d:{seq}": (digest, "") for seq, digest in ledger.digests.items()}
-            await self._scopes.write(ledger.here, Write((), gone))
+            gone = [digest.name for digest in ledger.here.all(Digest)]
+            await self._scopes.write(ledger.here, Write(removed=gone))
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from time import time
 from memory.behaviors.call_context import facts_scope
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.scopes.changes import Write
-from memory.scopes.scope_memory import STATE_UNTRUSTED, ScopeMemory
+from memory.scopes.fields import Digest, Failures, Field, State, StateUntrusted, Watermark
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
@@ -38,56 +39,42 @@ class Ledger:
 
     def watermark(self, behavior: LearningBehavior) -> int:
         """Return the sequence up to which a behavior has learned."""
-        return int(self._stored("w", behavior) or 0)
+        return self.target(behavior).watermark(self._learner(behavior))
 
-    def failures(self, behavior: LearningBehavior) -> tuple[int, float]:
+    def failures(self, behavior: LearningBehavior) -> Failures:
         """Return how often its part was bad in a row, and when it may be asked for again."""
-        count, _, again_at = self._stored("f", behavior).partition("|")
-        return int(count or 0), float(again_at or 0)
+        learner = self._learner(behavior)
+        return self.target(behavior).get(Failures, learner) or Failures(learner)
 
     @property
     def digests(self) -> dict[int, str]:
         """What tools did in turns that are not learned yet, by the assistant's message."""
-        return {
-            int(name.removeprefix("d:")): digest
-            for name, digest in self.here.fields.items()
-            if name.startswith("d:")
-        }
+        return {digest.seq: digest.text for digest in self.here.all(Digest)}
 
     def after(self, behavior: LearningBehavior, learned: Learned, reach: int, done: int) -> Write:
         """Return what to write when a behavior has learned up to `reach`, and all up to `done`."""
-        fields = {
-            self._field("w", behavior): (self._stored("w", behavior), str(reach)),
-            self._field("f", behavior): (self._stored("f", behavior), ""),
-        }
-        target = self.target(behavior)
+        learner, target = self._learner(behavior), self.target(behavior)
+        fields: list[Field] = [Watermark(learner, reach), Failures(learner)]
         if learned.state is not None:
-            fields["state"] = (target.state, learned.state)
-            was = target.fields.get(STATE_UNTRUSTED, "")
-            fields[STATE_UNTRUSTED] = (was, "1" if learned.is_untrusted else "")
-        if target is self.here:
-            gone = {seq: digest for seq, digest in self.digests.items() if seq <= done}
-            fields |= {f"d:{seq}": (digest, "") for seq, digest in gone.items()}
-        return self._from_here(Write(learned.entries, fields), target)
+            fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
+        removed = [each.name for each in self.here.all(Digest) if each.seq <= done]
+        write = Write(learned.entries, fields, removed if target is self.here else ())
+        return self._from_here(write, target)
 
     def after_failure(self, behavior: LearningBehavior) -> Write:
         """Return what to write when its part was bad: it waits longer each time."""
-        count = self.failures(behavior)[0] + 1
-        again_at = self.now + min(_FIRST_PAUSE_S * 2 ** (count - 1), _LONGEST_PAUSE_S)
-        name, was = self._field("f", behavior), self._stored("f", behavior)
-        writing = Write((), {name: (was, f"{count}|{again_at:.0f}")})
-        return self._from_here(writing, self.target(behavior))
+        failures = self.failures(behavior)
+        pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _LONGEST_PAUSE_S)
+        more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s)
+        return self._from_here(Write(fields=[more]), self.target(behavior))
 
     def learned_by_all(self, behaviors: Sequence[LearningBehavior], reach: int) -> int:
         """Return up to where `behaviors` and one that has reached `reach` have learned."""
         return min([reach, *map(self.watermark, behaviors)])
 
-    def _field(self, kind: str, behavior: LearningBehavior) -> str:
+    def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
-        return _field_in(scope, kind, behavior, self.conversation, generation)
-
-    def _stored(self, kind: str, behavior: LearningBehavior) -> str:
-        return self.target(behavior).fields.get(self._field(kind, behavior), "")
+        return _learner_in(scope, behavior, self.conversation, generation)
 
     def _from_here(self, writing: Write, target: ScopeMemory) -> Write:
         if target.scope == self.conversation:
@@ -106,22 +93,18 @@ async def ledger_of(scopes: Scopes, conversation: Scope, session: int) -> Ledger
 def watermark_place(
     behavior: LearningBehavior, conversation: Scope, generation: int
 ) -> tuple[Scope, str]:
-    """Return the scope and the field in which a behavior's watermark of a conversation stands."""
+    """Return the scope and the learner of a behavior's watermark of a conversation."""
     scope = facts_scope(conversation) if behavior.is_personal else conversation
-    return scope, _field_in(scope, "w", behavior, conversation, generation)
+    return scope, _learner_in(scope, behavior, conversation, generation)
 
 
-def _field_in(
-    scope: Scope,
-    kind: str,
-    behavior: LearningBehavior,
-    conversation: Scope,
-    generation: int,
+def _learner_in(
+    scope: Scope, behavior: LearningBehavior, conversation: Scope, generation: int
 ) -> str:
-    """Name a field of a behavior; in another scope's notebook also the conversation and its life.
+    """Name a behavior in a scope; in another scope also the conversation and its generation.
 
-    For that notebook may outlive it, and then sequences begin anew.
+    That scope may outlive the conversation, whose sequences then begin again at 1.
     """
-    life = f"@{generation}" if generation else ""
-    elsewhere = f"@{conversation.tag}{life}" if scope != conversation else ""
-    return f"{kind}:{behavior.name}{elsewhere}"
+    begun = f"@{generation}" if generation else ""
+    elsewhere = f"@{conversation.tag}{begun}" if scope != conversation else ""
+    return behavior.name + elsewhere

@@ -9,10 +9,9 @@ from math import inf
 
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
-from memory.scopes.codec import read
+from memory.scopes.entries import Record, read
 from memory.scopes.history import fingerprint_of, version_of
 from memory.scopes.log import message_of, packed, seq_of
-from memory.scopes.records import Chunk, Fact, Synopsis
 from memory.search.embeddings import Embedder
 from memory.search.message_search import indexed_text
 from memory.store.client import Command
@@ -138,4 +137,4 @@ def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
 
 def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
     record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
-    return scope_memory.indexed_text(record) if isinstance(record, Fact | Synopsis | Chunk) else ""
+    return record.indexed_text if isinstance(record, Record) else ""

@@ -12,6 +12,7 @@ import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import watermark_place
+from memory.scopes.fields import Watermark, name_of
 from memory.scopes.history import version_of
 from memory.scopes.log import seq_of
 from memory.store.client import Command, Reply
@@ -139,8 +140,8 @@ class Dropping:
         keys = self._keys.conversation(conversation)
         places: dict[Scope, list[str]] = {}
         for behavior in self._behaviors:
-            scope, field = watermark_place(behavior, conversation, generation)
-            places.setdefault(scope, []).append(field)
+            scope, learner = watermark_place(behavior, conversation, generation)
+            places.setdefault(scope, []).append(name_of(Watermark, learner))
         marks = [
             ("HMGET", self._keys.conversation(scope).learned, *fields)
             for scope, fields in places.items()

@@ -4,10 +4,11 @@ A `Write` adds what was learned. A `Revision` erases parts, with what rests on t
 once or not at all.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from memory.scopes.records import Entry, Fact
+from memory.scopes.entries import Entry, Record
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 
 
@@ -19,12 +20,14 @@ class NotWritten(Exception):  # noqa: N818 - says when
 class Write:
     """What one step of learning adds.
 
-    `fields` maps a field to its expected and its new value; "" stands for no value. `learned_from`
-    is the memory of the conversation that this rests on, if it is written to another scope.
+    `fields` get new values and `removed` names fields that go; the write is refused if one of them
+    has changed since the scope was read. `learned_from` is the memory of the conversation that this
+    rests on, if it is written to another scope.
     """
 
     entries: Sequence[Entry] = ()
-    fields: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    fields: Sequence[Field] = ()
+    removed: Collection[str] = ()
     learned_from: ScopeMemory | None = None
 
 
@@ -33,14 +36,15 @@ class Revision:
     """What an erasure takes from a scope, and what it leaves instead.
 
     `messages` are sequences. `records` are ids of records and of the entries that amend them.
-    `instead` are facts in their new form. `fields` maps a field to its new value, "" for none.
+    `instead` are records in their new form. `fields` get new values, `removed` names those that go.
     With a `receipt_id`, a repeat within the hour changes nothing and returns the same receipt.
     """
 
     messages: Sequence[int] = ()
     records: Sequence[int] = ()
-    instead: Sequence[Fact] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    instead: Sequence[Record] = ()
+    fields: Sequence[Field] = ()
+    removed: Collection[str] = ()
     receipt_id: str = ""
 
 

@@ -6,15 +6,24 @@ Reading and writing the store is `notebooks`' business.
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from memory.queue.turns import Notes
-from memory.scopes.codec import read
+from memory.scopes.entries import (
+    Again,
+    Chunk,
+    Ended,
+    Entry,
+    Fact,
+    Hidden,
+    Record,
+    Synopsis,
+    read,
+)
+from memory.scopes.fields import F, State, StateUntrusted, Watermark, fields_of, name_of
 from memory.scopes.log import PackedRows
-from memory.scopes.records import Again, Chunk, Ended, Entry, Fact, Hidden, Record, Synopsis
 from memory.search.embeddings import Vectors
 from memory.search.hybrid import HybridIndex
 from memory.search.hybrid import Record as IndexRecord
@@ -22,9 +31,6 @@ from memory.store.keys import Scope
 
 RECIPE = "date title words"
 """Part of the stamp of stored vectors: another recipe means embedding anew."""
-
-STATE_UNTRUSTED = "state_untrusted"
-"""The field that says so of the running state; it goes with the state."""
 
 _RECORD_OVERHEAD_BYTES = 600
 
@@ -77,12 +83,12 @@ class ScopeMemory:
     @property
     def state(self) -> str:
         """The running state as JSON; "" where there is none."""
-        return self.fields.get("state", "")
+        return self.fields.get(State.PREFIX, "")
 
     @property
     def is_state_untrusted(self) -> bool:
         """Whether untrusted text went into the running state, now or before."""
-        return bool(self.state and self.fields.get(STATE_UNTRUSTED))
+        return bool(self.state and self.fields.get(StateUntrusted.PREFIX))
 
     @property
     def epoch(self) -> int:
@@ -99,6 +105,11 @@ class ScopeMemory:
         """Roughly the bytes held."""
         indexes = sum(shelf.index.nbytes for shelf in self._shelves.values())
         return self._text_bytes + indexes + self.vectors.nbytes
+
+    @property
+    def records(self) -> list[Record]:
+        """All facts, synopses and passages, oldest first."""
+        return list(self._records.values())
 
     @property
     def facts(self) -> list[Fact]:
@@ -124,13 +135,23 @@ class ScopeMemory:
         """Return one record, nothing when there is none of this id."""
         return self._records.get(record_id)
 
-    def entries_of(self, fact: Fact) -> list[int]:
-        """Return the ids of a fact's record and of all that was written about it later."""
-        return [fact.id, *self._amendments.get(fact.id, ())]
+    def entries_of(self, record: Record) -> list[int]:
+        """Return the ids of a record and of all that was written about it later."""
+        return [record.id, *self._amendments.get(record.id, ())]
 
-    def watermark(self, behavior: str) -> int:
+    def get(self, kind: type[F], key: str = "") -> F | None:
+        """Return the field of this kind and key, None if there is none."""
+        stored = self.fields.get(name_of(kind, key))
+        return None if stored is None else kind.read(key, stored)
+
+    def all(self, kind: type[F]) -> list[F]:
+        """Return all fields of a kind."""
+        return fields_of(kind, self.fields)
+
+    def watermark(self, learner: str) -> int:
         """Return the sequence up to which a behavior has learned."""
-        return int(self.fields.get(f"w:{behavior}", 0))
+        found = self.get(Watermark, learner)
+        return found.seq if found else 0
 
     def search(self, kind: type[R], text: str, vector: Vectors | None, k: int) -> list[Found[R]]:
         """Return up to `k` records that `text` is about, best first, then what resembles the first.
@@ -171,7 +192,7 @@ class ScopeMemory:
         if isinstance(entry, Again | Ended):
             self._amendments.setdefault(entry.fact_id, []).append(entry_id)
         match entry:
-            case Fact() | Synopsis() | Chunk():
+            case Record():
                 self._records[entry.id] = entry
                 self._unindexed.append(entry)
             case Again(fact_id, source):
@@ -192,8 +213,7 @@ class ScopeMemory:
     def _bring_up_to_date(self) -> None:
         for record in self._unindexed:
             shelf = self._shelves.setdefault(type(record), _Shelf())
-            group = hash(record.document) if isinstance(record, Chunk) else record.id
-            shelf.add(record.id, indexed_text(record), group)
+            shelf.add(record.id, record.indexed_text, record.group)
         self._unindexed.clear()
         for record_id, vector in self.vectors.unpacked():
             embedded = self._records.get(record_id)
@@ -201,12 +221,3 @@ class ScopeMemory:
                 shelf = self._shelves[type(embedded)]
                 shelf.index.put_vector(shelf.rows[record_id], vector)
         self.vectors.clear()
-
-
-def indexed_text(record: Record) -> str:
-    """Return the text that is indexed for a record."""
-    if isinstance(record, Chunk):
-        return f"{record.title}: {record.text}"
-    at = record.said_at if isinstance(record, Fact) else record.began_at
-    day = datetime.fromtimestamp(at, UTC)
-    return f"{day.day} {day:%B %Y}: {record.text}"

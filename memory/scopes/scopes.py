@@ -11,9 +11,8 @@ import orjson
 
 from memory.queue.turns import Lease, Notes, ScopeCursor, ScopeNotes
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
-from memory.scopes.codec import written
+from memory.scopes.entries import Entry, written
 from memory.scopes.lru import ByteBoundCache
-from memory.scopes.records import Entry
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import Arg
@@ -146,7 +145,10 @@ class Scopes:
             "epoch": epoch,
             "erasure": erasure,
             "ttl_s": self._ttl_s,
-            "fields": write.fields,
+            "fields": {
+                name: (scope_memory.fields.get(name, ""), value)
+                for name, value in _values(write).items()
+            },
             "entries": [_numbered(contents, entry) for entry in write.entries],
         }
         if source:
@@ -174,8 +176,8 @@ class Scopes:
             "known": scope_memory.fields,
             "messages": list(revision.messages),
             "records": list(revision.records),
-            "instead": [(fact.id, *_numbered(contents, fact)) for fact in revision.instead],
-            "fields": revision.fields,
+            "instead": [(record.id, *_numbered(contents, record)) for record in revision.instead],
+            "fields": _values(revision),
         }
         answer = await self._called("revise", scope, wanted, contents)
         self._warm.drop(scope)
@@ -227,6 +229,11 @@ class Scopes:
         answer = await self._scripts[name](keys, (orjson.dumps(wanted), *contents))
         read: dict[str, Any] = orjson.loads(answer)
         return read
+
+
+def _values(change: Write | Revision) -> dict[str, str]:
+    """Return the new values of all fields that change, "" for those that go."""
+    return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
 
 
 def _numbered(contents: list[Arg], entry: Entry) -> tuple[str, int]:

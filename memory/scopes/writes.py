@@ -60,31 +60,8 @@ class Keep:
     sender_id: int = 0
     nonce: str = ""
 
-    @property
-    def field(self) -> str:
-        """Name the field in which it stands."""
-        return f"{_KEPT}{self.behavior}:{self.name}"
-
-    def stored(self, seq: int) -> str:
-        """Return what the field holds; it begins with the message that it rests on."""
-        return f"{seq}|{self.text}" if self.text else ""
-
-
-def kept_field(field: str) -> tuple[str, str] | None:
-    """Return behavior and name of a field that holds a kept text; nothing for another field."""
-    if not field.startswith(_KEPT):
-        return None
-    behavior, _, name = field.removeprefix(_KEPT).partition(":")
-    return behavior, name
-
-
-def read_kept(stored: str) -> str:
-    """Return the text that such a field holds."""
-    return stored.partition("|")[2]
-
 
 ToolWrite = Remember | ForgetRecord | SetDomain | Keep
-_KEPT = "b:"
 
 
 def to_json(writes: Sequence[ToolWrite]) -> bytes:

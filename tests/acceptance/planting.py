@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memory.scopes.changes import Write
-from memory.scopes.records import Entry, Fact, Source, Synopsis
+from memory.scopes.entries import Entry, Fact, Source, Synopsis
+from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import QuestionVectors
@@ -18,12 +19,13 @@ from tests.acceptance.rig import Rig
 _TTL_S = 86_400
 
 
-async def plant(rig: Rig, scope: Scope, *entries: Entry, redis: str = "", **fields: str) -> None:
-    """Write entries and new fields into a notebook of the bot's."""
+async def plant(rig: Rig, scope: Scope, *parts: Entry | Field, redis: str = "") -> None:
+    """Write entries and fields into a scope of the bot's."""
     async with _scopes(rig, redis) as scopes:
         scope_memory = await scopes.read(scope)
-        named = {name: (scope_memory.fields.get(name, ""), value) for name, value in fields.items()}
-        await scopes.write(scope_memory, Write(entries, named))
+        entries = [part for part in parts if isinstance(part, Entry)]
+        fields = [part for part in parts if isinstance(part, Field)]
+        await scopes.write(scope_memory, Write(entries, fields))
 
 
 async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from memory.scopes.fields import State
 from memory.store.keys import Scope
 from tests.acceptance.buttons import ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
@@ -69,7 +70,7 @@ async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) 
     facts = [fact(f"fact number {n}", 3, here(chat), anna.id) for n in range(9)]
     await plant(rig, person(anna.id), *facts, fact(f"has a {CANARY}", 1, here(chat), anna.id))
     state = '{"first_name":"Pat","current_goals":["peace"],"domain":{"ship":"Aurora"}}'
-    await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), state=state)
+    await plant(rig, here(chat), synopsis("pets", (1, 2), here(chat)), State(state))
     await plant(rig, person(ben.id), fact("Ben's secret", 1, here(bens), ben.id))
 
     shows = await ask_first(rig, anna, chat, "/memory")
@@ -185,7 +186,7 @@ async def test_export_sends_all_that_is_stored_of_this_chat_alone(webhook_rig: R
     await rig.ask(ben, bens, f"Ben's {CANARY}")
     await rig.ask(anna, chat, "My boat is called Aurora")
     await plant(rig, person(anna.id), fact("sails", 1, here(chat), anna.id))
-    await plant(rig, here(chat), synopsis("boats", (1, 2), here(chat)), state='{"goal":"peace"}')
+    await plant(rig, here(chat), synopsis("boats", (1, 2), here(chat)), State('{"goal":"peace"}'))
     sent = await anna.send(chat, "document", file=Upload(b"Whales sing.", "sea.txt", "text/plain"))
     await chat.wait_for_reply(after=sent)
     rig.telegram.faults.add(FloodWait(1), method="sendDocument")
@@ -216,7 +217,7 @@ async def test_a_message_is_forgotten_with_all_that_was_learned_from_it(webhook_
     both = fact(f"has a {CANARY}", 1, here(chat), anna.id)
     await plant(rig, person(anna.id), both, fact("sails", 3, here(chat), anna.id))
     await plant(
-        rig, here(chat), synopsis(f"a {CANARY}", (1, 2), here(chat)), state=f'{{"a":"{CANARY}"}}'
+        rig, here(chat), synopsis(f"a {CANARY}", (1, 2), here(chat)), State(f'{{"a":"{CANARY}"}}')
     )
 
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
@@ -263,7 +264,7 @@ async def test_a30_no_byte_stays_of_what_was_learned_of_a_person_who_is_forgotte
         (person(ben.id), bens, ben),
     ):
         word = CANARY if sender is anna else "wombat"
-        await plant(rig, scope, fact(f"has a {word}", 1, here(chat), sender.id), state=word)
+        await plant(rig, scope, fact(f"has a {word}", 1, here(chat), sender.id), State(word))
     question = await ask_first(rig, anna, annas, "/forget")
     taken = {"conversations": 2, "messages": 4, "vectors": 4, "learned": 2}
     await erase(rig, anna, question, "forget.done", **taken)

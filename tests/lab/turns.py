@@ -31,6 +31,7 @@ from config.settings import Settings
 from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.changes import Write
+from memory.scopes.fields import Watermark
 from memory.scopes.log import arguments_of
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -151,9 +152,9 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     behaviors = behaviors_of(settings, memory, internal)
     generation = (await memory.scopes.read(conversation)).generation
     for behavior in teaching_of(settings, behaviors, internal).behaviors:
-        scope, field = watermark_place(behavior, conversation, generation)
+        scope, learner = watermark_place(behavior, conversation, generation)
         scope_memory = await memory.scopes.read(scope)
-        await memory.scopes.write(scope_memory, Write(fields={field: ("", str(newest))}))
+        await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))
 
 
 def _texts(count: int) -> list[str]:

@@ -41,9 +41,9 @@ redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'com
 if ARGV[6] ~= '' then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
 -- What learning needs of this turn beside its words; it goes when it is learned.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
-if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'd:' .. first + count - 1, ARGV[7]) end
+if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, ARGV[7]) end
 local writes = is_off and forgets_among(ARGV[8]) or ARGV[8]
-if writes ~= '' then redis.call('HSET', LEARNED, 't:' .. ARGV[4], first .. '|' .. writes) end
+if writes ~= '' then redis.call('HSET', LEARNED, 'tool_writes:' .. ARGV[4], first .. '|' .. writes) end
 forget_beyond_window(how.tail)
 touch(ARGV[5])
 how.known_seq = redis.call('HGET', META, 'next_seq') or '0'

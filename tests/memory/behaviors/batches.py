@@ -9,8 +9,7 @@ from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.queue.turns import Notes
 from memory.scopes.changes import Write
-from memory.scopes.codec import written
-from memory.scopes.records import Entry
+from memory.scopes.entries import Entry, written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

@@ -21,7 +21,7 @@ from memory.behaviors.learning_behavior import Cadence, PartRejected, Unlearned
 from memory.behaviors.running_state import HEADING, RunningState
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.scope_memory import STATE_UNTRUSTED
+from memory.scopes.fields import State, StateUntrusted
 from memory.scopes.scopes import Scopes
 from memory.text.shape import Shape
 from memory.text.untrusted_text import UNTRUSTED_MARK
@@ -307,7 +307,7 @@ async def test_a_state_of_untrusted_sources_is_marked(
     *,
     is_untrusted: bool,
 ) -> None:
-    fields = {"state": ("", LEARNED.model_dump_json()), STATE_UNTRUSTED: ("", before)}
+    fields = [State(LEARNED.model_dump_json()), StateUntrusted(bool(before))]
     await scopes.write(await scopes.read(PRIVATE), Write(fields=fields))
     here = await scopes.read(PRIVATE)
     taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))

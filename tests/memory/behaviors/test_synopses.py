@@ -13,7 +13,7 @@ from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, Synop
 from memory.behaviors.synopsis_search import alike
 from memory.message import Message
 from memory.scopes.changes import Revision
-from memory.scopes.records import Synopsis, Trust
+from memory.scopes.entries import Synopsis, Trust
 from memory.scopes.scopes import Scopes
 from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import Shape

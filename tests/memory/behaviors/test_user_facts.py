@@ -13,8 +13,8 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
 from memory.memory import Memory
 from memory.message import Message
+from memory.scopes.entries import Again, Ended, Entry, Fact, Source
 from memory.scopes.history import ChatHistory
-from memory.scopes.records import Again, Ended, Entry, Fact, Source
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json

@@ -16,7 +16,7 @@ from memory.behaviors.learning_behavior import (
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.turns import Closing, Cursor, OpenTurn
-from memory.scopes.records import Fact, Source
+from memory.scopes.entries import Fact, Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable

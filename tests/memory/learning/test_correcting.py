@@ -16,8 +16,9 @@ from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.changes import Write
+from memory.scopes.entries import Again, Fact, Source
+from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark, name_of
 from memory.scopes.history import ChatHistory
-from memory.scopes.records import Again, Fact, Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -61,11 +62,11 @@ async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted
 async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memory) -> None:
     await talk(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
-    fields = {"state": ("", "{}"), "w:running_state": ("", "1")}
+    fields = [State("{}"), Watermark(STATE_LEARNER, 1)]
     await memory.scopes.write(scope_memory, Write(fields=fields))
     await memory.correcting.delete_state(HERE)
     scope_memory = await memory.scopes.read(HERE)
-    assert (scope_memory.state, scope_memory.watermark("running_state")) == ("", 2)
+    assert (scope_memory.state, scope_memory.watermark(STATE_LEARNER)) == ("", 2)
 
 
 async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
@@ -220,9 +221,10 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert 3_590 < due - time.time() < 3_610
     scope_memory = await memory.scopes.read(HERE)
-    stored = scope_memory.fields["p:abc"]
-    older = stored.replace(stored.split("|")[1], f"{time.time() - 3_601:.0f}")
-    await memory.scopes.write(scope_memory, Write(fields={"p:abc": (stored, older)}))
+    question = scope_memory.get(Question, "abc")
+    assert question is not None
+    older = replace(question, asked_at=time.time() - 3_601)
+    await memory.scopes.write(scope_memory, Write(fields=[older]))
     with pytest.raises(NotConfirmed, match="unknown"):
         await answer(memory, HERE, agrees=True)
     await memory.learn(HERE)
@@ -282,7 +284,8 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
 ) -> None:
     old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
     await talk(memory, "one")
-    await memory.scopes.write(await memory.scopes.read(HERE), Write(fields={"p:abc": ("", old)}))
+    learned = memory.keys.conversation(HERE).learned
+    await memory.client.call("HSET", learned, name_of(Question, "abc"), old)
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]
 

@@ -11,8 +11,7 @@ from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
 from memory.scopes.changes import Receipt, Write
-from memory.scopes.history import ChatHistory
-from memory.scopes.records import (
+from memory.scopes.entries import (
     THE_ONE_BEFORE,
     Again,
     Chunk,
@@ -22,7 +21,9 @@ from memory.scopes.records import (
     Source,
     Synopsis,
 )
-from memory.scopes.writes import Remember, to_json
+from memory.scopes.fields import STATE_LEARNER, Digest, Field, Question, State, Watermark
+from memory.scopes.history import ChatHistory
+from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -56,10 +57,10 @@ def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
     )
 
 
-async def write(memory: Memory, scope: Scope, *entries: Entry, **fields: str) -> None:
-    scope_memory = await memory.scopes.read(scope)
-    named = {name: ("", value) for name, value in fields.items()}
-    await memory.scopes.write(scope_memory, Write(entries, named))
+async def write(memory: Memory, scope: Scope, *parts: Entry | Field) -> None:
+    entries = [part for part in parts if isinstance(part, Entry)]
+    fields = [part for part in parts if isinstance(part, Field)]
+    await memory.scopes.write(await memory.scopes.read(scope), Write(entries, fields))
 
 
 async def facts_of(memory: Memory, scope: Scope) -> list[tuple[str, bool, list[int]]]:
@@ -110,20 +111,21 @@ async def test_synopses_state_digests_and_what_tools_wanted_go_with_the_message(
 ) -> None:
     await talk(memory, "one", "two", closing=Closing(digest="looked it up"))
     await write(memory, HERE, synopsis(1, 2), synopsis(3, 4))
-    fields = {"state": "{}", "w:running_state": "4", "p:abc": "1|0||[]", "p:def": "3|0||[]"}
-    await write(memory, HERE, **fields)
+    first, second = (Question(str(seq), seq, 0, "", ForgetRecord(9)) for seq in (1, 3))
+    await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 4), first, second)
     assert await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
     here = await memory.scopes.read(HERE)
     assert [each.first_seq for each in here.synopses] == [3]
-    assert dict(here.fields) == {"d:4": "looked it up", "w:running_state": "0", "p:def": "3|0||[]"}
+    left = [Digest(4, "looked it up"), Watermark(STATE_LEARNER, 0), second]
+    assert dict(here.fields) == {field.name: field.stored for field in left}
 
 
 async def test_a_reset_state_is_learned_again_from_the_newest_messages(memory: Memory) -> None:
     await talk(memory, *map(str, range(40)))
-    await write(memory, HERE, **{"state": "{}", "w:running_state": "80"})
+    await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 80))
     await forget(memory, 1, 2)
     here = await memory.scopes.read(HERE)
-    assert here.fields["w:running_state"] == "30"  # the tail is fifty messages
+    assert here.watermark(STATE_LEARNER) == 30  # the tail is fifty messages
     assert await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag) <= time.time()
 
 
@@ -284,7 +286,7 @@ async def test_forgetting_a_person_leaves_nothing_of_theirs_and_all_of_the_other
     await talk(memory, f"Ann's {CANARY}", conversation=GROUP)
     history = await ChatHistory.read(memory.histories, GROUP)
     await history.append_user_message("Ben's own words", 2_000, sender_id=BOB, sender_name="Ben")
-    await write(memory, ANNS, Fact(0, f"has a {CANARY}", (source(1),), 1), state=CANARY)
+    await write(memory, ANNS, Fact(0, f"has a {CANARY}", (source(1),), 1), State(CANARY))
     await write(memory, HERE, synopsis(1, 2))
     await write(
         memory,
@@ -293,7 +295,7 @@ async def test_forgetting_a_person_leaves_nothing_of_theirs_and_all_of_the_other
         Fact(0, "Ben sails", (source(3, GROUP, BOB),), 1),
         Fact(0, "It is Monday", (source(1, GROUP), source(3, GROUP, BOB)), 1),
         synopsis(1, 2, GROUP),
-        state=f"mentions a {CANARY}",
+        State(f"mentions a {CANARY}"),
     )
     await memory.learn(GROUP)
     await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
@@ -377,11 +379,11 @@ async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_
     for number in range(6):
         await history.append_user_message(str(number), 1_000, sender_id=BOB, sender_name="Ben")
     await write(memory, GROUP, *(synopsis(first, first + 1, GROUP) for first in (1, 3, 5)))
-    await write(memory, GROUP, **{f"d:{seq}": "looked it up" for seq in (1, 3, 5)})
+    await write(memory, GROUP, *(Digest(seq, "looked it up") for seq in (1, 3, 5)))
     log = memory.keys.conversation(GROUP).log
     await memory.client.call("XTRIM", log, "MINID", dropped + 1)
     await memory.forgetting.erase_share(GROUP, ANN, time.time(), "nonce")
     here = await memory.scopes.read(GROUP)
     assert [each.first_seq for each in here.synopses] == left
-    assert sorted(here.fields) == [f"d:{seq}" for seq in left]
+    assert sorted(digest.seq for digest in here.all(Digest)) == left
     assert await texts(memory, GROUP) == [str(number) for number in range(dropped, 6)]

@@ -10,8 +10,8 @@ from memory.behaviors.learning_behavior import Unlearned
 from memory.learning.learner import LearnerBusy, LearningConfig
 from memory.memory import Memory
 from memory.queue.turns import Closing
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
-from memory.scopes.records import Fact
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
@@ -141,7 +141,7 @@ async def test_after_two_failures_a_part_is_asked_for_alone(
     memory.teach(LearningConfig([good, bad], model))
     model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
     learned = memory.keys.conversation(HERE).learned
-    await memory.client.call("HSET", learned, "f:bad", "2|0")
+    await memory.client.call("HSET", learned, "failures:bad", "2|0")
     await talk(memory, "one")
     assert (await memory.learn(HERE)).calls == 2
     instructions = [instruction for instruction, _ in model.asked]

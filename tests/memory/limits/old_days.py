@@ -7,6 +7,7 @@ import numpy as np
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
+from memory.scopes.fields import Watermark
 from memory.scopes.log import arguments_of, packed
 from memory.search.embeddings import Vectors
 from memory.search.message_search import RECIPE
@@ -65,7 +66,7 @@ class OldDays:
     async def learned(self, conversation: Scope, up_to: int, *names: str) -> None:
         """Write watermarks of behaviors that learn into the conversation's own notebook."""
         scope_memory = await self._memory.scopes.read(conversation)
-        fields = {f"w:{name}": ("", str(up_to)) for name in names}
+        fields = [Watermark(name, up_to) for name in names]
         await self._memory.scopes.write(scope_memory, Write(fields=fields))
 
     async def _embed(self, keys: Sequence[str], seqs: range, fingerprint: str) -> None:

@@ -157,8 +157,8 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
     assert await all_steps(dropping) == []
     await old_days.learned(ANN, 500, "diary")
     assert await all_steps(dropping) == []
-    scope, field = watermark_place(behaviors[1], ANN, (await memory.scopes.read(ANN)).generation)
-    await old_days.learned(scope, 200, field.removeprefix("w:"))
+    scope, learner = watermark_place(behaviors[1], ANN, (await memory.scopes.read(ANN)).generation)
+    await old_days.learned(scope, 200, learner)
     assert await all_steps(dropping) != []
     first = (await seqs(memory, ANN))[0]
     assert 100 < first <= 201
@@ -169,8 +169,8 @@ async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learne
 ) -> None:
     dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
     await old_talk(old_days, ANN, 300, 9)
-    scope, field = watermark_place(facts, ANN, (await memory.scopes.read(ANN)).generation)
-    await old_days.learned(scope, 600, field.removeprefix("w:"))
+    scope, learner = watermark_place(facts, ANN, (await memory.scopes.read(ANN)).generation)
+    await old_days.learned(scope, 600, learner)
     await memory.client.call("DEL", *memory.keys.conversation(ANN).all)
     await old_talk(old_days, ANN, 300, 3)
     assert await all_steps(dropping) == []

@@ -5,8 +5,8 @@ import pytest
 from memory.memory import Memory
 from memory.queue.turns import Cursor, OpenTurn
 from memory.scopes.changes import Revision, Write
+from memory.scopes.entries import Fact, Source
 from memory.scopes.history import ChatHistory
-from memory.scopes.records import Fact, Source
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter

@@ -1,0 +1,179 @@
+"""Every kind of field and of entry has a rule for erasures, and the rule is applied."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.turns import Closing
+from memory.scopes.changes import Write
+from memory.scopes.entries import (
+    THE_ONE_BEFORE,
+    Again,
+    Chunk,
+    Ended,
+    Entry,
+    Erased,
+    Fact,
+    Hidden,
+    Source,
+    Synopsis,
+)
+from memory.scopes.fields import (
+    Digest,
+    Document,
+    Failures,
+    Field,
+    Kept,
+    LearningPause,
+    Question,
+    State,
+    StateUntrusted,
+    ToolWrites,
+    Watermark,
+    Written,
+    fields_of,
+    read_field,
+)
+from memory.scopes.provenance import without
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.writes import Keep, Remember, to_json
+from memory.store.keys import Scope
+from tests.memory.learning.scripted import talk
+
+ANN = 7
+GROUP = Scope.of_chat(-5)
+WANTED = Remember("sails", sender_id=ANN)
+SOURCE = Source(GROUP.tag, 1, 0, ANN)
+
+THAT_REST_ON_THE_FIRST_MESSAGE = [
+    State('{"goal":"sail"}'),
+    StateUntrusted(is_untrusted=True),
+    Digest(1, "looked it up"),
+    ToolWrites("31", 1, (WANTED,)),
+    Question("nonce", 1, 1_000, "", WANTED),
+    Kept("diary", "boat", 1, "Aurora"),
+    Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
+]
+NUMBERS_ONLY = [
+    Watermark("facts", 1),
+    Failures("facts", 2, 1_000),
+    LearningPause("vectors", 1, 1_000, "a model"),
+    Written(GROUP.tag, "31"),
+]
+FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *NUMBERS_ONLY]
+ENTRIES = [
+    Fact(1, "sails", (SOURCE,), said_at=1_000),
+    Ended(1, 2_000, THE_ONE_BEFORE),
+    Again(1, SOURCE),
+    Synopsis(4, "boats", "", "", "", "", "", "", 1, 2, 1, 2, GROUP.tag),
+    Chunk(5, "abc", 0, "a passage", "a.txt"),
+    Hidden(1),
+]
+
+
+def test_the_examples_here_are_of_every_kind() -> None:
+    assert {type(field) for field in FIELDS} == set(Field.KINDS.values())
+    assert {type(entry) for entry in ENTRIES} == set(Entry.KINDS.values())
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.PREFIX)
+def test_a_field_is_read_as_it_was_written(field: Field) -> None:
+    assert read_field(field.name, field.stored) == field
+    assert fields_of(type(field), {field.name: field.stored, "other": "x"}) == [field]
+
+
+def test_a_field_without_content_is_removed() -> None:
+    empty = [State(""), Failures("facts"), LearningPause("vectors"), Kept("diary", "boat", 1, "")]
+    assert [field.stored for field in empty] == [""] * len(empty)
+
+
+async def test_all_that_rests_on_an_erased_message_or_person_is_erased(memory: Memory) -> None:
+    await talk(memory, "one", conversation=GROUP)
+    scope_memory = await memory.scopes.read(GROUP)
+    await memory.scopes.write(scope_memory, Write(ENTRIES, FIELDS))
+    await memory.forgetting.erase_share(GROUP, ANN, 2_000_000_000, "receipt")
+    here = await memory.scopes.read(GROUP)
+    assert here.fields.keys() == {field.name for field in NUMBERS_ONLY} | {
+        "watermark:running_state"
+    }
+    assert here.records == []
+    assert await memory.client.call("XLEN", memory.keys.conversation(GROUP).log) == 0
+
+
+async def test_what_a_commit_leaves_for_learning_is_a_field_that_is_known(memory: Memory) -> None:
+    keep = Keep("diary", "boat", "Aurora")
+    closing = Closing(digest="looked it up", writes=to_json([keep]))
+    await talk(memory, "one", conversation=GROUP, closing=closing)
+    here = await memory.scopes.read(GROUP)
+    assert here.all(Digest) == [Digest(2, "looked it up")]
+    assert [(each.seq, each.writes) for each in here.all(ToolWrites)] == [(1, (keep,))]
+    assert len(here.fields) == 2
+
+
+async def test_what_rests_on_other_messages_stays(memory: Memory) -> None:
+    await talk(memory, "one", conversation=GROUP)
+    kept = Kept("diary", "boat", 9, "Aurora")
+    await memory.scopes.write(await memory.scopes.read(GROUP), Write(fields=[kept]))
+    await memory.forgetting.erase_messages(GROUP, [1, 2], "receipt")
+    assert (await memory.scopes.read(GROUP)).all(Kept) == [kept]
+
+
+def test_a_field_of_another_version_goes_with_any_message() -> None:
+    here = ScopeMemory(GROUP, ("0", "0"))
+    here.fields = {"invented": "a secret"}
+    assert without(here, Erased(GROUP.tag, [1])).removed == ["invented"]
+
+
+def test_messages_of_another_conversation_take_nothing_that_rests_on_messages_here() -> None:
+    here = ScopeMemory(GROUP, ("0", "0"))
+    here.fields = {field.name: field.stored for field in FIELDS}
+    removed = without(here, Erased("c:9:0", [1])).removed
+    assert removed == ["state", "state_untrusted"]
+
+
+async def test_a_revision_starts_again_if_a_field_was_written_since(memory: Memory) -> None:
+    """The field might rest on what is erased."""
+    await talk(memory, "one", conversation=GROUP)
+    late = Question("nonce", 1, 1_000, "", WANTED)
+    calls = 0
+
+    read = memory.scopes.read
+
+    async def decide(here: ScopeMemory):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await memory.scopes.write(await read(GROUP), Write(fields=[late]))
+        return replace(without(here, Erased(GROUP.tag, [1])), messages=[1])
+
+    await memory.scopes.update(GROUP, decide)
+    assert calls == 2
+    assert (await read(GROUP)).all(Question) == []
+
+
+@pytest.mark.parametrize("missing", ["PREFIX", "stored", "read", "without"])
+def test_a_field_without_a_rule_cannot_be_defined(missing: str) -> None:
+    """So a new field cannot survive an erasure unnoticed."""
+    body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
+    body["PREFIX"] = "pinned"
+    del body[missing]
+    with pytest.raises(TypeError, match=f"Pinned does not define `{missing}`"):
+        type("Pinned", (Field,), body)
+    assert "pinned" not in Field.KINDS
+
+
+def test_a_field_cannot_take_the_prefix_of_another() -> None:
+    body = {name: value for name, value in vars(Kept).items() if name in _REQUIRED}
+    with pytest.raises(TypeError, match="Pinned has the prefix of Kept"):
+        type("Pinned", (Field,), body)
+    assert Field.KINDS[Kept.PREFIX] is Kept
+
+
+def test_an_entry_without_a_rule_cannot_be_defined() -> None:
+    with pytest.raises(TypeError, match="Pinned does not define `without`"):
+        type("Pinned", (Entry,), {"KIND": "pinned"})
+    assert "pinned" not in Entry.KINDS
+
+
+_REQUIRED = ("PREFIX", "stored", "read", "without")
