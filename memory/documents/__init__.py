@@ -1,1 +1,1 @@
-"""Documents: cut into passages, kept in the notebook of a scope, listed and removed."""
+"""Documents of a scope: cut into passages, stored, listed and removed."""

@@ -1,7 +1,7 @@
-"""Cuts a document into passages that are found and cited one by one.
+"""Cuts a document into passages, which are found and cited one by one.
 
-Whole sentences as far as they fit, none twice and none left out: what lies at an edge is found all
-the same, since neighbours lend each other words in the index.
+A passage holds whole sentences as far as they fit. Passages do not overlap: the index lets words of
+neighboring passages count too, so text at an edge is found all the same.
 """
 
 import re
@@ -12,10 +12,10 @@ from memory.text.sentences import cut_before, sentences
 from memory.text.tokens import TokenCounter
 
 PASSAGE_TOKENS = 220
-"""A paragraph or two: says one thing, and several of them fit into a prompt."""
+"""One or two paragraphs: about one thing, and short enough for several in a prompt."""
 
 _CHARS_PER_TOKEN = 16
-"""More characters than these for each token are never read when a cut is looked for."""
+"""The search for a cut reads at most this many characters per token."""
 
 _UNSEEN = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u00ad\ufeff\ufffe\uffff]")
 _BLANKS = re.compile(r"[ \t]{2,}")
@@ -24,9 +24,9 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a document that has a name of its own: a page, or what stands below a heading.
+    """A part of a document: a page, or the text below a heading.
 
-    `place` is how people are told of it ("page 3"); "" where there is nothing to tell.
+    `place` names it for people ("page 3"); "" without a name.
     """
 
     text: str
@@ -36,9 +36,9 @@ class Section:
 def passages(
     document: Iterable[Section], counter: TokenCounter, max_tokens: int = PASSAGE_TOKENS
 ) -> list[Section]:
-    """Return the passages of a document in their order, none empty, each of at most `most_tokens`.
+    """Return the passages of a document in order, none empty, each of at most `max_tokens`.
 
-    A passage lies in one section. Takes about a second for a million characters.
+    A passage never spans two sections. A million characters take about a second.
     """
     return [
         Section(passage, section.place)
@@ -48,7 +48,7 @@ def passages(
 
 
 def _tidy(text: str) -> str:
-    """Return the text without what nobody sees: control signs, rows of blanks, empty lines."""
+    """Return the text without control characters, repeated blanks and repeated empty lines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _BLANKS.sub(" ", _UNSEEN.sub(lambda sign: " " if sign[0].isspace() else "", text))
     text = text.encode("utf-8", "replace").decode()  # half an emoji cannot be stored or sent
@@ -69,7 +69,7 @@ def _packed(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
 
 
 def _pieces(text: str, counter: TokenCounter, max_tokens: int) -> Iterator[str]:
-    """Yield sentences; one that is too long for a passage in parts."""
+    """Yield sentences; one that is too long for a passage is yielded in parts."""
     for sentence in sentences(text):
         rest = sentence
         while not _fits(rest, counter, max_tokens):
@@ -84,7 +84,7 @@ def _fits(text: str, counter: TokenCounter, max_tokens: int) -> bool:
 
 
 def _longest_part(text: str, counter: TokenCounter, max_tokens: int) -> int:
-    """Return where to cut off a first part that fits, as long as it may be (by halving)."""
+    """Return where to cut off the longest first part that fits (by bisection)."""
     fits, too_long = 1, min(len(text), max_tokens * _CHARS_PER_TOKEN) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2

@@ -1,1 +1,1 @@
-"""Text without any state: tokens, dates, structured answers."""
+"""Text without storage: tokens, dates, names, untrusted text, structured answers."""

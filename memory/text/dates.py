@@ -1,11 +1,8 @@
-"""Dates as the prompt tells them: when something was said, and how long ago that is.
-
-English, as all text that we write for the model. Sentences for people live in their catalogue.
-"""
+"""Dates in the prompt: when something was said, and how long ago. English, as all prompt text."""
 
 from datetime import date, datetime, tzinfo
 
-# Not `calendar.month_name`: that one follows the process's locale.
+# `calendar.month_name` would depend on the locale of the process.
 _MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
@@ -15,10 +12,10 @@ _DAYS_PER_MONTH = 365.2425 / 12
 
 
 def dated(sent_at: float, now: float, zone: tzinfo) -> str:
-    """Say when `sent_at` was, seen from `now`; both in Unix seconds, told in `zone`.
+    """Return when `sent_at` was, seen from `now` (both in Unix seconds), in the time of `zone`.
 
-    "today, 14:05", "yesterday, 14:05", then "12 March 2025, 8 months ago". What lies on a later day
-    (a clock was wrong) gets its bare date.
+    "today, 14:05", "yesterday, 14:05", then "12 March 2025, 8 months ago". A later day (because a
+    clock was wrong) is given by its date alone.
     """
     said = datetime.fromtimestamp(sent_at, zone)
     days = (datetime.fromtimestamp(now, zone).date() - said.date()).days
@@ -34,7 +31,7 @@ def _calendar(day: date) -> str:
 
 
 def _ago(days: int) -> str:
-    """Say a distance of at least two days in the largest unit of which there are two."""
+    """Return a distance of two days or more, in the largest unit that gives at least two."""
     months = round(days / _DAYS_PER_MONTH)
     if days < 14:
         return f"{days} days ago"

@@ -1,4 +1,4 @@
-"""The border to the model that answers internal calls; the person never sees what it says."""
+"""The border to the model of internal calls; people never see its answers."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,10 +7,10 @@ from memory.text.shape import Shape
 
 
 class InternalModelUnavailable(Exception):  # noqa: N818 - says when
-    """Raised when there is no usable answer now; what was known stays, and it is tried again.
+    """Raised if there is no usable answer now. Nothing is changed, and learning tries again.
 
-    `rests_s` is for how many seconds nobody asks the model, because it fails for everybody; 0 when
-    only this call failed.
+    `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this
+    call failed.
     """
 
     def __init__(self, reason: str = "", *, rests_s: float = 0.0) -> None:
@@ -19,19 +19,19 @@ class InternalModelUnavailable(Exception):  # noqa: N818 - says when
 
 
 class InputRefused(InternalModelUnavailable):
-    """Raised when the model refuses what it is given to read, or cannot hold that much."""
+    """Raised if the model refuses its input, or if the input is too long for it."""
 
 
 class InternalModel(Protocol):
-    """Answers calls whose text nobody sees."""
+    """Answers internal calls."""
 
     async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
-        """Return the raw parts of a structured answer by name, `None` for a missing one.
+        """Return the raw parts of a structured answer by name, None for a missing part.
 
-        Raise `InternalModelUnavailable`, or `InputRefused` when less might pass.
+        Raise `InternalModelUnavailable`, or `InputRefused` if a shorter input might pass.
         """
         ...
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        """Return prose; raise `InternalModelUnavailable`."""
+        """Return plain text; raise `InternalModelUnavailable`."""
         ...

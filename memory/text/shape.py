@@ -1,7 +1,8 @@
-"""The shape of what a model is asked for: named parts, each a pydantic model.
+"""The shape of a structured answer: named parts, each a pydantic model.
 
-Made once per process, so that the schema is the same in every request. Asks nobody; how a server is
-brought to answer in this shape is the business of whoever holds one.
+A shape is made once, so the schema is the same in every request. `bot.model` asks servers for it.
+The SDK's helpers and `instructor` validate an answer as a whole. Here each part is validated alone,
+and nulls or unknown fields of weaker servers are repaired, so that one bad part spoils no other.
 """
 
 import json
@@ -17,19 +18,19 @@ from pydantic_core import ErrorDetails
 from memory.text.strict_schema import NotStrict, Schema, closed_object, strict_schema
 
 _NULL_WORD = "null"
-"""What models that know no better write where they mean null."""
+"""Some models write this word instead of null."""
 
 
 class PartInvalid(Exception):  # noqa: N818 - says when
-    """Raised for a part that its model does not take; the text quotes nothing of it."""
+    """Raised for a part that does not fit its model; the error text quotes nothing of the part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """One JSON object with a nullable property per part.
 
-    `schema` is its JSON schema: strict-safe unless `unconvertible` names parts, with the reason,
-    that the strict dialect cannot describe. Such a shape is for a prompt.
+    `schema`: its JSON schema, in the strict dialect unless `unconvertible` names parts that the
+    dialect cannot describe, with the reason. Such a schema is only shown in a prompt.
     """
 
     parts: Mapping[str, type[BaseModel]]
@@ -51,15 +52,15 @@ class Shape:
 
     @property
     def is_strict(self) -> bool:
-        """Whether `schema` may be asked for in strict mode."""
+        """Whether `schema` may be sent in strict mode."""
         return not self.unconvertible
 
     def raw_parts(self, answer: Mapping[str, object]) -> dict[str, object]:
-        """Return what an answer holds for each part, None where it holds nothing."""
+        """Return the raw value of each part in an answer, None for a missing part."""
         return {name: _null_for_word(answer.get(name)) for name in self.parts}
 
     def is_met_by(self, answer: Mapping[str, object]) -> bool:
-        """Whether no part and no field of a part is left out, as where a server enforces this."""
+        """Return whether no part and no field is missing, as if the server enforced the schema."""
         return answer.keys() >= self.parts.keys() and all(
             part is None or (isinstance(part, dict) and part.keys() >= self._fields(name))
             for name, part in answer.items()
@@ -67,9 +68,9 @@ class Shape:
         )
 
     def validate(self, name: str, raw: object) -> BaseModel:
-        """Return a part as its model; raise `PartInvalid`.
+        """Return a part as an instance of its model; raise `PartInvalid`.
 
-        A null where the model takes none counts as left out, and so does a field too many.
+        A null that the model does not allow counts as missing. Unknown fields are dropped.
         """
         model = self.parts[name]
         try:
@@ -91,7 +92,7 @@ class Shape:
 
 
 def _loose_schema(model: type[BaseModel]) -> Schema:
-    """Return what can be said of a model in a prompt, where its references need no root."""
+    """Return the plain schema of a model, for a prompt."""
     try:
         return model.model_json_schema()
     except PydanticInvalidForJsonSchema:
@@ -99,7 +100,7 @@ def _loose_schema(model: type[BaseModel]) -> Schema:
 
 
 def _as_json(value: object) -> bytes:
-    """Write JSON; half an emoji, which no reader takes, becomes a question mark."""
+    """Return JSON; half an emoji, which no parser accepts, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -108,7 +109,7 @@ def _null_for_word(raw: object) -> object:
 
 
 def _with_nulls(raw: object) -> Any:
-    """Return a copy with null for the word."""
+    """Return a copy with None in place of the word."""
     match raw:
         case dict():
             return {key: _with_nulls(value) for key, value in raw.items()}
@@ -119,13 +120,13 @@ def _with_nulls(raw: object) -> Any:
 
 
 def _leave_out(value: object, errors: Sequence[ErrorDetails]) -> None:
-    """Take out of `value` the nulls and the unknown fields that these errors are about."""
+    """Remove from `value` the nulls and the unknown fields that these errors name."""
     paths = {
         _path(value, error["loc"])
         for error in errors
         if error["input"] is None or error["type"] == "extra_forbidden"
     }
-    for path in sorted(paths - {()}, reverse=True):  # from the end, so that indices stay true
+    for path in sorted(paths - {()}, reverse=True):  # from the end, so that indices stay valid
         inner: Any = value
         for step in path[:-1]:
             inner = inner[step]
@@ -133,7 +134,7 @@ def _leave_out(value: object, errors: Sequence[ErrorDetails]) -> None:
 
 
 def _path(value: Any, location: tuple[int | str, ...]) -> tuple[Any, ...]:
-    """Return the steps of an error's location that lead somewhere; others name union branches."""
+    """Return the steps of an error location that exist in `value`; others name union branches."""
     path: list[int | str] = []
     for step in location:
         is_key = isinstance(value, dict) and step in value

@@ -1,6 +1,6 @@
-"""Names of speakers as the model reads them: cleaned, never the assistant's own, told apart.
+"""Names of speakers for the prompt: cleaned, unique, and never that of the assistant.
 
-People choose their names themselves, so a name must not look like a line or a label of ours.
+People choose their names, so a name must not be able to imitate a line or a label of the prompt.
 """
 
 import re
@@ -13,24 +13,24 @@ ASSISTANT = "You (assistant)"
 NAMELESS = "User"
 
 _MAX_CHARS = 64
-# The colon ends a speaker's name in our prompts; these look like one.
+# A colon ends the name of a speaker in the prompt; all of these look like one.
 _COLONS = re.compile("[:\uff1a\ufe55\ufe13\u2236\ua789\u02d0\u05c3\u0589]")
 _OURS = frozenset(("you", "assistant", "theassistant"))
 _OUR_LABEL = "youassistant"
 
 
 def speaker_name(name: str) -> str:
-    """Return a name on one line without colons; "" where nothing is left or it claims to be us."""
+    """Return a name on one line without colons; "" if it is empty or imitates the assistant."""
     shown = " ".join(_COLONS.sub(" ", harmless(name)).split())[:_MAX_CHARS].rstrip()
-    said = "".join(filter(str.isalnum, letters(shown)))
-    return "" if said in _OURS or _OUR_LABEL in said else shown
+    compared = "".join(filter(str.isalnum, letters(shown)))
+    return "" if compared in _OURS or _OUR_LABEL in compared else shown
 
 
 class Speakers:
-    """The people of one conversation, each under a name that nobody else has.
+    """The people of one conversation, each under a unique label.
 
-    `messages` are in the order in which they were said: whoever came first under a name keeps it,
-    those who came later get a number behind it. So a label stays the same from turn to turn.
+    `messages` must be in the order of time. The first person with a name gets the plain name, later
+    ones a number after it. So labels do not change from turn to turn.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
@@ -40,15 +40,15 @@ class Speakers:
             self.label(message)
 
     def label(self, message: Message) -> str:
-        """Return the name of whoever said a message."""
+        """Return the label of the sender of a message."""
         if message.role == "assistant":
             return ASSISTANT
-        who = (message.sender_id, message.sender_name)
-        if who not in self._labels:
-            self._labels[who] = self._free(speaker_name(message.sender_name) or NAMELESS)
-        return self._labels[who]
+        sender = (message.sender_id, message.sender_name)
+        if sender not in self._labels:
+            self._labels[sender] = self._unique(speaker_name(message.sender_name) or NAMELESS)
+        return self._labels[sender]
 
-    def _free(self, name: str) -> str:
+    def _unique(self, name: str) -> str:
         label, number = name, 1
         while (alike := "".join(letters(label)).replace(" ", "")) in self._taken:
             number += 1

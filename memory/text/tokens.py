@@ -1,8 +1,8 @@
-"""Counting and shortening text in tokens; the only module that knows tiktoken.
+"""Counts and shortens text in tokens; the only module that imports tiktoken.
 
-The vocabulary (o200k, of OpenAI's current models; close enough for a budget elsewhere) lies beside
-this file, so that nothing is downloaded or cached at run time. Text is always data here: special
-tokens typed by people are ordinary characters. What a budget is spent on is decided elsewhere.
+The vocabulary (o200k, that of OpenAI's current models; close enough for a budget elsewhere) is a
+file in this package, so nothing is downloaded at run time. Special tokens that people type are
+ordinary text.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ import tiktoken
 
 SHORTENED = "[… shortened]"
 
-# What a message costs beside its text: the role and its delimiters. Servers' chat templates spend
-# three or four (https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken).
+# Tokens of a message besides its text: its role and delimiters. Chat templates need three or four
+# (https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken).
 MESSAGE_OVERHEAD = 4
 
 _VOCABULARY = "o200k_base.tiktoken.gz"
 
-# The three below are tiktoken's own: `tiktoken_ext.openai_public.o200k_base` of tiktoken 0.14.
+# The next three are copied from `tiktoken_ext.openai_public.o200k_base` of tiktoken 0.14.
 _SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _SPECIAL = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
 _PATTERN = (
@@ -37,24 +37,24 @@ _PATTERN = (
     r"\s+"
 )
 
-# A run of a million blanks overflows the stack of tiktoken's regex engine, and the panic passes
-# every `except Exception`; a slice of this length is safe and takes some 40 ms at worst.
+# A run of a million blanks overflows the stack of tiktoken's regex engine, and no
+# `except Exception` catches that panic. A slice of this length is safe; it takes 40 ms at most.
 _SLICE_CHARS = 100_000
 
-# Prose has four or five characters a token, so a text of more than this many for each allowed token
-# is taken as too long without being read to its end.
+# Prose has four or five characters a token. A text with more than this many for each allowed token
+# counts as too long without being read to its end.
 _CHARS_PER_TOKEN = 16
 
 
-class VocabularyDamaged(Exception):  # noqa: N818 - says when, not that it is an error
-    """Raised when the vocabulary beside this file is not the one its hash names."""
+class VocabularyDamaged(Exception):  # noqa: N818 - says when
+    """Raised if the vocabulary file does not have the expected hash."""
 
 
 class TokenCounter:
-    """Counts and shortens text by the o200k vocabulary; one is made at start and shared.
+    """Counts and shortens text by the o200k vocabulary; a process makes one and shares it.
 
-    Costs 0.6 s and 50 MB to load (27 MB more while it loads), then 0.3 ms for a thousand tokens of
-    prose.
+    Loading takes 0.6 s and 50 MB (27 MB more while it loads). A thousand tokens of prose then take
+    0.3 ms.
     """
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
@@ -62,13 +62,13 @@ class TokenCounter:
 
     @classmethod
     async def load(cls) -> Self:
-        """Load the vocabulary in a thread; raise `VocabularyDamaged` when its hash is wrong."""
+        """Load the vocabulary in a thread; raise `VocabularyDamaged` if its hash is wrong."""
         return cls(await asyncio.to_thread(_shipped_encoding))
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`.
 
-        Exact up to 100,000 characters; beyond, each further 100,000 may add a token or two.
+        It is exact up to 100,000 characters. Each further 100,000 may count a token or two more.
         """
         return sum(
             len(self._encoding.encode_ordinary(text[start : start + _SLICE_CHARS]))
@@ -76,11 +76,11 @@ class TokenCounter:
         )
 
     def shorten(self, text: str, limit: int, mark: str = SHORTENED) -> str:
-        """Return `text` in at most `limit` tokens, with `mark` where something was left out.
+        """Return `text` in at most `limit` tokens, with `mark` in place of the removed middle.
 
-        Two thirds of the room go to the beginning and one third to the end: a long text says at
-        its beginning what it is and at its end what is wanted. Characters stay whole. A limit that
-        is too small for the mark leaves nothing. The work depends on `limit`, not on `text`.
+        Two thirds of the room go to the beginning and one third to the end, because a long text
+        begins with what it is and ends with what is wanted. Characters stay whole. The result is ""
+        if the limit is too small for the mark. The work depends on `limit`, not on `text`.
         """
         if len(text) <= limit * _CHARS_PER_TOKEN and self.count(text) <= limit:
             return text
@@ -92,7 +92,7 @@ class TokenCounter:
             excess = self.count(shortened) - limit
             if excess <= 0:
                 return shortened
-            room -= excess  # the seams may cost a token or two
+            room -= excess  # the joints may cost a token or two
         return ""
 
     def _head(self, text: str, tokens: int) -> str:
@@ -105,13 +105,13 @@ class TokenCounter:
         return self._decode(encoded[max(0, len(encoded) - tokens) :])
 
     def _decode(self, tokens: list[int]) -> str:
-        # A cut may leave a part of a character at the edge: it goes.
+        # A cut may leave part of a character at the edge, which is dropped.
         return self._encoding.decode_bytes(tokens).decode("utf-8", errors="ignore")
 
 
 @functools.cache
 def _shipped_encoding() -> tiktoken.Encoding:
-    """Load the vocabulary, once a process."""
+    """Load the vocabulary, once per process."""
     return _encoding(resources.files(__package__).joinpath(_VOCABULARY).read_bytes())
 
 
@@ -120,7 +120,7 @@ def _encoding(packed: bytes) -> tiktoken.Encoding:
     encoding = tiktoken.Encoding(
         "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL
     )
-    ranks.clear()  # the encoding has its own compiled copy; this one would hold 27 MB for nothing
+    ranks.clear()  # the encoding has its own copy, and this one takes 27 MB
     return encoding
 
 
@@ -132,6 +132,6 @@ def _ranks(packed: bytes) -> dict[bytes, int]:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} cannot be unpacked") from error
     if hashlib.sha256(lines).hexdigest() != _SHA256:
         raise VocabularyDamaged(f"memory/{_VOCABULARY} has not the SHA-256 {_SHA256}")
-    # Lines of token and rank, which counts from 0; read in C throughout, for each start waits.
+    # A line holds a token and its rank, counted from 0. Starts wait for this, so C does the work.
     tokens = lines.split()[::2]
     return dict(zip(map(binascii.a2b_base64, tokens), range(len(tokens)), strict=True))
