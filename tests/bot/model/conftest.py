@@ -1,4 +1,4 @@
-"""The model room against our local server, through the real SDK."""
+"""The model package against our local server, through the real SDK."""
 
 from collections.abc import AsyncIterator
 

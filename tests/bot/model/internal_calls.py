@@ -1,4 +1,4 @@
-"""What the tests of internal calls ask for and what they see of the requests."""
+"""The internal calls that tests make, and what the server saw of them."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -33,21 +33,21 @@ PARTS: dict[str, object] = {
 }
 ANSWER = json.dumps(PARTS)
 Call = Callable[[StructuredModel], Awaitable[object]]
-TASK, MATERIAL = "Bring the memory up to date.", "Ann: I like tea."
+TASK, CONTENT = "Bring the memory up to date.", "Ann: I like tea."
 SCHEMALESS = Dialect(response_formats=frozenset({"json_object"}))
 UNAWARE = Dialect(unsupported=frozenset({"response_format"}))
 
 
 async def fill(internal: StructuredModel, shape: Shape = SHAPE) -> dict[str, object]:
-    return await internal.fill(TASK, MATERIAL, shape)
+    return await internal.fill(TASK, CONTENT, shape)
 
 
 async def write(internal: StructuredModel) -> str:
-    return await internal.write(TASK, MATERIAL, 300)
+    return await internal.write(TASK, CONTENT, 300)
 
 
 def modes(server: ModelApiServer) -> list[str]:
-    """Return what the requests that were in order asked for, each with a + if told the schema."""
+    """Return the format of each accepted request, with a + if the prompt held the schema."""
     return [
         chat.response_format + ("+" if "JSON schema" in chat.messages[0].content else "")
         for chat in server.log.chats

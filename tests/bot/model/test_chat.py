@@ -1,4 +1,4 @@
-"""Requests as every server takes them, and answers whole or not at all."""
+"""Requests that every server accepts; answers are whole or an error."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ async def ask(model: OpenAIChatModel) -> ModelReply:
 # What is sent
 
 
-async def test_a_plain_request_holds_nothing_optional_but_usage(
+async def test_a_plain_request_has_no_optional_field_except_usage(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     await ask(model)
@@ -76,7 +76,7 @@ async def test_a_plain_request_holds_nothing_optional_but_usage(
     }
 
 
-async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid(
+async def test_tool_choice_is_sent_only_with_tools_and_only_to_forbid_them(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     await model.complete(HELLO, (), tool_choice="none")
@@ -98,10 +98,10 @@ async def test_steps_are_sent_as_calls_and_their_results(
 
 
 @pytest.mark.parametrize("name", ["", "functions.clock", "très long" * 20])
-async def test_a_name_that_a_model_made_up_is_sent_as_servers_take_it(
+async def test_a_tool_name_that_a_model_made_up_is_sent_in_a_form_that_servers_accept(
     model: OpenAIChatModel, server: ModelApiServer, name: str
 ) -> None:
-    """api.openai.com refuses the whole prompt for a name with other characters, for ever."""
+    """api.openai.com refuses each prompt that contains a name with other characters."""
     steps = (
         PromptMessage("assistant", "", tool_calls=(ToolCall("id-1", name, "{}"),)),
         PromptMessage("tool", "Error: there is no such tool", tool_call_id="id-1"),
@@ -114,7 +114,7 @@ async def test_a_name_that_a_model_made_up_is_sent_as_servers_take_it(
 # What comes back
 
 
-async def test_text_calls_reason_and_usage_are_read(
+async def test_text_calls_finish_reason_and_usage_are_read(
     model: OpenAIChatModel, script: Scripted
 ) -> None:
     script.then(Reply("Let me see.", CALLS))
@@ -127,7 +127,7 @@ async def test_text_calls_reason_and_usage_are_read(
 
 
 @pytest.mark.parametrize("quirks", QUIRKS, ids=str)
-async def test_a_sparse_server_is_understood(
+async def test_a_server_that_leaves_fields_out_is_understood(
     model: OpenAIChatModel, script: Scripted, server: ModelApiServer, quirks: tuple[Quirk, ...]
 ) -> None:
     for quirk in quirks:
@@ -174,7 +174,7 @@ def served_by(handler: Callable[[httpx2.Request], httpx2.Response]) -> OpenAICha
 
 
 def streamed(*events: bytes, content_type: str = "text/event-stream") -> OpenAIChatModel:
-    """Return a model that answers with these events; the connection breaks behind them."""
+    """Return a model that answers with these events; then the connection breaks."""
 
     async def body() -> AsyncIterator[bytes]:
         for event in events:
@@ -190,13 +190,13 @@ def chunk(content: str = "", finish_reason: str | None = None) -> bytes:
     return json.dumps({"choices": [{"delta": delta, "finish_reason": finish_reason}]}).encode()
 
 
-async def test_an_answer_is_whole_when_the_connection_breaks_behind_its_finish_reason() -> None:
+async def test_an_answer_is_whole_if_the_connection_breaks_after_the_finish_reason() -> None:
     reply = await ask(streamed(chunk("All of "), chunk("it."), chunk(finish_reason="stop")))
     assert reply.text == "All of it."
 
 
 @pytest.mark.parametrize("nonsense", [b"[1, 2]", b'"text"', b"\xff\xfe", b'{"choices": [1]}'])
-async def test_an_event_that_is_no_chunk_is_an_answer_broken_off(nonsense: bytes) -> None:
+async def test_an_unreadable_event_counts_as_an_answer_that_broke_off(nonsense: bytes) -> None:
     with pytest.raises(AnswerIncomplete):
         await ask(streamed(chunk("Half of "), nonsense))
 
@@ -204,7 +204,7 @@ async def test_an_event_that_is_no_chunk_is_an_answer_broken_off(nonsense: bytes
 # Servers that give no answer
 
 
-async def test_a_page_instead_of_a_stream_is_no_model_and_not_asked_twice(
+async def test_a_page_instead_of_a_stream_is_not_a_model_and_not_asked_twice(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     server.faults.add(Break.HTML, times=None)
@@ -214,7 +214,7 @@ async def test_a_page_instead_of_a_stream_is_no_model_and_not_asked_twice(
 
 
 @pytest.mark.parametrize("silence", [Break.HANG, StreamBreak.STALL])
-async def test_silence_ends_at_the_time_limit(
+async def test_a_silent_server_is_given_up_at_the_time_limit(
     client: ModelClient, server: ModelApiServer, silence: Break | StreamBreak
 ) -> None:
     server.faults.add(silence, times=None)
@@ -224,7 +224,7 @@ async def test_silence_ends_at_the_time_limit(
 
 
 @pytest.mark.parametrize("trouble", [unavailable(), rate_limited(0.01)], ids=["503", "429"])
-async def test_passing_trouble_is_tried_again_once(
+async def test_a_temporary_failure_is_tried_again_once(
     model: OpenAIChatModel, server: ModelApiServer, trouble: ApiError
 ) -> None:
     server.faults.add(trouble)
@@ -244,7 +244,7 @@ async def test_a_long_wait_that_the_server_asks_for_ends_at_the_time_limit(
             await ask(OpenAIChatModel(client, "gpt-test", timeout_s=0.2))
 
 
-async def test_a_server_that_nobody_listens_for_is_unavailable() -> None:
+async def test_a_refused_connection_means_unavailable() -> None:
     def refuse(_: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("refused")
 
@@ -269,7 +269,7 @@ async def test_a_server_that_nobody_listens_for_is_unavailable() -> None:
     ],
     ids=lambda value: value.message if isinstance(value, ApiError) else "",
 )
-async def test_a_refusal_is_not_repeated_and_quotes_nothing(
+async def test_a_refused_request_is_not_repeated_and_the_error_quotes_nothing(
     model: OpenAIChatModel,
     server: ModelApiServer,
     refusal: ApiError,
@@ -294,7 +294,7 @@ async def test_an_answer_that_a_filter_ends_is_refused_and_not_asked_for_again(
     assert len(server.log.chats) == 1
 
 
-async def test_a_filters_error_inside_of_a_stream_is_a_refusal() -> None:
+async def test_a_filters_error_inside_a_stream_is_a_refusal() -> None:
     error = json.dumps(content_filtered().as_json())
     headers = {"content-type": "text/event-stream"}
     answer = httpx2.Response(200, headers=headers, text=f"data: {error}\n\n")
@@ -305,7 +305,7 @@ async def test_a_filters_error_inside_of_a_stream_is_a_refusal() -> None:
 # Parameters that are refused
 
 
-async def test_a_refused_parameter_is_dropped_and_that_is_remembered(
+async def test_a_refused_parameter_is_left_out_from_then_on(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
@@ -314,7 +314,7 @@ async def test_a_refused_parameter_is_dropped_and_that_is_remembered(
     assert len(server.log.refusals) == 1
 
 
-async def test_calls_side_by_side_all_drop_what_is_refused(
+async def test_parallel_calls_all_leave_out_a_refused_parameter(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"stream_options"}))
@@ -322,7 +322,7 @@ async def test_calls_side_by_side_all_drop_what_is_refused(
     assert [reply.text for reply in replies] == [TEXT] * 3
 
 
-async def test_a_parameter_is_dropped_also_when_only_the_words_name_it(
+async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     def has_options(request: ApiRequest) -> bool:

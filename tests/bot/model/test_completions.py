@@ -1,4 +1,4 @@
-"""Pieces of calls find each other, whatever a server leaves out; `test_chat` has the quirks."""
+"""Pieces of tool calls are joined, whatever a server leaves out; `test_chat` has the quirks."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ def piece(arguments: str, name: str = "", **place: object) -> Piece:
     return {**place, "function": {"name": name or None, "arguments": arguments}}
 
 
-def test_arguments_are_joined_by_their_index_also_when_calls_take_turns() -> None:
+def test_arguments_are_joined_by_index_also_if_pieces_of_two_calls_alternate() -> None:
     calls = joined(
         piece("", "f", index=0, id="a"),
         piece("", "g", index=1, id="b"),
@@ -45,7 +45,7 @@ def test_arguments_without_an_index_belong_to_the_newest_call() -> None:
 
 
 @pytest.mark.parametrize("place", [{"index": 0}, {}, {"index": 0, "id": ""}], ids=str)
-def test_a_new_name_is_a_new_call_where_ids_are_missing(place: Piece) -> None:
+def test_without_ids_a_new_name_means_a_new_call(place: Piece) -> None:
     calls = joined(piece('{"x":1}', "f", **place), piece('{"x":2}', "f", **place))
     assert [(call.name, call.arguments) for call in calls] == [("f", '{"x":1}'), ("f", '{"x":2}')]
 
@@ -97,7 +97,7 @@ def test_an_answer_is_complete_only_once_a_finish_reason_came() -> None:
     ],
     ids=str,
 )
-def test_usage_is_read_as_far_as_it_is_told(told: Piece, expected: Usage) -> None:
+def test_usage_is_read_as_far_as_the_server_reports_it(told: Piece, expected: Usage) -> None:
     answer = ChunkAccumulator()
     answer.add({"choices": [], "usage": told})
     assert answer.reply().usage == expected
@@ -115,6 +115,6 @@ def test_a_call_that_never_gets_a_name_is_dropped() -> None:
     assert joined(piece("{}", index=0, id="a")) == ()
 
 
-def test_what_is_no_text_is_passed_over() -> None:
+def test_content_that_is_not_text_is_skipped() -> None:
     reply = accumulated({"delta": {"content": [{"type": "text"}]}}, {"delta": {"content": "yes"}})
     assert reply.text == "yes"

@@ -1,4 +1,4 @@
-"""Texts become unit rows of one length, whatever the server makes of the request."""
+"""Texts become unit rows of one length, whatever the server does with the request."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ def asked(server: ModelApiServer) -> list[EmbeddingsRequest]:
     ]
 
 
-async def test_each_text_gets_a_unit_row_in_its_place(client: ModelClient) -> None:
+async def test_each_text_gets_a_unit_row_at_its_position(client: ModelClient) -> None:
     rows = await embedder_of(client).embed(TEXTS)
     alone = [await embedder_of(client).embed([text]) for text in TEXTS]
     assert rows.dtype == np.float32
@@ -43,7 +43,7 @@ async def test_each_text_gets_a_unit_row_in_its_place(client: ModelClient) -> No
     assert np.allclose(rows, np.concatenate(alone), atol=1e-6)
 
 
-async def test_a_blank_text_is_a_row_of_zeros_and_never_sent(
+async def test_a_blank_text_is_a_row_of_zeros_and_is_not_sent(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     rows = await embedder_of(client).embed(["", TEXTS[0], " \n\t"])
@@ -51,19 +51,23 @@ async def test_a_blank_text_is_a_row_of_zeros_and_never_sent(
     assert server.log.embedded == [TEXTS[0]]
 
 
-async def test_nothing_but_blanks_asks_nobody(client: ModelClient, server: ModelApiServer) -> None:
+async def test_without_any_text_no_request_is_made(
+    client: ModelClient, server: ModelApiServer
+) -> None:
     with pytest.raises(EmbeddingsUnavailable):
         await embedder_of(client).embed(["", " "])
     assert server.log.calls == []
 
 
-async def test_a_lone_surrogate_can_be_sent(client: ModelClient, server: ModelApiServer) -> None:
+async def test_a_lone_surrogate_is_replaced_before_it_is_sent(
+    client: ModelClient, server: ModelApiServer
+) -> None:
     await embedder_of(client).embed(["half an \ud83d emoji"])
     assert server.log.embedded == ["half an ? emoji"]
 
 
 @pytest.mark.parametrize("letter", ["a", "я", "語", "😀"])
-async def test_a_long_text_is_cut_to_what_a_model_takes_in_any_script(
+async def test_a_long_text_is_cut_to_a_length_that_models_take_in_any_script(
     client: ModelClient, server: ModelApiServer, letter: str
 ) -> None:
     """In the worst case each byte is a token."""
@@ -95,7 +99,7 @@ def test_batches_hold_everything_in_order_and_are_never_too_big(texts: list[str]
 # Dimensions
 
 
-async def test_dimensions_are_asked_for_only_when_set(
+async def test_dimensions_are_sent_only_if_they_are_set(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     assert (await embedder_of(client).embed(TEXTS)).shape == (3, server.dialect.dimensions)
@@ -103,7 +107,7 @@ async def test_dimensions_are_asked_for_only_when_set(
     assert ["dimensions" in request.raw for request in asked(server)] == [False, True]
 
 
-async def test_a_server_that_ignores_dimensions_is_cut_to_unit_rows_of_that_length(
+async def test_the_rows_of_a_server_that_ignores_dimensions_are_cut_to_unit_rows(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(honours_dimensions=False)
@@ -130,7 +134,7 @@ async def test_fewer_dimensions_than_asked_for_are_refused(
         await embedder_of(client, 64).embed(TEXTS)
 
 
-def test_the_stamp_names_model_and_dimensions(client: ModelClient) -> None:
+def test_the_fingerprint_names_model_and_dimensions(client: ModelClient) -> None:
     assert embedder_of(client).fingerprint == "embed-test:default"
     assert embedder_of(client, 64).fingerprint == "embed-test:64"
 
@@ -143,7 +147,7 @@ def test_the_stamp_names_model_and_dimensions(client: ModelClient) -> None:
     [Break.HTML, rate_limited(0.01), ApiError(400, "No."), ApiError(401, "No.")],
     ids=["html", "429", "400", "401"],
 )
-async def test_trouble_means_no_embeddings(
+async def test_any_failure_means_that_embeddings_are_unavailable(
     client: ModelClient, server: ModelApiServer, fault: Break | ApiError
 ) -> None:
     server.faults.add(fault, times=None, when=is_embeddings)
@@ -151,7 +155,9 @@ async def test_trouble_means_no_embeddings(
         await embedder_of(client, 64).embed(TEXTS)
 
 
-async def test_silence_ends_at_the_time_limit(client: ModelClient, server: ModelApiServer) -> None:
+async def test_a_silent_server_is_given_up_at_the_time_limit(
+    client: ModelClient, server: ModelApiServer
+) -> None:
     server.faults.add(Break.HANG, times=None, when=is_embeddings)
     async with asyncio.timeout(2):
         with pytest.raises(EmbeddingsUnavailable):

@@ -37,7 +37,7 @@ NO_QUOTA = ApiError(429, "You exceeded your current quota", code="insufficient_q
 
 
 class Scene:
-    """Two servers, a model of each, and the clock of the first one's rest."""
+    """Two servers, a model on each, and the clock of the first model's rest."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -67,7 +67,7 @@ class Scene:
         return (await self.chat.complete(HELLO, ())).text
 
     def let_rest(self) -> None:
-        """Have the first model fall silent, and its rest be over."""
+        """Let the first model be silent once, and let its rest end."""
         attempt = self.rest.begin()
         assert attempt
         self.rest.failed(attempt, in_silence=True)
@@ -116,7 +116,7 @@ async def test_the_second_model_is_not_asked_while_the_first_answers(scene: Scen
     ],
     ids=str,
 )
-async def test_the_second_model_is_asked_at_once_where_the_first_fails(
+async def test_if_the_first_model_fails_the_second_is_asked_at_once(
     scene: Scene, fault: Fault
 ) -> None:
     scene.first.faults.add(fault, times=None)
@@ -127,7 +127,7 @@ async def test_the_second_model_is_asked_at_once_where_the_first_fails(
     assert scene.rest.is_on
 
 
-async def test_a_server_that_is_gone_is_stood_in_for(scene: Scene) -> None:
+async def test_the_second_model_answers_if_the_first_server_is_unreachable(scene: Scene) -> None:
     await scene.first.stop()
     assert await scene.ask() == "second"
 
@@ -141,7 +141,7 @@ async def test_a_server_that_is_gone_is_stood_in_for(scene: Scene) -> None:
     ],
     ids=["too long", "malformed", "filtered"],
 )
-async def test_a_request_that_is_refused_for_what_it_is_goes_to_nobody_else(
+async def test_a_request_refused_for_its_content_does_not_go_to_the_second_model(
     scene: Scene, fault: ApiError, error: type[ModelError]
 ) -> None:
     scene.first.faults.add(fault)
@@ -159,14 +159,16 @@ async def test_the_first_model_answers_again_after_its_rest(scene: Scene) -> Non
     assert scene.asked == (3, 2)
 
 
-async def test_a_silent_model_leaves_the_second_its_time(scene: Scene) -> None:
+async def test_a_silent_first_model_leaves_the_second_enough_time(scene: Scene) -> None:
     scene.first.faults.add(Break.HANG)
     began = monotonic()
     assert await scene.ask() == "second"
     assert LIMIT_S / 2 <= monotonic() - began < LIMIT_S
 
 
-async def test_nobody_waits_for_a_model_that_was_silent_for_another(scene: Scene) -> None:
+async def test_a_request_does_not_wait_for_a_model_that_is_silent_to_another_request(
+    scene: Scene,
+) -> None:
     scene.first.faults.add(Break.HANG, times=None)
     early = asyncio.create_task(scene.ask())
     await scene.first.wait_for(lambda _: True)
@@ -186,7 +188,7 @@ async def test_a_probe_of_a_silent_model_costs_a_turn_half_a_second(scene: Scene
     assert scene.asked == (1, 2)
 
 
-async def test_a_slow_model_that_is_well_again_is_noticed(scene: Scene) -> None:
+async def test_a_slow_answer_to_a_probe_ends_the_rest(scene: Scene) -> None:
     scene.let_rest()
     scene.first.responder = Scripted(Reply("first", delay_s=0.9))
     assert await scene.ask() == "second"
@@ -195,7 +197,7 @@ async def test_a_slow_model_that_is_well_again_is_noticed(scene: Scene) -> None:
     assert await scene.ask() == "first"
 
 
-async def test_a_turn_that_is_given_up_asks_nobody_any_longer(scene: Scene) -> None:
+async def test_a_cancelled_turn_asks_no_model_any_more(scene: Scene) -> None:
     scene.first.faults.add(Break.HANG)
     asking = asyncio.create_task(scene.ask())
     await scene.first.wait_for(lambda _: True)
@@ -206,14 +208,14 @@ async def test_a_turn_that_is_given_up_asks_nobody_any_longer(scene: Scene) -> N
     assert await scene.ask() == "first"
 
 
-async def test_the_trouble_of_the_second_model_is_told_where_both_fail(scene: Scene) -> None:
+async def test_if_both_models_fail_the_error_is_the_second_models(scene: Scene) -> None:
     scene.first.faults.add(server_error(), times=None)
     scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
     with pytest.raises(ModelRefused, match="401"):
         await scene.ask()
 
 
-async def test_internal_calls_have_a_second_model_too(scene: Scene) -> None:
+async def test_internal_calls_use_the_second_model_too(scene: Scene) -> None:
     scene.first.faults.add(server_error(), times=None)
     assert await scene.internal.write("Say it.", "What?", 100) == "second"
     scene.second.faults.add(ApiError(401, "Incorrect API key"), times=None)
@@ -221,7 +223,7 @@ async def test_internal_calls_have_a_second_model_too(scene: Scene) -> None:
         await scene.internal.write("Say it.", "What?", 100)
 
 
-async def test_an_internal_answer_that_is_cut_short_is_no_trouble_of_the_server(
+async def test_an_internal_answer_that_is_cut_does_not_count_as_a_failing_server(
     scene: Scene,
 ) -> None:
     scene.first.responder = Scripted(Reply("cut", finish_reason="length"))

@@ -1,4 +1,4 @@
-"""A stranger's judgement: llmock breaks its answers as told and says how our client took it."""
+"""llmock, which is not ours, breaks its answers and judges how our client reacts."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -13,7 +13,7 @@ from tests.llmock import llmock_served
 
 pytestmark = pytest.mark.xdist_group("llmock")
 WORDS = 40
-"""An answer takes so long that llmock sees us go before it has said everything."""
+"""So many that an answer takes long: llmock then notices that we leave before its end."""
 REPLY = {"type": "reply", "text": " word" * WORDS, "times": None}
 
 
@@ -31,7 +31,7 @@ async def admin(llmock_url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def play(admin: httpx2.AsyncClient, **behavior: object) -> None:
-    """Have the next answer go wrong like this."""
+    """Make the next answer fail in this way."""
     answer = await admin.post("/scenario", json={"behaviors": [behavior, REPLY]})
     assert answer.status_code == 201, answer.text
 
@@ -58,7 +58,7 @@ async def check_verdict(admin: httpx2.AsyncClient) -> None:
     ],
     ids=["rate_limit", "disconnect", "truncate", "malformed"],
 )
-async def test_a_fault_is_survived_with_the_whole_answer(
+async def test_after_a_fault_the_whole_answer_still_arrives(
     admin: httpx2.AsyncClient, llmock_url: str, behavior: dict[str, object]
 ) -> None:
     await play(admin, **behavior)
@@ -66,7 +66,7 @@ async def test_a_fault_is_survived_with_the_whole_answer(
     await check_verdict(admin)
 
 
-async def test_a_stall_is_not_sat_through(admin: httpx2.AsyncClient, llmock_url: str) -> None:
+async def test_a_stalled_stream_is_given_up(admin: httpx2.AsyncClient, llmock_url: str) -> None:
     await play(admin, type="stream_fault", kind="stall", after_chunks=2, stall_seconds=5)
     with pytest.raises(ModelUnavailable):
         await ask(llmock_url, timeout_s=0.3)

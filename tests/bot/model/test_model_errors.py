@@ -1,4 +1,4 @@
-"""What an operator reads of a failed call: status, the server's code, the setting to look at."""
+"""What a log says of a failed call: the status, the server's code, the setting to look at."""
 
 import pytest
 
@@ -44,11 +44,11 @@ from memory.search.embeddings import EmbeddingsUnavailable
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_error_is_told_in_one_line(error: Exception, told: str) -> None:
+def test_the_summary_of_an_error_is_one_line(error: Exception, told: str) -> None:
     assert summary(error) == told
 
 
-def test_an_error_that_passes_on_another_is_told_as_that_one() -> None:
+def test_the_summary_of_an_error_is_that_of_its_model_error() -> None:
     error = EmbeddingsUnavailable("NotFoundError 404")
     error.__cause__ = ModelRefused("x", 404)
     told = "ModelRefused 404; look at OPENAI_EMBEDDING_BASE_URL, OPENAI_EMBEDDING_MODEL"

@@ -1,4 +1,4 @@
-"""The SDK's client: bounded, shared, usable without a key; each SDK error has a meaning of ours."""
+"""The SDK's client is shared and usable without a key, and each error of the SDK is mapped."""
 
 import socket
 
@@ -24,7 +24,7 @@ REQUEST = httpx2.Request("POST", "http://test/v1/chat/completions")
 COMPLETION = ChatCompletion.construct()
 
 
-async def test_a_key_with_a_newline_behind_it_is_good(server: ModelApiServer) -> None:
+async def test_a_newline_after_a_key_is_ignored(server: ModelApiServer) -> None:
     server.dialect = Dialect(api_key="sk-good")
     async with open_client(server.base_url, " sk-good\n", timeout_s=10) as client:
         reply = await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
@@ -32,7 +32,7 @@ async def test_a_key_with_a_newline_behind_it_is_good(server: ModelApiServer) ->
 
 
 @pytest.mark.parametrize("key", [None, "", " "])
-async def test_a_server_of_ones_own_needs_no_key(server: ModelApiServer, key: str | None) -> None:
+async def test_a_server_may_need_no_key(server: ModelApiServer, key: str | None) -> None:
     async with open_client(server.base_url, key, timeout_s=10) as client:
         reply = await OpenAIChatModel(client, "m", timeout_s=10).complete(HELLO, ())
     assert reply.finish_reason == "stop"
@@ -84,7 +84,7 @@ MEANINGS: list[tuple[openai.OpenAIError, type[ModelError]]] = [
 ]
 
 
-def test_every_public_error_of_the_sdk_has_a_meaning() -> None:
+def test_every_public_error_of_the_sdk_is_mapped() -> None:
     public = [getattr(openai, name) for name in openai.__all__]
     errors = {each for each in public if isinstance(each, type) and issubclass(each, Exception)}
     named = {type(error) for error, _ in MEANINGS}
@@ -94,7 +94,7 @@ def test_every_public_error_of_the_sdk_has_a_meaning() -> None:
 @pytest.mark.parametrize(
     ("error", "meaning"), MEANINGS, ids=[type(error).__name__ for error, _ in MEANINGS]
 )
-def test_an_error_means_this_and_quotes_nothing(
+def test_a_mapped_error_has_this_class_and_quotes_nothing(
     error: openai.OpenAIError, meaning: type[ModelError]
 ) -> None:
     assert isinstance(error, SDK_ERRORS)
@@ -118,7 +118,7 @@ def test_an_error_means_this_and_quotes_nothing(
     ],
     ids=str,
 )
-def test_an_error_carries_status_and_the_servers_code_and_no_sentence(
+def test_an_error_carries_the_status_and_the_servers_code_but_no_sentence(
     body: object, code: str
 ) -> None:
     ours = translate(of_status(openai.BadRequestError, 400, body))
@@ -134,14 +134,16 @@ def test_an_error_carries_status_and_the_servers_code_and_no_sentence(
     ],
     ids=str,
 )
-def test_a_failed_connection_says_why(cause: Exception, code: str) -> None:
+def test_the_code_of_a_failed_connection_says_why(cause: Exception, code: str) -> None:
     error = openai.APIConnectionError(request=REQUEST)
     error.__cause__ = cause
     assert translate(error).code == code
 
 
 @pytest.mark.parametrize("status", [401, 402, 404])
-def test_what_the_operator_has_to_mend_is_never_the_fault_of_words(status: int) -> None:
+def test_an_error_that_the_operator_must_fix_is_never_taken_for_a_content_filter(
+    status: int,
+) -> None:
     body = {"message": "You asked for content_filter", "code": "content_filter"}
     ours = translate(of_status(openai.APIStatusError, status, body))
     assert isinstance(ours, ModelRefused)
@@ -149,7 +151,7 @@ def test_what_the_operator_has_to_mend_is_never_the_fault_of_words(status: int) 
     assert not ours.may_concern_messages
 
 
-def test_a_refusal_knows_what_the_server_objects_to() -> None:
+def test_a_refusal_knows_which_parameter_the_server_names() -> None:
     body = {"message": "Unsupported parameter", "param": "stream_options"}
     ours = translate(of_status(openai.BadRequestError, 400, body))
     assert isinstance(ours, ModelRefused)

@@ -1,4 +1,4 @@
-"""Answers over the Responses API: what is sent, what is read, and that nothing is kept."""
+"""Answers over the Responses API: what is sent, what is read, and that nothing is stored."""
 
 from collections.abc import AsyncIterator
 
@@ -36,14 +36,14 @@ async def client(server: ModelApiServer) -> AsyncIterator[ModelClient]:
 
 
 def steps(reply: ModelReply) -> tuple[PromptMessage, ...]:
-    """Return what follows in the prompt of the next step."""
+    """Return the messages that follow in the prompt of the next step."""
     said = PromptMessage(
         "assistant", reply.text, tool_calls=reply.tool_calls, reasoning=reply.reasoning
     )
     return (said, *(PromptMessage("tool", "7", tool_call_id=call.id) for call in reply.tool_calls))
 
 
-async def test_a_request_keeps_nothing_on_the_server(
+async def test_a_request_asks_the_server_to_store_nothing(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     reply = await model.complete(HELLO, (CLOCK,))
@@ -69,7 +69,7 @@ async def test_a_request_keeps_nothing_on_the_server(
     }
 
 
-async def test_wishes_and_labels_are_sent_in_the_words_of_the_api(
+async def test_options_and_labels_have_the_names_of_the_api(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     wishes = Wishes(1000, "low", "high", "flex")
@@ -93,10 +93,10 @@ async def test_text_calls_and_usage_are_read(model: OpenAIChatModel, script: Scr
 
 
 @pytest.mark.parametrize("quirk", [None, *Quirk], ids=str)
-async def test_steps_go_back_with_their_thoughts(
+async def test_steps_are_sent_back_with_their_reasoning(
     model: OpenAIChatModel, script: Scripted, server: ModelApiServer, quirk: Quirk | None
 ) -> None:
-    """The local server refuses thoughts that it has not encrypted itself, as OpenAI does."""
+    """Like OpenAI, the local server refuses reasoning that it has not encrypted itself."""
     if quirk is not None:
         server.faults.add(quirk, times=None)
     script.then(Reply("Let me see.", CALLS, thoughts="What time is it there?"))
@@ -111,14 +111,14 @@ async def test_steps_go_back_with_their_thoughts(
     assert server.log.refusals == []
 
 
-async def test_thoughts_are_shown_nowhere(model: OpenAIChatModel, script: Scripted) -> None:
+async def test_reasoning_does_not_show_in_a_repr(model: OpenAIChatModel, script: Scripted) -> None:
     script.then(Reply(tool_calls=CALLS, thoughts="Secret."))
     reply = await model.complete(HELLO, (CLOCK,))
     assert reply.reasoning[0].body["encrypted_content"]
     assert "encrypted" not in repr(reply)
 
 
-async def test_thoughts_of_another_model_are_not_sent(
+async def test_the_reasoning_of_another_model_is_not_sent(
     client: ModelClient, model: OpenAIChatModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then(Reply(tool_calls=CALLS, thoughts="Hm."))
@@ -128,7 +128,7 @@ async def test_thoughts_of_another_model_are_not_sent(
     assert "reasoning" not in str(server.log.chats[1].raw["input"])
 
 
-async def test_a_server_that_encrypts_nothing_is_asked_without(
+async def test_a_server_that_encrypts_no_reasoning_is_asked_without_it(
     model: OpenAIChatModel, script: Scripted, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"include"}))
@@ -157,7 +157,7 @@ async def test_an_answer_that_breaks_off_is_asked_for_again_once(
     ("finish_reason", "expected"),
     [("failed", AnswerIncomplete), ("content_filter", ContentRefused)],
 )
-async def test_an_answer_that_failed_is_none(
+async def test_a_failed_answer_raises_an_error(
     model: OpenAIChatModel, script: Scripted, finish_reason: str, expected: type[Exception]
 ) -> None:
     script.then(*[Reply("Half", finish_reason=finish_reason)] * 2)
@@ -165,14 +165,14 @@ async def test_an_answer_that_failed_is_none(
         await model.complete(HELLO, ())
 
 
-async def test_a_refusal_of_the_model_is_its_answer(
+async def test_a_refusal_written_by_the_model_is_its_answer(
     model: OpenAIChatModel, script: Scripted
 ) -> None:
     script.then(Reply(refusal="I would rather not."))
     assert (await model.complete(HELLO, ())).text == "I would rather not."
 
 
-async def test_a_made_up_name_is_sent_as_servers_take_it(
+async def test_a_made_up_tool_name_is_sent_in_a_form_that_servers_accept(
     model: OpenAIChatModel, server: ModelApiServer
 ) -> None:
     call = ToolCall("id-1", "functions.très long" * 9, "{}")
@@ -188,7 +188,7 @@ async def test_a_made_up_name_is_sent_as_servers_take_it(
 # Internal calls
 
 
-async def test_an_internal_call_takes_a_strict_schema(
+async def test_an_internal_call_sends_a_strict_schema(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then(ANSWER)
@@ -207,7 +207,7 @@ async def test_an_internal_call_takes_a_strict_schema(
     ],
     ids=["no schema", "no formats", "neither format nor temperature"],
 )
-async def test_an_internal_call_falls_back_as_over_chat_completions(
+async def test_an_internal_call_gets_plainer_as_over_chat_completions(
     internal: StructuredModel,
     script: Scripted,
     server: ModelApiServer,
@@ -223,16 +223,16 @@ async def test_an_internal_call_falls_back_as_over_chat_completions(
     assert len(server.log.refusals) == refusals
 
 
-async def test_a_loose_shape_goes_by_json_mode(
+async def test_a_shape_that_is_not_strict_uses_json_mode(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
-    """OpenAI wants the word JSON in the input, and does not look into the instructions."""
+    """OpenAI requires the word JSON in the input and does not look for it in the instructions."""
     script.then('{"state": null, "amounts": {"amounts": {"tea": 2}}}')
     assert (await fill(internal, LOOSE))["amounts"] == {"amounts": {"tea": 2}}
     assert [chat.response_format for chat in server.log.chats] == ["json_object"]
 
 
-async def test_prose_is_written(
+async def test_prose_has_a_token_limit(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then("Tea.")

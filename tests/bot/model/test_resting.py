@@ -1,4 +1,4 @@
-"""A model that failed is asked less and less often, never later than 45 s after it was asked."""
+"""A model that failed is asked less and less often, but at least every 45 s."""
 
 from dataclasses import dataclass
 
@@ -43,13 +43,13 @@ def test_rests_grow_from_two_to_forty_seconds(rest: Rest, clock: Clock) -> None:
         failed_at = clock.now
         while rest.begin() is None:
             clock.now += 1
-        # The attempt that the loop began is given up, and the next one fails.
+        # The loop has begun an attempt; it is abandoned, and the next one fails.
         pauses.append(clock.now - failed_at)
         rest.abandoned(rest._probe or Attempt(0, is_probe=True))
     assert pauses == [2, 4, 8, 16, 32, 40, 40, 40]
 
 
-def test_one_attempt_at_a_time_probes(rest: Rest, clock: Clock) -> None:
+def test_only_one_attempt_at_a_time_is_a_probe(rest: Rest, clock: Clock) -> None:
     rest.failed(begun(rest), in_silence=False)
     clock.now += 2
     probe = begun(rest)
@@ -59,7 +59,7 @@ def test_one_attempt_at_a_time_probes(rest: Rest, clock: Clock) -> None:
     assert begun(rest).is_probe
 
 
-def test_a_rest_is_counted_from_the_beginning_of_the_probe(rest: Rest, clock: Clock) -> None:
+def test_a_rest_is_counted_from_the_start_of_the_probe(rest: Rest, clock: Clock) -> None:
     rest.failed(begun(rest), in_silence=True)
     clock.now += 2
     probe = begun(rest)
@@ -68,7 +68,7 @@ def test_a_rest_is_counted_from_the_beginning_of_the_probe(rest: Rest, clock: Cl
     assert begun(rest).is_probe
 
 
-def test_attempts_under_way_do_not_lengthen_the_rest(rest: Rest, clock: Clock) -> None:
+def test_attempts_that_already_run_do_not_lengthen_the_rest(rest: Rest, clock: Clock) -> None:
     under_way = [begun(rest) for _ in range(9)]
     for attempt in under_way:
         rest.failed(attempt, in_silence=False)

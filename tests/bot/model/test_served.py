@@ -1,4 +1,4 @@
-"""What a model takes is found out once; the words are those of api.openai.com and of others."""
+"""We learn once what a model accepts; error texts are those of api.openai.com and other servers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -48,8 +48,8 @@ def is_chat_completion(request: ApiRequest) -> bool:
     return isinstance(request, ChatRequest) and request.api == "chat"
 
 
-def thinks_with_tools(request: ApiRequest) -> bool:
-    """Fit what gpt-5.6 refuses over chat completions."""
+def reasons_with_tools(request: ApiRequest) -> bool:
+    """Match what gpt-5.6 refuses over chat completions."""
     effort = request.raw.get("reasoning_effort")
     return is_chat_completion(request) and "tools" in request.raw and effort != "none"
 
@@ -107,7 +107,7 @@ async def test_a_server_that_asks_for_responses_gets_them_from_then_on(
     assert [(line["model"], line["api"]) for line in found] == [("gpt-test", "Responses")]
 
 
-async def test_what_a_server_has_shown_holds_for_its_other_models_and_for_internal_calls(
+async def test_the_api_of_a_server_is_the_same_for_its_other_models_and_for_internal_calls(
     client: ModelClient, server: ModelApiServer, script: Scripted
 ) -> None:
     refusal = ApiError(404, "Invalid URL (POST /v1/chat/completions)")
@@ -141,7 +141,7 @@ async def test_a_set_api_is_kept(server: ModelApiServer, api: str) -> None:
     assert set(apis(server)) == {api}
 
 
-async def test_a_wrong_address_is_found_out_with_two_requests(
+async def test_a_wrong_address_costs_two_requests(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(ApiError(404, "Invalid URL"), times=None)
@@ -155,10 +155,10 @@ async def test_a_wrong_address_is_found_out_with_two_requests(
 # Tools beside reasoning
 
 
-async def test_a_model_that_takes_no_tools_while_it_thinks_is_asked_over_responses(
+async def test_a_model_that_takes_no_tools_while_it_reasons_is_asked_over_responses(
     client: ModelClient, server: ModelApiServer
 ) -> None:
-    server.faults.add(TOOLS_REFUSED, times=None, when=thinks_with_tools)
+    server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=10)
     for _ in range(2):
         await model.complete(HELLO, TOOLS)
@@ -167,13 +167,13 @@ async def test_a_model_that_takes_no_tools_while_it_thinks_is_asked_over_respons
 
 
 @pytest.mark.parametrize("effort", [None, "low"])
-async def test_where_there_are_no_responses_it_is_told_not_to_think(
+async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
     client: ModelClient,
     server: ModelApiServer,
     effort: str | None,
     logged: Sequence[Mapping[str, object]],
 ) -> None:
-    server.faults.add(TOOLS_REFUSED, times=None, when=thinks_with_tools)
+    server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
     wishes = Wishes(reasoning=effort)  # type: ignore[arg-type]
     model = OpenAIChatModel(client, "gpt-5.6-luna", 10, wishes)
@@ -186,10 +186,10 @@ async def test_where_there_are_no_responses_it_is_told_not_to_think(
     assert {"reasoning dropped because of tools"} <= {line["event"] for line in logged}
 
 
-async def test_with_chat_completions_set_that_takes_one_refused_request(
+async def test_with_chat_completions_set_this_costs_one_refused_request(
     server: ModelApiServer,
 ) -> None:
-    server.faults.add(TOOLS_REFUSED, times=None, when=thinks_with_tools)
+    server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     async with open_client(server.base_url, "any", 10, api="chat") as client:
         model = OpenAIChatModel(client, "gpt-5.6-luna", timeout_s=10)
         for _ in range(2):
@@ -201,7 +201,7 @@ async def test_with_chat_completions_set_that_takes_one_refused_request(
     assert sent[-3:] == ["none", "none", None]
 
 
-# Wishes that are refused
+# Options that are refused
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
@@ -216,7 +216,7 @@ async def test_with_chat_completions_set_that_takes_one_refused_request(
         ("max", "REPLY_TOKENS"),
     ],
 )
-async def test_a_refused_wish_is_dropped_once_and_the_setting_is_named(
+async def test_a_refused_option_is_left_out_and_the_log_names_its_setting(
     server: ModelApiServer,
     api: str,
     refused: str,
@@ -249,7 +249,7 @@ def _holds(param: str) -> Callable[[ApiRequest], bool]:
     return holds
 
 
-async def test_a_bound_refused_under_its_new_name_is_sent_under_the_old_one(
+async def test_a_token_limit_refused_by_its_new_name_is_sent_by_the_old_one(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"max_completion_tokens"}))
@@ -257,7 +257,7 @@ async def test_a_bound_refused_under_its_new_name_is_sent_under_the_old_one(
     assert server.log.chats[0].raw["max_tokens"] == 100
 
 
-async def test_a_refusal_without_a_word_is_met_by_plainer_requests(
+async def test_a_refusal_that_names_nothing_leads_to_plainer_requests(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     def is_too_much(request: ApiRequest) -> bool:
@@ -271,7 +271,7 @@ async def test_a_refusal_without_a_word_is_met_by_plainer_requests(
     assert len(server.log.calls) == refusals + 2
 
 
-async def test_what_fails_in_every_form_teaches_nothing(
+async def test_a_call_that_fails_in_every_form_changes_no_later_request(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(ApiError(400, "Bad request"), times=None)

@@ -1,4 +1,4 @@
-"""Internal calls as every server takes them."""
+"""Internal calls work with every server."""
 
 import asyncio
 import json
@@ -18,8 +18,8 @@ from bot.model.openai_client import ModelClient
 from bot.model.structured import StructuredModel
 from tests.bot.model.internal_calls import (
     ANSWER,
+    CONTENT,
     LOOSE,
-    MATERIAL,
     PARTS,
     SCHEMALESS,
     SHAPE,
@@ -68,7 +68,7 @@ async def test_a_call_is_one_plain_request_with_a_strict_schema(
             "model": "gpt-test",
             "messages": [
                 {"role": "system", "content": TASK},
-                {"role": "user", "content": MATERIAL},
+                {"role": "user", "content": CONTENT},
             ],
             "response_format": {
                 "type": "json_schema",
@@ -79,7 +79,7 @@ async def test_a_call_is_one_plain_request_with_a_strict_schema(
     ]
 
 
-async def test_a_shape_that_strict_mode_cannot_say_goes_by_json_mode(
+async def test_a_shape_that_strict_mode_cannot_describe_uses_json_mode(
     internal: StructuredModel, server: ModelApiServer, script: Scripted
 ) -> None:
     parts = {"state": PARTS["state"], "amounts": {"amounts": {"tea": 2}}}
@@ -89,7 +89,7 @@ async def test_a_shape_that_strict_mode_cannot_say_goes_by_json_mode(
     assert modes(server) == ["json_object+", "json_schema"]
 
 
-async def test_tokens_mode_and_time_of_a_call_are_logged_and_no_words(
+async def test_the_log_has_tokens_mode_and_time_of_a_call_but_no_text(
     internal: StructuredModel, logged: Sequence[Mapping[str, object]]
 ) -> None:
     await fill(internal)
@@ -101,7 +101,7 @@ async def test_tokens_mode_and_time_of_a_call_are_logged_and_no_words(
     assert "Ann" not in str(logged)
 
 
-# What servers do not take
+# Parts that servers refuse
 
 FORMATLESS = Dialect(response_formats=frozenset())
 WARM = Dialect(unsupported=frozenset({"temperature"}))
@@ -120,7 +120,7 @@ SPARSE = Dialect(unsupported=frozenset({"temperature", "response_format"}))
     ],
     ids=["all", "no schema", "no formats", "no response_format", "no temperature", "none"],
 )
-async def test_what_a_server_refuses_is_left_out_and_that_is_remembered(
+async def test_a_part_that_a_server_refuses_is_left_out_from_then_on(
     internal: StructuredModel, server: ModelApiServer, dialect: Dialect, mode: str, refusals: int
 ) -> None:
     server.dialect = dialect
@@ -132,10 +132,10 @@ async def test_what_a_server_refuses_is_left_out_and_that_is_remembered(
     assert sent(server, "temperature") == steady
 
 
-async def test_a_server_that_knows_only_schemas_keeps_them(
+async def test_a_server_that_knows_only_schemas_keeps_getting_them(
     internal: StructuredModel, server: ModelApiServer
 ) -> None:
-    """As LM Studio: a shape for JSON mode does not spoil strict mode for the others."""
+    """Like LM Studio: a shape for JSON mode must not change how strict shapes are asked for."""
     server.dialect = Dialect(response_formats=frozenset({"json_schema"}))
     await fill(internal, LOOSE)
     await fill(internal)
@@ -144,7 +144,7 @@ async def test_a_server_that_knows_only_schemas_keeps_them(
 
 @pytest.mark.parametrize("status", [400, 404, 422])
 @pytest.mark.parametrize("takes", ["json_schema", "json_object", "text"])
-async def test_a_refusal_that_says_nothing_is_taken_for_one_of_the_format(
+async def test_a_refusal_that_names_nothing_is_taken_for_one_of_the_format(
     internal: StructuredModel, server: ModelApiServer, status: int, takes: str
 ) -> None:
     def is_too_much(request: ApiRequest) -> bool:
@@ -160,7 +160,7 @@ async def test_a_refusal_that_says_nothing_is_taken_for_one_of_the_format(
     assert sent(server, "temperature")[-1] == 0
 
 
-async def test_a_temperature_refused_without_a_word_is_found_out_last(
+async def test_a_temperature_refused_without_a_reason_is_left_out_last(
     internal: StructuredModel, server: ModelApiServer
 ) -> None:
     refusal = ApiError(400, "Bad request")
@@ -181,7 +181,7 @@ async def test_a_temperature_refused_without_a_word_is_found_out_last(
     ],
     ids=lambda value: value.message if isinstance(value, ApiError) else "",
 )
-async def test_a_refusal_of_everything_is_raised_and_not_remembered(
+async def test_a_refusal_of_every_form_is_raised_and_not_remembered(
     internal: StructuredModel,
     server: ModelApiServer,
     refusal: ApiError,
@@ -199,7 +199,7 @@ async def test_a_refusal_of_everything_is_raised_and_not_remembered(
     assert sent(server, "temperature")[-1] == 0
 
 
-async def test_calls_side_by_side_all_find_what_the_server_takes(
+async def test_parallel_calls_all_find_the_form_that_the_server_takes(
     internal: StructuredModel, server: ModelApiServer
 ) -> None:
     server.dialect = SPARSE
@@ -210,7 +210,7 @@ async def test_calls_side_by_side_all_find_what_the_server_takes(
 
 
 @pytest.mark.parametrize("call", [fill, write])
-async def test_a_page_instead_of_an_answer_is_no_model(
+async def test_a_page_instead_of_an_answer_is_not_a_model(
     internal: StructuredModel, server: ModelApiServer, call: Call
 ) -> None:
     server.faults.add(Break.HTML)
@@ -219,7 +219,7 @@ async def test_a_page_instead_of_an_answer_is_no_model(
 
 
 @pytest.mark.parametrize("call", [fill, write])
-async def test_silence_ends_at_the_time_limit(
+async def test_a_silent_server_is_given_up_at_the_time_limit(
     client: ModelClient, server: ModelApiServer, call: Call
 ) -> None:
     server.faults.add(Break.HANG, times=None, when=is_chat)

@@ -1,4 +1,4 @@
-"""What models with cheap habits write, and what is made of it."""
+"""What simple models write, and how it is read."""
 
 import json
 
@@ -13,7 +13,7 @@ from bot.model.model_errors import (
 from bot.model.structured import StructuredModel
 from tests.bot.model.internal_calls import (
     ANSWER,
-    MATERIAL,
+    CONTENT,
     PARTS,
     SCHEMALESS,
     TASK,
@@ -48,7 +48,7 @@ def script() -> Scripted:
     ],
     ids=["fence", "bare fence", "prose", "thoughts", "other objects", "spread", "a field too many"],
 )
-async def test_an_object_is_found_in_whatever_surrounds_it(
+async def test_the_json_object_is_found_in_any_surrounding_text(
     internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
 ) -> None:
     script.then(said)
@@ -56,7 +56,7 @@ async def test_an_object_is_found_in_whatever_surrounds_it(
     assert len(server.log.chats) == 1
 
 
-async def test_a_line_break_inside_of_a_string_is_read(
+async def test_a_line_break_inside_a_string_is_read(
     internal: StructuredModel, script: Scripted
 ) -> None:
     script.then('{"state": {"first_name": "Ann\nLee", "goals": []}, "facts": null}')
@@ -80,7 +80,7 @@ USELESS = [
 
 @pytest.mark.parametrize("said", USELESS, ids=lambda said: said[:12])
 @pytest.mark.parametrize("dialect", [Dialect(), SCHEMALESS, UNAWARE])
-async def test_an_answer_of_no_use_is_asked_for_again_once(
+async def test_an_unreadable_answer_is_asked_for_again_once(
     internal: StructuredModel,
     script: Scripted,
     server: ModelApiServer,
@@ -107,7 +107,7 @@ async def test_an_answer_of_no_use_is_asked_for_again_once(
         ('{"state": ["Ann"], "facts": null}', {"state": ["Ann"], "facts": None}),
     ],
 )
-async def test_where_the_schema_is_told_what_is_missing_is_none_and_what_is_odd_stays(
+async def test_with_the_schema_in_the_prompt_a_missing_part_is_none_and_an_odd_one_stays(
     internal: StructuredModel,
     script: Scripted,
     server: ModelApiServer,
@@ -121,7 +121,7 @@ async def test_where_the_schema_is_told_what_is_missing_is_none_and_what_is_odd_
 
 
 @pytest.mark.parametrize("said", ['{"state": {"goals": []}}', "Ann likes tea."])
-async def test_a_server_that_takes_the_schema_and_minds_it_not_has_it_told(
+async def test_a_server_that_ignores_the_schema_gets_it_in_the_prompt_from_then_on(
     internal: StructuredModel, script: Scripted, server: ModelApiServer, said: str
 ) -> None:
     script.then(said)
@@ -130,7 +130,7 @@ async def test_a_server_that_takes_the_schema_and_minds_it_not_has_it_told(
     assert modes(server) == ["json_schema", "json_schema+", "json_schema+"]
 
 
-async def test_a_broken_answer_that_words_do_not_mend_leaves_the_next_call_as_it_was(
+async def test_if_the_schema_in_the_prompt_does_not_help_the_next_call_goes_without_it(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then("No.", "No!")
@@ -150,7 +150,7 @@ async def test_a_broken_answer_that_words_do_not_mend_leaves_the_next_call_as_it
     ],
     ids=["cut", "refusal", "filter"],
 )
-async def test_an_answer_cut_short_or_declined_is_no_answer_and_not_asked_for_again(
+async def test_an_answer_that_is_cut_or_declined_is_not_asked_for_again(
     internal: StructuredModel,
     script: Scripted,
     server: ModelApiServer,
@@ -169,7 +169,7 @@ async def test_an_answer_cut_short_or_declined_is_no_answer_and_not_asked_for_ag
 # Prose
 
 
-async def test_prose_is_asked_for_in_so_many_tokens_and_no_format(
+async def test_a_request_for_prose_has_a_token_limit_and_no_format(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then("  In May Ann began to like tea.\n")
@@ -179,7 +179,7 @@ async def test_prose_is_asked_for_in_so_many_tokens_and_no_format(
             "model": "gpt-test",
             "messages": [
                 {"role": "system", "content": TASK},
-                {"role": "user", "content": MATERIAL},
+                {"role": "user", "content": CONTENT},
             ],
             "max_completion_tokens": 300,
             "temperature": 0,
@@ -195,7 +195,7 @@ async def test_prose_is_asked_for_in_so_many_tokens_and_no_format(
         ({"max_tokens"}, (300, None)),
     ],
 )
-async def test_the_bound_of_prose_has_the_name_that_the_server_takes(
+async def test_the_token_limit_of_prose_has_the_name_that_the_server_takes(
     internal: StructuredModel,
     server: ModelApiServer,
     unsupported: set[str],
@@ -209,7 +209,7 @@ async def test_the_bound_of_prose_has_the_name_that_the_server_takes(
     assert asked == [bounds] * 2
 
 
-async def test_refusals_of_prose_say_nothing_of_formats(
+async def test_refusals_of_prose_do_not_change_the_format_of_json(
     internal: StructuredModel, server: ModelApiServer
 ) -> None:
     server.faults.add(
@@ -232,7 +232,7 @@ async def test_blank_prose_is_asked_for_again_once(
     assert len(server.log.chats) == 4
 
 
-async def test_a_model_that_spends_the_bound_on_its_thoughts_gets_none(
+async def test_a_model_that_spends_the_token_limit_on_reasoning_gets_none(
     internal: StructuredModel, script: Scripted, server: ModelApiServer
 ) -> None:
     script.then(Reply("", finish_reason="length"), "Tea.")

@@ -1,4 +1,4 @@
-"""Bodies are cut at the same places, however the network has cut them before."""
+"""A body is cut into the same events, however the network has cut it into pieces."""
 
 from itertools import pairwise
 
@@ -21,18 +21,18 @@ def read(*pieces: bytes) -> tuple[list[bytes], bool]:
 
 
 @given(st.lists(st.integers(0, len(BODY))))
-def test_it_does_not_matter_how_a_body_comes_in_pieces(cuts: list[int]) -> None:
-    places = [0, *sorted(cuts), len(BODY)]
-    pieces = [BODY[start:end] for start, end in pairwise(places)]
+def test_the_events_do_not_depend_on_how_a_body_is_cut_into_pieces(cuts: list[int]) -> None:
+    bounds = [0, *sorted(cuts), len(BODY)]
+    pieces = [BODY[start:end] for start, end in pairwise(bounds)]
     assert read(*pieces) == (EVENTS, True)
 
 
 @pytest.mark.parametrize("body", [b"", b"data: x", b"data: x\n", b"\n\n", b"retry: 3\n\n"])
-def test_what_is_no_whole_event_is_not_told(body: bytes) -> None:
+def test_an_incomplete_event_is_not_yielded(body: bytes) -> None:
     assert read(body) == ([], False)
 
 
 def test_text_beyond_ascii_stays_in_one_event() -> None:
-    """Unicode has more ends of lines than a stream."""
+    """Unicode has more line ends than a stream of events."""
     said = 'data: {"x": "\u2028\u0085"}\n\n'.encode()
     assert read(said) == ([said[6:-2]], False)

@@ -1,4 +1,4 @@
-"""A reasoning model's habits: thoughts that take the room of an answer, and a late first word."""
+"""Reasoning models: reasoning may take the tokens of the answer, and the first word comes late."""
 
 from collections.abc import AsyncIterator
 
@@ -42,16 +42,16 @@ def efforts(server: ModelApiServer) -> list[str]:
     return [chat.effort for chat in server.log.chats]
 
 
-def _thinks_less(request: ApiRequest) -> bool:
+def _has_less_effort(request: ApiRequest) -> bool:
     return isinstance(request, ChatRequest) and request.effort == "low"
 
 
-def rooms(server: ModelApiServer) -> list[int]:
+def token_limits(server: ModelApiServer) -> list[int]:
     return [chat.max_output_tokens for chat in server.log.chats]
 
 
 @pytest.mark.parametrize("lost", [LOST, CUT, Reply("", finish_reason="stop", thoughts=THOUGHTS)])
-async def test_an_answer_lost_to_thoughts_is_asked_once_more_with_less_of_them(
+async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reasoning(
     client: ModelClient, server: ModelApiServer, script: Scripted, lost: Reply
 ) -> None:
     script.then(lost, "The answer.", "Another.")
@@ -60,12 +60,10 @@ async def test_an_answer_lost_to_thoughts_is_asked_once_more_with_less_of_them(
     assert (reply.text, reply.finish_reason) == ("The answer.", "stop")
     await model.complete(HELLO, ())
     assert efforts(server) == ["", "low", ""]
-    assert rooms(server) == [100, 1600, 400]
+    assert token_limits(server) == [100, 1600, 400]
 
 
-async def test_what_both_requests_were_billed_is_told(
-    client: ModelClient, script: Scripted
-) -> None:
+async def test_the_usage_is_the_sum_of_both_requests(client: ModelClient, script: Scripted) -> None:
     script.then(LOST, "The answer.")
     model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100, "high"))
     usage = (await model.complete(HELLO, ())).usage
@@ -79,7 +77,7 @@ async def test_what_both_requests_were_billed_is_told(
 @pytest.mark.parametrize(
     ("first", "then"), [("max", "medium"), ("high", "low"), ("low", "none"), ("none", "none")]
 )
-async def test_how_much_less_depends_on_the_setting(
+async def test_the_lower_effort_depends_on_the_setting(
     client: ModelClient, server: ModelApiServer, script: Scripted, first: str, then: str
 ) -> None:
     script.then(LOST, "The answer.")
@@ -88,7 +86,7 @@ async def test_how_much_less_depends_on_the_setting(
     assert efforts(server) == [first, then]
 
 
-async def test_nothing_but_thoughts_twice_is_no_answer(
+async def test_nothing_but_reasoning_twice_is_not_an_answer(
     client: ModelClient, script: Scripted
 ) -> None:
     script.then(LOST, LOST)
@@ -108,12 +106,12 @@ async def test_the_beginning_of_an_answer_is_better_than_none(
 
 
 @pytest.mark.parametrize("limit_s", [0.5, 10])
-async def test_so_it_is_when_the_second_request_fails_or_takes_too_long(
+async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_long(
     client: ModelClient, server: ModelApiServer, script: Scripted, limit_s: float
 ) -> None:
     script.then(CUT)
     trouble = Break.HANG if limit_s < 1 else ApiError(401, "Incorrect API key")
-    server.faults.add(trouble, times=None, when=_thinks_less)
+    server.faults.add(trouble, times=None, when=_has_less_effort)
     reports: list[CallReport] = []
     model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100), [reports.append])
     reply = await model.complete(HELLO, ())
@@ -134,7 +132,7 @@ async def test_so_it_is_when_the_second_request_fails_or_takes_too_long(
     ],
     ids=["a long answer", "a call", "nothing"],
 )
-async def test_what_thoughts_have_not_taken_is_not_asked_again(
+async def test_an_answer_not_lost_to_reasoning_is_not_asked_for_again(
     client: ModelClient, server: ModelApiServer, script: Scripted, said: Reply
 ) -> None:
     script.then(said)
@@ -143,7 +141,7 @@ async def test_what_thoughts_have_not_taken_is_not_asked_again(
     assert len(server.log.chats) == 1
 
 
-async def test_a_model_that_shall_think_a_lot_may_be_silent_first(
+async def test_a_model_with_high_effort_may_be_silent_at_first(
     server: ModelApiServer, script: Scripted
 ) -> None:
     script.then(Reply("At last.", thinking_s=0.3), Reply("At last.", thinking_s=0.3))
@@ -156,7 +154,7 @@ async def test_a_model_that_shall_think_a_lot_may_be_silent_first(
 # Internal calls
 
 
-async def test_an_internal_call_lost_to_thoughts_is_made_once_more_with_less_of_them(
+async def test_an_internal_call_lost_to_reasoning_is_made_once_more_with_less_reasoning(
     client: ModelClient, server: ModelApiServer, script: Scripted
 ) -> None:
     reports: list[CallReport] = []
@@ -165,7 +163,7 @@ async def test_an_internal_call_lost_to_thoughts_is_made_once_more_with_less_of_
     assert await fill(internal) == PARTS
     assert await write(internal) == "Tea."
     assert efforts(server) == ["medium", "low", "medium", "low"]
-    assert rooms(server) == [0, 0, 300, 0]
+    assert token_limits(server) == [0, 0, 300, 0]
     assert len(reports) == 2
     for usage in (report.usage for report in reports):
         assert 0 < usage.reasoning_tokens < usage.completion_tokens

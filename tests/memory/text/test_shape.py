@@ -1,4 +1,4 @@
-"""Shapes are strict-safe where they say so, and one part's trouble stays its own."""
+"""A shape that says so fits strict mode, and a bad part does not affect the others."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -80,7 +80,7 @@ def nested(levels: int) -> type[BaseModel]:
 # The schema
 
 
-def test_a_field_says_what_it_is_in_the_words_of_strict_mode() -> None:
+def test_a_schema_uses_only_keywords_of_strict_mode() -> None:
     shape = Shape.of({"issue": Issue})
     assert shape.schema == {
         "type": "object",
@@ -126,7 +126,7 @@ def test_a_field_says_what_it_is_in_the_words_of_strict_mode() -> None:
 
 
 @pytest.mark.parametrize("shape", [SHAPE, Shape.of({}), Shape.of({"deep": nested(8)})])
-def test_a_shape_is_taken_in_strict_mode(shape: Shape) -> None:
+def test_strict_mode_accepts_the_schema_of_a_strict_shape(shape: Shape) -> None:
     assert shape.is_strict
     assert schema_complaint(shape.schema, strict=True) == ""
 
@@ -149,7 +149,7 @@ def test_a_shape_is_taken_in_strict_mode(shape: Shape) -> None:
         (nested(9), f"{'.'.join(['field'] * 9)} is nested more than 10 levels deep"),
     ],
 )
-def test_a_part_that_strict_mode_cannot_say_is_named_with_the_reason(
+def test_a_part_that_strict_mode_cannot_describe_is_named_with_the_reason(
     part: type[BaseModel], why: str
 ) -> None:
     shape = Shape.of({"state": State, "odd": part})
@@ -184,7 +184,7 @@ FIELD_TYPES = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), FIELD_TYPES))
-def test_a_shape_is_strict_safe_or_says_why_not(fields: dict[str, Any]) -> None:
+def test_a_shape_is_strict_exactly_if_strict_mode_accepts_it(fields: dict[str, Any]) -> None:
     annotated: dict[str, Any] = {name: (kind, ...) for name, kind in fields.items()}
     part = create_model("Part", **annotated)
     shape = Shape.of({"part": part})
@@ -194,7 +194,7 @@ def test_a_shape_is_strict_safe_or_says_why_not(fields: dict[str, Any]) -> None:
 # The parts of an answer
 
 
-def test_a_part_left_out_or_called_null_is_none() -> None:
+def test_a_part_that_is_missing_or_the_word_null_is_none() -> None:
     fact = {"text": "x"}
     assert SHAPE.raw_parts({"state": "null", "more": 1}) == {"state": None, "facts": None}
     assert SHAPE.raw_parts({"facts": fact}) == {"state": None, "facts": fact}
@@ -213,7 +213,7 @@ WHOLE: dict[str, object] = {"facts": [], "nickname": None}
         ({"state": None, "facts": []}, False),
     ],
 )
-def test_a_server_that_minds_the_schema_leaves_nothing_out(
+def test_an_answer_meets_the_shape_only_if_no_part_and_no_field_is_missing(
     answer: dict[str, object], *, met: bool
 ) -> None:
     assert SHAPE.is_met_by(answer) is met
@@ -228,7 +228,7 @@ def test_a_part_becomes_its_model() -> None:
     assert SHAPE.validate("facts", raw) == expected
 
 
-def test_null_where_the_model_takes_none_is_its_default() -> None:
+def test_a_null_that_a_field_does_not_allow_becomes_its_default() -> None:
     raw: dict[str, object] = {
         "first_name": None,
         "topics": [None, "tea", "null"],
@@ -241,12 +241,12 @@ def test_null_where_the_model_takes_none_is_its_default() -> None:
     assert raw["topics"] == [None, "tea", "null"]
 
 
-def test_a_field_too_many_does_not_matter() -> None:
+def test_an_unknown_field_is_ignored() -> None:
     raw = {"facts": [{"text": "x", "source": 1, "why": "said so"}], "nickname": None}
     assert SHAPE.validate("facts", raw) == Facts(facts=[Fact(text="x", source=1)], nickname=None)
 
 
-def test_half_an_emoji_costs_only_itself() -> None:
+def test_half_an_emoji_becomes_a_question_mark() -> None:
     assert SHAPE.validate("state", {"first_name": "Ann \ud83d"}) == State(first_name="Ann ?")
 
 
@@ -270,7 +270,7 @@ for _ in range(10_000):
     ],
     ids=lambda raw: type(raw).__name__,
 )
-def test_a_bad_part_is_one_error_that_quotes_nothing(raw: object) -> None:
+def test_a_bad_part_raises_one_error_that_quotes_nothing(raw: object) -> None:
     with pytest.raises(PartInvalid, match=r"^facts: ") as caught:
         SHAPE.validate("facts", raw)
     assert "secret" not in str(caught.value)
@@ -290,6 +290,6 @@ JSON = st.recursive(
 
 
 @given(st.sampled_from(["state", "facts"]), JSON)
-def test_whatever_a_model_writes_is_its_part_or_invalid(name: str, raw: object) -> None:
+def test_any_json_is_a_valid_part_or_raises_part_invalid(name: str, raw: object) -> None:
     with suppress(PartInvalid):
         assert isinstance(SHAPE.validate(name, raw), SHAPE.parts[name])
