@@ -13,13 +13,16 @@ import structlog
 
 from bot.assistant import Assistant
 from bot.behaviors import behaviors_of, teaching_of
-from bot.commands.build import Running, command_room
+from bot.commands.access import Operators
+from bot.commands.build import CommandSet, Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.export import export_file
 from bot.commands.menus import descriptions, menus
 from bot.commands.notices import AdminNotices
+from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
-from bot.documents.build import document_room
+from bot.documents.formats import Formats, Limits
+from bot.documents.upload import FileReader, Upload
 from bot.language.catalogue import Catalogue
 from bot.metrics.budget import Budget, BudgetWatch
 from bot.metrics.metrics import Metrics
@@ -63,6 +66,7 @@ from bot.turn.runner import TurnRunner
 from bot.turn.trace import Observer, watched
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
+from memory.documents.library import Library
 from memory.limits.quotas import Quota
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
@@ -160,7 +164,7 @@ class App:
             if not await _first(started, stopping):
                 return
             hooks = TurnHooks(behaviors)
-            running = Running(started.result(), models.rest)
+            running = Running(started.result(), models.rest, hooks.deleting)
             conditions = models.conditions
             parts = _Parts(memory, tokens, telegram, assistant, hooks, running, conditions)
             async with self._serving(parts):
@@ -188,15 +192,14 @@ class App:
     async def _serving(self, parts: "_Parts") -> AsyncIterator[None]:
         settings, sentences = self._settings, Sentences(self._catalogue)
         memory, telegram, me = parts.memory, parts.telegram, parts.running.me
-        own = command_room(settings, memory, telegram, sentences, parts.running)
+        commands = build_commands(settings, memory, telegram, sentences, parts.running)
         learner = Learner(memory)
-        files = document_room(settings, memory, telegram, sentences, learner.learn)
-        commands = {**own.commands, **files.commands}
-        acts = {**own.buttons, **files.buttons}
+        upload = self._upload(parts, sentences, learner)
         admins, deleting = settings.admin_user_ids, parts.hooks.deleting
-        buttons = Buttons(memory, sentences, telegram, admins, deleting, acts)
+        resolve = memory.mailbox.resolve
+        buttons = Buttons(commands.buttons, memory.erasure, resolve, telegram, sentences)
         allowed = settings.allowed_user_ids and settings.allowed_user_ids | admins
-        reader = UpdateReader(me, frozenset(commands), allowed)
+        reader = UpdateReader(me, frozenset(commands.handlers), allowed)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)
         quota = Quota(settings.user_turns_per_minute, settings.user_tokens_per_day)
         budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
@@ -205,7 +208,7 @@ class App:
         permits = Permits(limits, memory.mailbox.wake)
         answerer = TurnAnswerer(
             self._run_agent(parts.assistant),
-            Desks(commands, freeing_uploads(files.receive, permits) if files.receive else None),
+            Desks(commands.handlers, freeing_uploads(upload.receive, permits) if upload else None),
             sentences,
             telegram,
             parts.hooks,
@@ -233,7 +236,7 @@ class App:
             most=settings.max_concurrent_turns,
             lease_s=settings.lease_s,
         )
-        notices = AdminNotices(memory, sentences, telegram, settings.admin_user_ids)
+        notices = AdminNotices(Operators(memory.store, admins), telegram, sentences)
         share = partial(
             share_with_workers, telegram.limiter, memory.ready_queue(), settings.lease_s
         )
@@ -246,7 +249,8 @@ class App:
             asyncio.create_task(LoopWatchdog().run()),
         ]
         if self._duty.works:
-            maintenance = Maintenance(memory, learner, buttons.report, deleting)
+            receipts = Receipts(memory.jobs, telegram, sentences)
+            maintenance = Maintenance(memory, learner, receipts.report, deleting)
             tasks += [asyncio.create_task(worker.run()), asyncio.create_task(maintenance.run())]
         if self._settings.redis_url is None:
             tasks.append(asyncio.create_task(keep_clean(memory.client, memory.erased)))
@@ -258,7 +262,7 @@ class App:
             self._intake = Intake(
                 reader.read, memory.mailbox, buttons.press, memory.plan.ballast, backpressure
             )
-            intake_tasks = self._taking_in(memory, telegram.client)
+            intake_tasks = self._taking_in(memory, telegram.client, commands)
         if self._observer is not None:
             self._observer.serving(memory)
         log.info("serving", bot=me.username, polling=self._polls, works=self._duty.works)
@@ -272,9 +276,11 @@ class App:
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
 
-    def _taking_in(self, memory: Memory, telegram: TelegramClient) -> "list[asyncio.Task[None]]":
+    def _taking_in(
+        self, memory: Memory, telegram: TelegramClient, commands: CommandSet
+    ) -> "list[asyncio.Task[None]]":
         """Start what brings updates here."""
-        plan = self._plan()
+        plan = self._plan(commands)
         tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
         if plan.webhook is None:
             lease = PollingLease(memory, self._settings.lease_s)
@@ -337,7 +343,7 @@ class App:
             return assistant.run
         return watched(assistant.run, assistant.prompt, self._observer)
 
-    def _plan(self) -> SetupPlan:
+    def _plan(self, commands: CommandSet) -> SetupPlan:
         settings = self._settings
         webhook = None
         if settings.webhook_url is not None and settings.webhook_secret is not None:
@@ -345,9 +351,19 @@ class App:
             webhook = Webhook(address, settings.webhook_secret.get_secret_value())
         return SetupPlan(
             webhook,
-            menus(self._catalogue, settings.admin_user_ids),
+            menus(self._catalogue, commands.listed, settings.admin_user_ids),
             descriptions(self._catalogue),
         )
+
+    def _upload(self, parts: _Parts, sentences: Sentences, learner: Learner) -> Upload | None:
+        """Return what stores files; `None` if this bot takes none."""
+        settings, memory = self._settings, parts.memory
+        if settings.documents == "off":
+            return None
+        max_bytes = int(settings.max_document_mb * 2**20)
+        reader = FileReader(parts.telegram, Formats(Limits()), memory.tokens, max_bytes)
+        library = Library(memory.store, memory.scopes)
+        return Upload(reader, library, memory.scopes, sentences, learner.learn)
 
     def _selector(self) -> BlockWindowMessageSelector:
         return BlockWindowMessageSelector.in_quarters(

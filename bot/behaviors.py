@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bot.documents.build import text_rag
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
@@ -17,6 +16,7 @@ from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
+from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
@@ -51,7 +51,9 @@ def behaviors_of(
     }
     behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
-        behaviors.append(text_rag(settings, memory))
+        by_tool = settings.documents == "tool"
+        options = TextRagOptions(namespaces=settings.document_namespaces, by_tool=by_tool)
+        behaviors.append(TextRag(scopes, tokens, options))
     _check_names(settings.behaviors)
     behaviors += (_made(path, memory.scopes) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)

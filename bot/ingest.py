@@ -10,8 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.documents.formats import SUFFIXES, Formats, Limits, format_of
-from bot.documents.refusals import IN_WORDS, DocumentRefused
+from bot.documents.formats import (
+    REASON_TEXTS,
+    SUFFIXES,
+    DocumentRefused,
+    Formats,
+    Limits,
+    format_of,
+)
 from bot.metrics.usage_counter import UsageRecorder, billed_to
 from bot.model.models import open_models
 from bot.runtime.process import redis_address
@@ -112,7 +118,7 @@ async def ingest(memory: Memory, order: Order) -> int:
             put = await _put(memory, library, scope, Origin(name, order.link), file)
         except DocumentRefused as refusal:
             done.refused += 1
-            _say(name, f"refused: {IN_WORDS[refusal.reason]}")
+            _say(name, f"refused: {REASON_TEXTS[refusal.reason]}")
         except NotWritten:
             done.refused += 1
             _say(name, "not written: it was changed at the same time; try again")

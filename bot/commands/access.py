@@ -1,18 +1,141 @@
-"""Who asks for a change, as the rule in `memory.ownership` wants to know it."""
+"""Who may use a command or change a memory: every check of commands and buttons is here.
 
+The rule for memories is in `memory.behaviors.call_context`. Telegram is asked who administers a
+group only if the rule depends on it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import structlog
+
+from bot.commands.answer import Answer, BotCommand, ButtonHandler, Handler
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Part
 from bot.telegram.chat import Chat
-from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.behaviors.call_context import Asker
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
+from memory.behaviors.call_context import Asker, may_change
+from memory.erasure.confirmations import NotConfirmed
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+_DEFAULT_LANGUAGE = b"en"
 
 
-def asker_of(asked: IncomingMessage | ButtonPress, telegram: Chat) -> Asker:
-    """Return who asks; Telegram is asked only when the rule needs to know.
+class Operators:
+    """The people in `ADMIN_USER_IDS`, and the language in which each last used a command."""
 
-    The anonymous admin account is no admin: anybody behind it could be meant.
+    def __init__(self, store: Store, ids: frozenset[int]) -> None:
+        self.ids = ids
+        self._client = store.client
+        self._key = store.keys.admins
+
+    def __contains__(self, sender: Sender) -> bool:
+        """Say whether a sender is one of these people."""
+        return sender.is_person and sender.id in self.ids
+
+    async def note_language(self, sender: Sender) -> None:
+        """Remember the language for what operators are told later; raise `StoreError`."""
+        await self._client.call("HSET", self._key, sender.id, sender.language)
+
+    async def languages(self) -> dict[int, str]:
+        """Return the language of each, by id in order, English if unknown; raise `StoreError`."""
+        if not self.ids:
+            return {}
+        ids = sorted(self.ids)
+        languages = await self._client.call("HMGET", self._key, *ids)
+        return {
+            id_: (language or _DEFAULT_LANGUAGE).decode()
+            for id_, language in zip(ids, languages, strict=True)
+        }
+
+
+def asker_of(asked: IncomingMessage | ButtonPress, chat: Chat) -> Asker:
+    """Return who asks for a change.
+
+    The anonymous admin account does not count as an admin: it could be any of them.
     """
     sender = asked.sender
 
     async def is_admin() -> bool:
-        return sender.is_person and await telegram.is_group_admin(asked.chat_id, sender.id)
+        return sender.is_person and await chat.is_group_admin(asked.chat_id, sender.id)
 
     return Asker(sender.id, asked.is_group, is_admin)
+
+
+class Access:
+    """Checks people before commands and buttons act."""
+
+    def __init__(self, chat: Chat, sentences: Sentences, operators: Operators) -> None:
+        self._chat = chat
+        self._sentences = sentences
+        self._operators = operators
+
+    async def refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
+        """Return what to say if only a group's administrators may do this, else `None`.
+
+        An anonymous admin is asked to write as themselves. Raise `TelegramError`.
+        """
+        if await may_change(asker_of(asked, self._chat)):
+            return None
+        log.info("group command refused", command=command, user=asked.sender.id)
+        key = f"{command}.only_group_admins"
+        if asked.is_anonymous_admin:
+            key = "error.anonymous_admin"
+        return Answer(self._sentences.say(asked.sender.language, key))
+
+    async def check(self, pressed: ButtonPress, senders: Iterable[int] = ()) -> None:
+        """Raise `NotConfirmed` unless a person may change what rests on the senders' words.
+
+        No senders: it rests on everybody's words. Raise `TelegramError`.
+        """
+        if not await may_change(asker_of(pressed, self._chat), senders):
+            raise NotConfirmed("not_yours")
+
+    def guarded(self, command: BotCommand) -> BotCommand:
+        """Return the command with the checks that its declaration asks for."""
+        if command.audience == "operators":
+            handler, press = self._operators_handler(command), self._operators_button
+        elif command.group_admins_only:
+            handler, press = self._group_handler(command), self._group_button
+        else:
+            return command
+        buttons = {verb: press(button) for verb, button in command.buttons.items()}
+        return replace(command, handler=handler, buttons=buttons)
+
+    def _operators_handler(self, command: BotCommand) -> Handler:
+        async def checked(asked: IncomingMessage, conversation: Scope) -> Answer:
+            is_operator = asked.sender in self._operators
+            if not is_operator or asked.is_group:
+                log.warning("admin command refused", command=command.name, user=asked.sender.id)
+                key = "admin.only_private" if is_operator else "admin.not_admin"
+                return Answer(self._sentences.say(asked.sender.language, key))
+            log.info("admin command", command=command.name, user=asked.sender.id)
+            await self._operators.note_language(asked.sender)
+            return await command.handler(asked, conversation)
+
+        return checked
+
+    def _operators_button(self, button: ButtonHandler) -> ButtonHandler:
+        async def checked(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+            if pressed.is_group or pressed.sender not in self._operators:
+                raise NotConfirmed("not_yours")
+            return await button(pressed, here, rest)
+
+        return checked
+
+    def _group_handler(self, command: BotCommand) -> Handler:
+        async def checked(asked: IncomingMessage, conversation: Scope) -> Answer:
+            refusal = await self.refusal(asked, command.name)
+            return refusal or await command.handler(asked, conversation)
+
+        return checked
+
+    def _group_button(self, button: ButtonHandler) -> ButtonHandler:
+        async def checked(pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
+            await self.check(pressed)
+            return await button(pressed, here, rest)
+
+        return checked

@@ -1,70 +1,136 @@
-"""Puts this room together from the settings; used by the composition root alone."""
+"""Lists all commands and builds them; used by the composition root alone.
+
+To add a command: write a file with its handler, list it here, and add its sentences to all files of
+`bot/language`. Menus, /help and the checks follow from the list.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from bot.commands import dead_letters
-from bot.commands.buttons import Act
+from bot.commands.access import Access, Operators
+from bot.commands.answer import BotCommand, ButtonHandler, Handler
+from bot.commands.clear_memory import ClearMemoryCommand
 from bot.commands.consent import ConsentButtons
+from bot.commands.dead_letters import DeadLetterList
+from bot.commands.document_list import DocumentList
+from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
 from bot.commands.export import ExportCommand
-from bot.commands.general import EveryonesCommands, Facts, Handler
-from bot.commands.memory_list import VERB, MemoryPages
-from bot.commands.operators import AdminCommands, ModelsInUse
+from bot.commands.general import GeneralCommands, HelpCommand, PrivacyCommand
+from bot.commands.memory_deletion import MemoryDeletion
+from bot.commands.memory_entries import MemoryEntries
+from bot.commands.memory_list import MemoryList
+from bot.commands.operators import ModelsInUse, StatsCommands
+from bot.commands.paged_list import PagedList
+from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
-from bot.commands.usage import UsageBounds, UsageCommand
+from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.model.resting import Rest
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
+from memory.documents.library import Library
 from memory.memory import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class CommandRoom:
-    """What people and operators may ask of the bot itself: commands, and verbs of buttons."""
-
-    commands: Mapping[str, Handler]
-    buttons: Mapping[str, Act]
+from memory.scopes.stats import count_conversation
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What this process knows of itself: its account, and how its first model is."""
+    """What only a running bot knows: its account, how its first model is, and its behaviors."""
 
     me: BotIdentity
     rest: Rest
+    deleting: Deleting
 
 
-def command_room(
-    settings: Settings,
-    memory: Memory,
-    telegram: Chat,
-    sentences: Sentences,
-    running: Running,
-) -> CommandRoom:
-    """Return the room."""
-    facts = Facts(running.me, settings.admin_user_ids, settings.memory_ttl_days)
-    pages = MemoryPages(memory, sentences, telegram, settings.window_messages)
-    admins = settings.admin_user_ids
-    letters = dead_letters.DeadLetterCommand(memory.dead_letters, sentences, admins)
-    models = ModelsInUse(settings.openai_model, settings.fallback_model or "", running.rest)
-    others = {"deadletters": letters.show}
+@dataclass(frozen=True, slots=True)
+class CommandSet:
+    """All commands in the order of the menus, and the buttons of commands and of tools by verb."""
+
+    listed: tuple[BotCommand, ...]
+    buttons: Mapping[str, ButtonHandler]
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by the name of their command."""
+        return {command.name: command.handler for command in self.listed}
+
+
+def build_commands(
+    settings: Settings, memory: Memory, chat: Chat, sentences: Sentences, running: Running
+) -> CommandSet:
+    """Return all commands, each behind the checks that it declares."""
+    operators = Operators(memory.store, settings.admin_user_ids)
+    access = Access(chat, sentences, operators)
+    receipts = Receipts(memory.jobs, chat, sentences)
+    others = [
+        *_conversation_commands(settings, memory, access, sentences, running),
+        *_person_commands(settings, memory, receipts, sentences),
+        *_operators_commands(settings, memory, receipts, sentences, running.rest),
+    ]
+    listed = (*others, HelpCommand(others, running.me, operators.ids, sentences).command)
+    commands = tuple(map(access.guarded, listed))
+    buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
+    consent = ConsentButtons(memory.consent, chat, sentences)
+    return CommandSet(commands, {**buttons, **consent.handlers})
+
+
+def _conversation_commands(
+    settings: Settings, memory: Memory, access: Access, sentences: Sentences, running: Running
+) -> tuple[BotCommand, ...]:
+    """Return what is about one conversation."""
+    general = GeneralCommands(running.me, sentences)
+    count = partial(count_conversation, memory.client, memory.keys)
+    entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
+    library = Library(memory.store, memory.scopes)
+    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes)
+    memories = MemoryList(entries, deletion, memory.switch, sentences, access)
+    documents = PagedList(DocumentList(library, sentences, access), sentences)
+    export = ExportCommand(memory.exporter, sentences)
+    clear = ClearCommand(memory.erasure, memory.forgetting, count, running.deleting, sentences)
+    return (
+        BotCommand("start", general.start, "unlisted"),
+        BotCommand("ask", general.ask, "groups"),
+        BotCommand("new", general.new),
+        BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
+        BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
+        BotCommand("export", export.answer, group_admins_only=True),
+        BotCommand("clear", clear.ask, buttons={"clear": clear.clear}, group_admins_only=True),
+    )
+
+
+def _person_commands(
+    settings: Settings, memory: Memory, receipts: Receipts, sentences: Sentences
+) -> tuple[BotCommand, ...]:
+    """Return what is about one person."""
+    wake = memory.mailbox.wake
+    forget = ForgetCommand(memory.erasure, memory.forgetting, receipts, wake, sentences)
+    limit = UsageLimit(settings.user_tokens_per_day, settings.admin_user_ids)
     budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
-    bounds = UsageBounds(settings.user_tokens_per_day, admins)
-    export = ExportCommand(memory.exporter, sentences, telegram)
-    return CommandRoom(
-        commands={
-            **EveryonesCommands(memory, sentences, telegram, facts).handlers,
-            "memory": pages.show,
-            "export": export.export,
-            "usage": UsageCommand(memory, sentences, budget, bounds).show,
-            **AdminCommands(memory, sentences, admins, others, models).handlers,
-        },
-        buttons={
-            VERB: pages.press,
-            dead_letters.VERB: letters.press,
-            **ConsentButtons(memory.consent, sentences, telegram).acts,
-        },
+    report = UsageReport(budget, sentences)
+    usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, limit, report)
+    forget_buttons = {"forget": forget.forget, "delete_message": forget.delete_message}
+    return (
+        BotCommand("forget", forget.ask, buttons=forget_buttons),
+        BotCommand("usage", usage.answer, "private"),
+        BotCommand("privacy", PrivacyCommand(settings.memory_ttl_days, sentences).answer),
+    )
+
+
+def _operators_commands(
+    settings: Settings, memory: Memory, receipts: Receipts, sentences: Sentences, rest: Rest
+) -> tuple[BotCommand, ...]:
+    """Return what is for the operators of the bot alone."""
+    models = ModelsInUse(settings.openai_model, settings.fallback_model or "", rest)
+    stats = StatsCommands(memory.store, memory.mailbox, memory.plan, models, sentences)
+    letters = PagedList(DeadLetterList(memory.dead_letters, sentences), sentences)
+    clear = ClearMemoryCommand(memory.erasure, receipts, sentences)
+    letters_buttons = {DeadLetterList.verb: letters.press}
+    return (
+        BotCommand("stats", stats.stats, "operators"),
+        BotCommand("inspect", stats.inspect, "operators"),
+        BotCommand("deadletters", letters.show, "operators", letters_buttons),
+        BotCommand("clear_memory", clear.ask, "operators", {"admin": clear.start}),
     )

@@ -1,7 +1,7 @@
-"""Tells what tools keep and erase, asks first where the rule wants it, and hears the answer."""
+"""Says what tools remember and forget; asks first if the rule wants it, and hears the answer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from secrets import token_urlsafe
 
@@ -9,7 +9,7 @@ import orjson
 import structlog
 
 from bot.commands.access import asker_of
-from bot.commands.buttons import Act
+from bot.commands.answer import ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat
@@ -24,11 +24,11 @@ log = structlog.get_logger(__name__)
 _YES, _NO = "yes", "no"
 _NONCE_BYTES = 12
 _NONCE = re.compile(r"[\w-]{16}", re.ASCII)
-_DOMAIN_CHARS = 300
+_MAX_DOMAIN_CHARS = 300
 
 
-def named(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
-    """Return the writes, each that needs an answer with a name for its buttons."""
+def with_nonces(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
+    """Return the writes; each that needs an answer gets the nonce of its buttons."""
     return [
         replace(write, nonce=token_urlsafe(_NONCE_BYTES)) if write.asks_first else write
         for write in writes
@@ -41,25 +41,27 @@ def questions(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) 
         replace(part, buttons=(_row(sentences, language, write),))
         for write in writes
         if write.nonce
-        for part in _told(sentences, language, "ask", write)[-1:]
+        for part in _described(sentences, language, "ask", write)[-1:]
     )
 
 
-def told(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) -> tuple[Part, ...]:
-    """Return a line for each fact that is kept or erased without a question.
+def confirmations(
+    sentences: Sentences, language: str, writes: Sequence[ToolWrite]
+) -> tuple[Part, ...]:
+    """Return a line for each fact that is remembered or forgotten without a question.
 
-    Domain fields are the operator's; their tools say themselves what they did.
+    Domain fields are the operator's: their tools say themselves what they did.
     """
     return tuple(
         part
         for write in writes
         if not write.asks_first and not isinstance(write, SetDomain | Keep)
-        for part in _told(sentences, language, "did", write)[-1:]
+        for part in _described(sentences, language, "did", write)[-1:]
     )
 
 
-def _told(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tuple[Part, ...]:
-    """Say exactly what will change, or has changed."""
+def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tuple[Part, ...]:
+    """Say exactly what will change ("ask") or has changed ("did")."""
     match write:
         case ForgetRecord():
             return sentences.say(language, f"consent.{how}_forget", text=write.old_text)
@@ -75,12 +77,12 @@ def _told(sentences: Sentences, language: str, how: str, write: ToolWrite) -> tu
 
 
 def _fields(write: SetDomain) -> str:
-    """Return what would be noted; as it stands where it is no object, which changes nothing."""
+    """Return the fields as text; as they are if they are no object, which changes nothing."""
     try:
         fields = dict(orjson.loads(write.fields))
     except (TypeError, ValueError):
-        return write.fields[:_DOMAIN_CHARS]
-    return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_DOMAIN_CHARS]
+        return write.fields[:_MAX_DOMAIN_CHARS]
+    return "; ".join(f"{name}: {value}" for name, value in fields.items())[:_MAX_DOMAIN_CHARS]
 
 
 def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button, ...]:
@@ -92,16 +94,16 @@ def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button,
 
 
 class ConsentButtons:
-    """Acts on the answers; only whoever was asked may give one."""
+    """Acts on the answers; only the person who was asked may give one."""
 
-    def __init__(self, consent: Consent, sentences: Sentences, telegram: Chat) -> None:
+    def __init__(self, consent: Consent, chat: Chat, sentences: Sentences) -> None:
         self._consent = consent
+        self._chat = chat
         self._sentences = sentences
-        self._telegram = telegram
 
     @property
-    def acts(self) -> dict[str, Act]:
-        """Return the acts by the buttons' first words."""
+    def handlers(self) -> Mapping[str, ButtonHandler]:
+        """Return what the two buttons do, by verb."""
         return {_YES: self._yes, _NO: self._no}
 
     async def _yes(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:
@@ -113,9 +115,9 @@ class ConsentButtons:
     async def _answer(
         self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
-        if not _NONCE.fullmatch(nonce):  # any part of a reply would look like one on its way
+        if not _NONCE.fullmatch(nonce):  # else any part of a reply would look like a nonce
             raise NotConfirmed("unknown")
-        asker = asker_of(pressed, self._telegram)
+        asker = asker_of(pressed, self._chat)
         answer = await self._consent.answer(conversation, nonce, asker, agrees=agrees)
         log.info("consent answered", answer=answer)
         return self._sentences.say(pressed.sender.language, f"consent.{answer}")

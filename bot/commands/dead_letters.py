@@ -1,91 +1,66 @@
-"""`/deadletters`: what was set aside because its turns failed; admins put it back or drop it.
+"""`/deadletters`: messages whose turn failed again and again; operators retry or drop them.
 
-Shows when, which chat, what kind of error, and the reference that the person was told; never what
+Shows when, which chat, what kind of error, and the reference that the person was given; never what
 was said.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 import structlog
 
-from bot.commands.general import Answer
+from bot.commands.paged_list import ListChange, ListContent, ListEntry
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Button, Part
-from bot.reply.render import render
-from bot.telegram.updates import ButtonPress, IncomingMessage
+from bot.telegram.updates import ButtonPress
 from memory.erasure.confirmations import NotConfirmed
 from memory.queue.dead_letters import DeadLetter, DeadLetters
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-VERB = "dead"
-"""First word of the buttons' callback data: `dead:<r or d>:<conversation>|<letter>`."""
-
-_LISTED = 8
-_BEHIND = re.compile(r"([rd]):(c:-?\d+:\d+)\|(-?\d+)", re.ASCII)
+_CODE = re.compile(r"(c:-?\d+:\d+)\|(-?\d+)", re.ASCII)
+"""Conversation and id of a letter."""
 
 
-class DeadLetterCommand:
-    """Lists letters, each with two buttons; whoever calls `show` has checked who asks."""
+class DeadLetterList:
+    """Lists dead letters, puts them back or drops them."""
 
-    def __init__(self, letters: DeadLetters, sentences: Sentences, admins: frozenset[int]) -> None:
+    verb = "dead"
+    actions: Mapping[str, str] = {"r": "buttons.retry", "d": "buttons.drop"}
+
+    def __init__(self, letters: DeadLetters, sentences: Sentences) -> None:
         self._letters = letters
         self._sentences = sentences
-        self._admins = admins
 
-    async def show(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Answer the command."""
-        return Answer(await self._list(asked.sender.language))
+    async def content(self, language: str, _: Scope) -> ListContent:
+        """Return the newest letters of all conversations."""
+        entries = [self._entry(language, letter) for letter in await self._letters.listed()]
+        empty = () if entries else (self._sentences.text(language, "dead_letters.none"),)
+        return ListContent("dead_letters.listed", entries, above=empty)
 
-    async def press(self, pressed: ButtonPress, here: Scope, behind: str) -> tuple[Part, ...]:
-        """Put a letter back or drop it, and return the list as it is then; raise `NotConfirmed`."""
-        if pressed.is_group or pressed.sender.id not in self._admins:
-            raise NotConfirmed("not_yours")
-        read = _BEHIND.fullmatch(behind)
-        if read is None:
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Raise `NotConfirmed` for an unknown code."""
+        del pressed, conversation  # all of it is the operators'
+        if not _CODE.fullmatch(code):
             raise NotConfirmed("unknown")
-        what, tag, id_ = read.groups()
-        act = self._letters.retry if what == "r" else self._letters.drop
-        was_there = await act(Scope(tag), id_)
-        letter = f"{tag}|{id_}"
-        log.info("dead letter", here=here.tag, letter=letter, action=what, was_there=was_there)
-        return await self._list(pressed.sender.language)
 
-    async def _list(self, language: str) -> tuple[Part, ...]:
-        found = await self._letters.listed()
-        if not found:
-            return self._sentences.say(language, "dead_letters.none")
-        shown = list(enumerate(found[:_LISTED], start=1))
-        lines = (self._line(language, number, letter) for number, letter in shown)
-        title = self._sentences.text(language, "dead_letters.listed", count=len(found))
-        *_, last = render("\n\n".join((title, *lines)))
-        return (replace(last, buttons=self._rows(language, shown)),)
-
-    def _line(self, language: str, number: int, letter: DeadLetter) -> str:
-        return self._sentences.text(
-            language,
-            "dead_letters.line",
-            number=number,
-            chat=letter.conversation.chat_id,
-            when=self._sentences.moment(language, letter.at),
-            error=letter.error,
-            reference=letter.id,
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Put a letter back or drop it."""
+        if action not in self.actions:
+            raise NotConfirmed("unknown")
+        tag, _, id_ = code.partition("|")
+        change = self._letters.retry if action == "r" else self._letters.drop
+        was_there = await change(Scope(tag), id_)
+        log.info(
+            "dead letter", here=conversation.tag, letter=code, action=action, was_there=was_there
         )
+        return ListChange()
 
-    def _rows(
-        self, language: str, shown: Sequence[tuple[int, DeadLetter]]
-    ) -> tuple[tuple[Button, ...], ...]:
-        labels = {
-            "r": self._sentences.text(language, "buttons.retry"),
-            "d": self._sentences.text(language, "buttons.drop"),
+    def _entry(self, language: str, letter: DeadLetter) -> ListEntry:
+        values = {
+            "chat": letter.conversation.chat_id,
+            "when": self._sentences.moment(language, letter.at),
+            "error": letter.error,
+            "reference": letter.id,
         }
-        return tuple(
-            tuple(
-                Button(f"{label} {number}", f"{VERB}:{what}:{letter.conversation.tag}|{letter.id}")
-                for what, label in labels.items()
-            )
-            for number, letter in shown
-        )
+        return ListEntry(f"{letter.conversation.tag}|{letter.id}", "dead_letters.line", values)

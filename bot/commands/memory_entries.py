@@ -1,105 +1,129 @@
-"""What is remembered as lines of a list: state, facts, synopses, documents, refused words."""
+"""What is remembered, as entries of a list: state, facts, synopses, documents, refused messages."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import orjson
 
+from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
+from memory.behaviors.call_context import facts_scope
 from memory.documents.library import documents
 from memory.message import Message
+from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.stats import ConversationStats
+from memory.store.keys import Scope
 
 _LINE_UNITS = 220
 _STATE_UNITS = 700
-_SAYS_NOTHING = ("", "unknown")
+_UNKNOWN = ("", "unknown")
+
+Count = Callable[[Scope], Awaitable[ConversationStats]]
+"""Counts what is stored of a conversation; raises `StoreError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One memory; `code` is kind and id as a button names them, `key` its sentence's."""
+class MemoryEntries:
+    """Reads what is remembered of a conversation and of the person in a private chat."""
 
-    code: str
-    key: str
-    values: Mapping[str, str] = field(default_factory=dict)
-
-
-class MemoryLines:
-    """Words what is remembered in one language."""
-
-    def __init__(self, sentences: Sentences, language: str) -> None:
+    def __init__(
+        self, histories: HistoryParts, count: Count, sentences: Sentences, window_messages: int
+    ) -> None:
+        self._histories = histories
+        self._count = count
         self._sentences = sentences
-        self._language = language
+        self._window_messages = window_messages
 
-    def list(self, here: ScopeMemory, facts: ScopeMemory, refused: Sequence[Message]) -> list[Line]:
-        """Return the running state, current facts, synopses, documents and refused words.
+    async def content(self, language: str, conversation: Scope) -> ListContent:
+        """Return counts and entries, the newest of each kind first; raise `StoreError`.
 
-        The newest come first each.
+        A code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
-        return [
-            *self._state(here),
-            *self._facts(facts),
-            *self._synopses(here),
-            *self._documents(here),
-            *self._refused(refused),
+        here = await self._histories.scopes.read(conversation)
+        facts = await self._histories.scopes.read(facts_scope(conversation))
+        history = await ChatHistory.read(self._histories, conversation)
+        refused = [message for message in history.messages if message.is_refused]
+        listed = list(self._facts(language, facts))
+        entries = [
+            *self._state(language, here),
+            *listed,
+            *self._synopses(language, here),
+            *self._documents(language, here),
+            *self._refused(language, refused),
         ]
+        ids = [self._sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
+        counts = await self._counts(language, conversation)
+        return ListContent("memory.learned", entries, above=(counts,), below=ids[:1])
 
-    def _state(self, here: ScopeMemory) -> Iterator[Line]:
+    async def _counts(self, language: str, conversation: Scope) -> str:
+        stats, text = await self._count(conversation), self._sentences.text
+        switch = text(language, "memory.is_off" if stats.is_off else "memory.is_on")
+        if not stats.messages:
+            return "\n\n".join((text(language, "memory.empty"), switch))
+        summary = text(
+            language,
+            "memory.summary",
+            messages=stats.messages,
+            since=self._sentences.day(language, stats.first_at),
+            indexed=stats.vectors,
+            window=self._window_messages,
+        )
+        return f"{summary}\n\n{switch}"
+
+    def _state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         fields = orjson.loads(here.state) if here.state else {}
-        text = " · ".join(self._labelled(fields))
-        if text:
-            yield Line("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
+        if text := " · ".join(self._labelled(language, fields)):
+            yield ListEntry("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
 
-    def _facts(self, facts: ScopeMemory) -> Iterator[Line]:
+    def _facts(self, language: str, facts: ScopeMemory) -> Iterator[ListEntry]:
         for fact in reversed(facts.facts):
             if fact.is_current:
                 text = _shortened(fact.text, _LINE_UNITS)
-                values = {"text": text, "date": self._day(fact.said_at), "id": str(fact.id)}
-                yield Line(f"f{fact.id}", "memory.fact", values)
+                day = self._sentences.day(language, fact.said_at)
+                values = {"text": text, "date": day, "id": fact.id}
+                yield ListEntry(f"f{fact.id}", "memory.fact", values)
 
-    def _synopses(self, here: ScopeMemory) -> Iterator[Line]:
+    def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         for synopsis in reversed(here.synopses):
-            began, ended = self._day(synopsis.began_at), self._day(synopsis.ended_at)
-            dates = began if began == ended else f"{began} – {ended}"
+            began = self._sentences.day(language, synopsis.began_at)
+            ended = self._sentences.day(language, synopsis.ended_at)
             first, *_ = synopsis.text.splitlines() or [""]
-            text = _shortened(first, _LINE_UNITS)
-            values = {"text": text, "dates": dates, "id": str(synopsis.id)}
-            yield Line(f"s{synopsis.id}", "memory.synopsis", values)
+            values = {
+                "text": _shortened(first, _LINE_UNITS),
+                "dates": began if began == ended else f"{began} – {ended}",
+                "id": synopsis.id,
+            }
+            yield ListEntry(f"s{synopsis.id}", "memory.synopsis", values)
 
-    def _documents(self, here: ScopeMemory) -> Iterator[Line]:
-        known = sorted(documents(here).values(), key=lambda document: -document.added_at)
-        for document in known:
-            values = {"name": document.title, "date": self._day(document.added_at)}
-            yield Line(f"d{document.key}", "memory.document", values)
+    def _documents(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+        newest = sorted(documents(here).values(), key=lambda document: -document.added_at)
+        for document in newest:
+            day = self._sentences.day(language, document.added_at)
+            values = {"name": document.title, "date": day}
+            yield ListEntry(f"d{document.key}", "memory.document", values)
 
-    def _refused(self, messages: Sequence[Message]) -> Iterator[Line]:
+    def _refused(self, language: str, messages: Sequence[Message]) -> Iterator[ListEntry]:
         for message in reversed(messages):
-            text = _shortened(message.text, _LINE_UNITS)
-            values = {"text": text, "date": self._day(message.sent_at)}
-            yield Line(f"r{message.seq}", "memory.refused", values)
+            day = self._sentences.day(language, message.sent_at)
+            values = {"text": _shortened(message.text, _LINE_UNITS), "date": day}
+            yield ListEntry(f"r{message.seq}", "memory.refused", values)
 
-    def _labelled(self, value: object) -> Iterator[str]:
-        """Give each field of a state that is known, with its label."""
-        fields = value.items() if isinstance(value, dict) else ()
-        for name, content in fields:
+    def _labelled(self, language: str, fields: object) -> Iterator[str]:
+        """Yield each known field of a state with its label."""
+        for name, content in fields.items() if isinstance(fields, dict) else ():
             if isinstance(content, dict):
-                yield from self._labelled(content)
+                yield from self._labelled(language, content)
             elif isinstance(content, list):
                 if content:
-                    yield f"{self._label(name)}: {', '.join(map(str, content))}"
-            elif content is not None and str(content).strip().lower() not in _SAYS_NOTHING:
-                yield f"{self._label(name)}: {content}"
+                    yield f"{self._label(language, name)}: {', '.join(map(str, content))}"
+            elif content is not None and str(content).strip().lower() not in _UNKNOWN:
+                yield f"{self._label(language, name)}: {content}"
 
-    def _label(self, name: str) -> str:
-        """Return the catalogue's label; the name of a field that only the operator knows."""
-        key = f"state.{name}"
-        if self._sentences.has(key):
-            return self._sentences.text(self._language, key)
+    def _label(self, language: str, name: str) -> str:
+        """Return the catalogue's label, or the name itself for a field of the operator's own."""
+        if self._sentences.has(f"state.{name}"):
+            return self._sentences.text(language, f"state.{name}")
         return name.replace("_", " ")
-
-    def _day(self, at: float) -> str:
-        return self._sentences.day(self._language, at)
 
 
 def _shortened(text: str, max_units: int) -> str:

@@ -1,6 +1,6 @@
-"""What admins are told unasked: a plan that fills up, what was dropped, a budget, failing models.
+"""What operators are told without asking: Redis fills up, a budget is spent, a model fails.
 
-In private, in the language in which an admin last used an admin command.
+In private, in the language in which an operator last used a command.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import structlog
 
+from bot.commands.access import Operators
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
@@ -16,61 +17,53 @@ from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.alerts import News
 from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
-from memory.memory import Memory
 
 log = structlog.get_logger(__name__)
 
-_DEFAULT_LANGUAGE = b"en"
-
 
 class AdminNotices:
-    """Tells all admins; one who never wrote to the bot, or blocked it, cannot be told."""
+    """Tells every operator; one who never wrote to the bot, or blocked it, cannot be told."""
 
-    def __init__(
-        self, memory: Memory, sentences: Sentences, telegram: Chat, admins: frozenset[int]
-    ) -> None:
-        self._client = memory.client
-        self._languages = memory.keys.admins
+    def __init__(self, operators: Operators, chat: Chat, sentences: Sentences) -> None:
+        self._operators = operators
+        self._chat = chat
         self._sentences = sentences
-        self._telegram = telegram
-        self._admins = sorted(admins)
 
     async def tell(self, news: News, filling: FillLevel) -> bool:
-        """Tell them; false when some could have been reached later and nobody was now."""
+        """Tell of a change of capacity; return as `say` does."""
         return await self.say(f"notices.{news.kind}", figures(filling, news.dropped))
 
     async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
-        """Tell them that a model has failed for a while, or is back; the same answer."""
+        """Tell that a model has failed for a while, or is back; return as `say` does."""
         return await self.say(f"notices.{kind}", {"reason": reason, "look_at": look_at or "–"})
 
     async def say(self, key: str, values: Mapping[str, object]) -> bool:
-        """Tell them a sentence; false when some could have been reached later and nobody was."""
-        log.warning("news for admins", kind=key.partition(".")[2], admins=len(self._admins))
-        if not self._admins:
-            return True
-        languages = await self._client.call("HMGET", self._languages, *self._admins)
-        is_done = False
-        for admin, language in zip(self._admins, languages, strict=True):
-            spoken = (language or _DEFAULT_LANGUAGE).decode()
-            parts = self._sentences.say(spoken, key, **values)
-            is_done |= await self._send(admin, parts)
+        """Tell a sentence; return false if nobody was reached and trying again may help.
+
+        Raise `StoreError`.
+        """
+        languages = await self._operators.languages()
+        log.warning("news for admins", kind=key.partition(".")[2], admins=len(languages))
+        is_done = not languages
+        for operator, language in languages.items():
+            is_done |= await self._send(operator, self._sentences.say(language, key, **values))
         return is_done
 
-    async def _send(self, admin: int, parts: Sequence[Part]) -> bool:
-        """Send in private; false when the same may pass later."""
+    async def _send(self, operator: int, parts: Sequence[Part]) -> bool:
+        """Send in private; return false if the same may succeed later."""
         try:
             for part in parts:
-                async for wait_s in self._telegram.waits(admin):
+                async for wait_s in self._chat.waits(operator):
                     await asyncio.sleep(wait_s)
-                await self._telegram.send(Destination(admin), part)
+                await self._chat.send(Destination(operator), part)
         except TelegramError as error:
-            log.warning("admin not told", user=admin, reason=type(error).__name__)
+            log.warning("admin not told", user=operator, reason=type(error).__name__)
             return not isinstance(error, Unreachable | FloodWait)
         return True
 
 
 def figures(filling: FillLevel, dropped: Dropped) -> dict[str, float]:
-    """Return the values that sentences about the plan show."""
+    """Return the values in sentences about the capacity of Redis."""
     return {
         "used_mb": round(filling.used / 2**20, 1),
         "limit_mb": round(filling.limit / 2**20, 1),

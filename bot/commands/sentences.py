@@ -1,5 +1,6 @@
-"""Fixed sentences as parts to send, in the person's language."""
+"""Fixed sentences as parts to send, in a person's language."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from bot.language.catalogue import Catalogue
@@ -8,18 +9,17 @@ from bot.reply.render import render
 
 
 class Sentences:
-    """Renders the catalogue's sentences."""
+    """Renders the catalogue's sentences; a key that the catalogue lacks raises `KeyError`."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
-        """Return sentences, one below the other, as parts."""
-        texts = [self._catalogue.text(language, key, **values) for key in keys]
-        return render("\n\n".join(texts))
+        """Return sentences, each a paragraph, as parts to send."""
+        return render("\n\n".join(self.text(language, key, **values) for key in keys))
 
     def text(self, language: str, key: str, **values: object) -> str:
-        """Return one sentence as Markdown, to stand among others; of a button, as it is."""
+        """Return one sentence as Markdown; the label of a button as it is."""
         return self._catalogue.text(language, key, **values)
 
     def day(self, language: str, at: float) -> str:
@@ -27,7 +27,7 @@ class Sentences:
         return self._catalogue.day(language, at)
 
     def moment(self, language: str, at: float) -> str:
-        """Return a date with its time of day; "-" for 0, which stands for never."""
+        """Return date and time of day (UTC) of a time in Unix seconds; "-" for 0, never."""
         time_of_day = datetime.fromtimestamp(at, UTC).strftime("%H:%M UTC")
         return f"{self.day(language, at)}, {time_of_day}" if at else "-"
 
@@ -36,20 +36,22 @@ class Sentences:
         return key in self._catalogue
 
     def known(self, key: str) -> str:
-        """Return `key`, or the `other` of its table when the catalogue does not have it."""
+        """Return `key`, or `<table>.other` if the catalogue does not have it."""
         return key if key in self._catalogue else f"{key.partition('.')[0]}.other"
 
     def ask(self, language: str, key: str, action: str, **values: object) -> tuple[Part, ...]:
-        """Return a question with two buttons: one does `action`, one keeps everything.
+        """Return a question with two buttons: one does `action`, one cancels it.
 
-        `action` is `<verb>:<nonce>` or longer; with `keep:` it must fit Telegram's 64 bytes. The
-        other button says it, too: what was confirmed before is finished by either.
+        `action` is `<verb>:<nonce>` or longer. The cancel button carries it too, because pressing
+        that after a confirmation finishes what was confirmed. `cancel:` and the action have to fit
+        Telegram's 64 bytes.
         """
         verb, nonce, *detail = action.split(":", 2)
-        keep = ":".join(("keep", nonce, verb, *detail))
         row = (
-            Button(self._catalogue.text(language, "buttons.erase"), action),
-            Button(self._catalogue.text(language, "buttons.keep"), keep),
+            Button(self.text(language, "buttons.erase"), action),
+            Button(
+                self.text(language, "buttons.cancel"), ":".join(("cancel", nonce, verb, *detail))
+            ),
         )
         *before, last = self.say(language, key, **values)
-        return (*before, Part(last.text, last.entities, (row,)))
+        return (*before, replace(last, buttons=(row,)))

@@ -1,6 +1,6 @@
 """From a file's content to the sections of a document: plain text, Markdown, PDF.
 
-Nothing else is opened, whatever its name says. Fetching and storing are done elsewhere.
+No other format is opened, whatever a file's name says. Fetching and storing are done elsewhere.
 """
 
 import asyncio
@@ -10,14 +10,38 @@ import sys
 from asyncio.subprocess import PIPE
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Literal, get_args
 
 import orjson
 
-from bot.documents.refusals import DocumentRefused
 from memory.documents.chunking import Section
 
 Format = Literal["text", "markdown", "pdf"]
+
+Reason = Literal[
+    "type",  # neither text nor PDF
+    "too_big",  # in bytes
+    "too_long",  # in pages, characters or passages
+    "encrypted",
+    "no_text",  # the pages are pictures
+    "damaged",  # or reading it takes too long
+    "letters",  # text in an unknown encoding
+    "full",  # the conversation has too many documents
+]
+"""Why a file is refused; people read the sentence `documents.refused_<reason>`."""
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+REASON_TEXTS: dict[Reason, str] = {
+    "type": "neither text, Markdown nor PDF",
+    "too_big": "too big",
+    "too_long": "too many pages or too much text",
+    "encrypted": "protected by a password",
+    "no_text": "no text found; are its pages pictures?",
+    "damaged": "damaged, or reading it took too long",
+    "letters": "unknown text encoding; save it as UTF-8",
+    "full": "no space for more documents",
+}
+"""The same for the operator's terminal, in English."""
 
 _BY_SUFFIX: dict[str, Format] = {
     ".txt": "text",
@@ -40,13 +64,21 @@ _HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 _UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
-_HEADING_CHARS = 80
+_MAX_HEADING_CHARS = 80
 _PDF_READER = Path(__file__).with_name("pdf_text.py")
+
+
+class DocumentRefused(Exception):  # noqa: N818 - says when
+    """Raised for a file that cannot be read or stored; `reason` says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a file is read, and what reading a PDF may take: time, processor, memory."""
+    """How much of a file is read, and how much time, processor and memory reading a PDF gets."""
 
     pages: int = 300
     chars: int = 500_000
@@ -56,13 +88,16 @@ class Limits:
 
 
 class Formats:
-    """Reads files; how many at once is the caller's business (`bot.turn.permits`)."""
+    """Reads files; the caller limits how many are read at once (`bot.turn.permits`)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
     async def sections(self, content: bytes, format_: Format) -> list[Section]:
-        """Return the sections of a file in their order; raise `DocumentRefused`."""
+        """Return the sections of a file in their order, at least one with text.
+
+        Raise `DocumentRefused`.
+        """
         if format_ == "pdf":
             found = await _pdf(content, self._limits)
         else:
@@ -73,10 +108,10 @@ class Formats:
 
 
 def format_of(name: str, mime_type: str) -> Format:
-    """Return what a file claims to be; raise `DocumentRefused`."""
+    """Return the format that a file claims to have; raise `DocumentRefused`."""
     declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
     by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower())
-    # Markdown is often declared as plain text, or as nothing in particular.
+    # Markdown is often declared as plain text, or with no type at all.
     found = by_name if declared in (None, "text") and by_name else declared
     if found is None:
         raise DocumentRefused("type")
@@ -91,7 +126,7 @@ def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
 
 
 def _decoded(content: bytes) -> str:
-    """Return the text of UTF-8, or of UTF-16 that says so."""
+    """Return the text of UTF-8, or of UTF-16 with a byte order mark."""
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = content.decode(encoding)
@@ -103,24 +138,27 @@ def _decoded(content: bytes) -> str:
 
 
 def _by_heading(text: str) -> list[Section]:
-    """Return what stands below each heading, the heading included."""
+    """Return a section for each heading: the heading and the text below it."""
     without_code = _FENCE.sub(lambda fence: " " * len(fence[0]), text)
     headings = list(_HEADING.finditer(without_code))
     edges = [*(heading.start() for heading in headings), len(text)]
     below = (
-        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_HEADING_CHARS])
+        Section(text[heading.start() : end], heading[1].strip(" \t#")[:_MAX_HEADING_CHARS])
         for heading, end in zip(headings, edges[1:], strict=True)
     )
     return [Section(text[: edges[0]]), *below]
 
 
 async def _pdf(content: bytes, limits: Limits) -> list[Section]:
-    """Have a PDF read by `pdf_text` in a process of its own; raise `DocumentRefused`."""
+    """Return a section for each page, read by `pdf_text` in a process of its own.
+
+    Raise `DocumentRefused`.
+    """
     if b"%PDF-" not in content[:1024]:
         raise DocumentRefused("damaged")
-    most = (limits.pages, limits.chars, limits.pdf_mb, limits.pdf_cpu_s)
+    arguments = (limits.pages, limits.chars, limits.pdf_mb, limits.pdf_cpu_s)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_PDF_READER), *map(str, most)),
+        *(sys.executable, "-P", str(_PDF_READER), *map(str, arguments)),
         env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # and none of our secrets
         stdin=PIPE,
         stdout=PIPE,
@@ -145,6 +183,6 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
 
 
 def _flowing(text: str) -> str:
-    """Return a page's text without the ends of lines that are not ends of sentences."""
+    """Return a page's text without line breaks inside sentences."""
     text = _UNSPACED_LINE_END.sub("", _HYPHEN.sub("", text))
     return _LINE_END.sub(" ", text)

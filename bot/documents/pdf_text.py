@@ -1,9 +1,10 @@
-"""The text of a PDF, read in a process of its own: `pdf_text.py PAGES CHARACTERS MB SECONDS`.
+"""Reads the text of a PDF, in a process of its own: `pdf_text.py PAGES CHARACTERS MB SECONDS`.
 
-PDFs come from strangers, and some are made to fill the memory or never to end. So this runs
-without the bot's secrets, under limits that the system enforces, and is killed when it takes too
-long; in front of that stand pypdf's own limits. Reads the file from standard input; writes one JSON
-object, `{"pages": [...]}` or `{"refused": "..."}`. Imports nothing of the bot.
+Anybody may send a PDF, and some PDFs are made to fill the memory or to take forever. So this
+process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
+it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
+writes one JSON object, `{"pages": [...]}` or `{"refused": "<reason>"}`. It imports nothing of the
+bot.
 """
 
 import codecs
@@ -15,33 +16,33 @@ import resource
 import sys
 from contextlib import suppress
 
-import pypdf.filters  # noqa: F401 - else loaded late, when nothing can be opened any more
+import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
 _NICENESS = 5
-"""The bot goes first on a machine that both share."""
+"""The bot has priority on the machine."""
 _ENCODINGS = (
     *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
     *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
 )
-"""What pypdf asks for by name."""
+"""Encodings that pypdf looks up by name."""
 
 
 def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
-    """Answer on standard output; whatever goes wrong, the file is called damaged."""
+    """Write the answer to standard output; any failure means that the file is damaged."""
     os.nice(_NICENESS)
     _limit(resource.RLIMIT_AS, memory_mb * 2**20)
     _limit(resource.RLIMIT_CPU, cpu_s)
     _load_encodings()
-    # Nothing more is opened from here on: neither what other processes show of themselves, whose
-    # user is ours, nor a connection.
+    # From here on nothing can be opened: no connection, and none of the files in /proc that other
+    # processes of the same user show.
     _limit(resource.RLIMIT_NOFILE, 3)
-    logging.disable()  # what it complains of is told by the answer
+    logging.disable()  # the answer says what is wrong
     answer: dict[str, object]
     try:
         answer = _read(sys.stdin.buffer.read(), max_pages, max_chars)
-    except Exception:  # noqa: BLE001 - the fence around a parser of strangers' files
+    except Exception:  # noqa: BLE001 - the outer fence around a parser of untrusted files
         answer = {"refused": "damaged"}
     sys.stdout.write(json.dumps(answer))
 
@@ -69,14 +70,14 @@ def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:
 
 
 def _load_encodings() -> None:
-    """Load what a PDF may name, while files can still be opened."""
+    """Load the encodings that a PDF may name, while files can still be opened."""
     for name in _ENCODINGS:
         codecs.lookup(name)
 
 
-def _limit(what: int, most: int) -> None:
-    with suppress(OSError, ValueError):  # a system that has no such limit
-        resource.setrlimit(what, (most, most))
+def _limit(resource_: int, maximum: int) -> None:
+    with suppress(OSError, ValueError):  # the system has no such limit
+        resource.setrlimit(resource_, (maximum, maximum))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Takes in a file that somebody sent: fetched, read, cut into passages, stored; once or again.
+"""Stores a file that somebody sent: fetched, read, cut into passages.
 
-The same file taken in twice changes nothing, so a turn that is repeated does no harm.
+Storing the same file twice changes nothing, so a repeated turn does no harm.
 """
 
 import asyncio
@@ -10,10 +10,9 @@ from pathlib import PurePath
 
 import structlog
 
-from bot.commands.general import Answer
+from bot.commands.answer import Answer
 from bot.commands.sentences import Sentences
-from bot.documents.formats import Formats, format_of
-from bot.documents.refusals import DocumentRefused
+from bot.documents.formats import DocumentRefused, Formats, format_of
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
@@ -36,92 +35,94 @@ MAX_PASSAGES_HERE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What taking in a file needs: where it is read, kept, counted; `most_bytes` of a file."""
+class FileReader:
+    """Fetches a file of at most `max_bytes` and cuts its text into passages."""
 
+    chat: Chat
     formats: Formats
-    library: Library
-    scopes: Scopes
     tokens: TokenCounter
     max_bytes: int
 
-
-class Upload:
-    """Takes in files; `learn` has a conversation embedded in the background."""
-
-    def __init__(
-        self,
-        desk: Desk,
-        chat: Chat,
-        sentences: Sentences,
-        learn: Callable[[Scope], None],
-    ) -> None:
-        self._desk = desk
-        self._chat = chat
-        self._sentences = sentences
-        self._learn = learn
-
-    async def receive(self, sent: IncomingMessage, conversation: Scope) -> Answer | None:
-        """Take in the file of a message and return what is to be said of it.
-
-        Nothing, where it is at hand now and the words that came with it are still to be answered.
-        Raise `TelegramError`, `StoreError`, and `LeaseLost` where this turn has to begin again:
-        something was erased meanwhile, or an older content of this file has just been.
-        """
-        if sent.file is None:
-            raise ValueError("a message without a file")
-        language = sent.sender.language
-        try:
-            put = await self._take_in(sent, sent.file, conversation)
-        except DocumentRefused as refusal:
-            log.info("file refused", reason=refusal.reason)
-            max_mb = f"{self._desk.max_bytes / 2**20:.3g}"
-            key = f"documents.refused_{refusal.reason}"
-            return Answer(self._sentences.say(language, key, name=sent.file.name, mb=max_mb))
-        except NotWritten:
-            raise LeaseLost(conversation.tag) from None
-        log.info("file taken in", passages=put.document.passages, is_new=put.is_new)
-        self._learn(conversation)
-        if put.replaced:
-            raise LeaseLost(conversation.tag)
-        if sent.text:
-            return None
-        told = {"name": put.document.title, "passages": put.document.passages}
-        return Answer(self._sentences.say(language, "documents.read", **told))
-
-    async def _take_in(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> Put:
-        # Read before the file is fetched: what is erased from now on refuses the writing.
-        scope_memory = await self._desk.scopes.current(conversation)
-        cut = await self._passages(file)
-        name = _own_name(scope_memory, sent, file.name)
-        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
-        _check_room(scope_memory, cut, name)
-        return await self._desk.library.put(scope_memory, origin, cut)
-
-    async def _passages(self, file: SentFile) -> list[Section]:
+    async def passages(self, file: SentFile) -> list[Section]:
+        """Return the passages in their order; raise `DocumentRefused` or `TelegramError`."""
         format_ = format_of(file.name, file.mime_type)
-        if file.nbytes > self._desk.max_bytes:
+        if file.nbytes > self.max_bytes:
             raise DocumentRefused("too_big")
         try:
-            content = await self._chat.download(file.file_id, self._desk.max_bytes)
+            content = await self.chat.download(file.file_id, self.max_bytes)
         except Refused as refusal:
-            raise DocumentRefused(
-                "too_big" if refusal.reason == "too_big" else "damaged"
-            ) from refusal
-        sections = await self._desk.formats.sections(content, format_)
-        cut = await asyncio.to_thread(passages, sections, self._desk.tokens)
+            is_too_big = refusal.reason == "too_big"
+            raise DocumentRefused("too_big" if is_too_big else "damaged") from refusal
+        sections = await self.formats.sections(content, format_)
+        cut = await asyncio.to_thread(passages, sections, self.tokens)
         if len(cut) > MAX_PASSAGES:
             raise DocumentRefused("too_long")
         return cut
 
 
-def _own_name(scope_memory: ScopeMemory, sent: IncomingMessage, name: str) -> str:
-    """Return the name, in a group with a number where others' documents have it: these stay.
+class Upload:
+    """Stores files; `learn` embeds what a conversation stores, in the background."""
 
-    Not even an administrator replaces another's document unawares; they remove it first.
+    def __init__(
+        self,
+        reader: FileReader,
+        library: Library,
+        scopes: Scopes,
+        sentences: Sentences,
+        learn: Callable[[Scope], None],
+    ) -> None:
+        self._reader = reader
+        self._library = library
+        self._scopes = scopes
+        self._sentences = sentences
+        self._learn = learn
+
+    async def receive(self, sent: IncomingMessage, conversation: Scope) -> Answer | None:
+        """Store the file of a message; return what to say, or `None` if its caption is a question.
+
+        The model then answers the caption with the file at hand. Raise `TelegramError`,
+        `StoreError`, or `LeaseLost` if this turn has to start again: something was erased in the
+        meantime, or the file has just replaced an older one of its name.
+        """
+        if sent.file is None:
+            raise ValueError("a message without a file")
+        language = sent.sender.language
+        try:
+            put = await self._store(sent, sent.file, conversation)
+        except DocumentRefused as refusal:
+            log.info("file refused", reason=refusal.reason)
+            max_mb = f"{self._reader.max_bytes / 2**20:.3g}"
+            key = f"documents.refused_{refusal.reason}"
+            return Answer(self._sentences.say(language, key, name=sent.file.name, mb=max_mb))
+        except NotWritten:
+            raise LeaseLost(conversation.tag) from None
+        log.info("file stored", passages=put.document.passages, is_new=put.is_new)
+        self._learn(conversation)
+        if put.replaced:
+            raise LeaseLost(conversation.tag)
+        if sent.text:
+            return None
+        values = {"name": put.document.title, "passages": put.document.passages}
+        return Answer(self._sentences.say(language, "documents.read", **values))
+
+    async def _store(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> Put:
+        # Read before the file is fetched, so that an erasure from now on refuses the write.
+        here = await self._scopes.current(conversation)
+        cut = await self._reader.passages(file)
+        name = _free_name(here, sent, file.name)
+        _check_capacity(here, cut, name)
+        origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
+        return await self._library.put(here, origin, cut)
+
+
+def _free_name(here: ScopeMemory, sent: IncomingMessage, name: str) -> str:
+    """Return the name; in a group with a number if another person's document has it.
+
+    Not even an administrator replaces another person's document without knowing: they have to
+    delete it first.
     """
-    known, stem, number = documents(scope_memory), PurePath(name), 1
-    while sent.is_group and (other := known.get(key_of(name))):
+    stored, stem, number = documents(here), PurePath(name), 1
+    while sent.is_group and (other := stored.get(key_of(name))):
         if is_first_party(sent.sender.id, [other.sender_id]):
             break
         number += 1
@@ -129,7 +130,8 @@ def _own_name(scope_memory: ScopeMemory, sent: IncomingMessage, name: str) -> st
     return name
 
 
-def _check_room(scope_memory: ScopeMemory, cut: list[Section], name: str) -> None:
-    others = (each for each in documents(scope_memory).values() if each.title != name)
+def _check_capacity(here: ScopeMemory, cut: list[Section], name: str) -> None:
+    """Raise `DocumentRefused` if the conversation's documents would have too many passages."""
+    others = (each for each in documents(here).values() if each.title != name)
     if sum(each.passages for each in others) + len(cut) > MAX_PASSAGES_HERE:
         raise DocumentRefused("full")

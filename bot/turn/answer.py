@@ -13,8 +13,8 @@ import structlog
 
 from bot.agent.refused import WordsRefused
 from bot.commands.access import asker_of
-from bot.commands.consent import named, questions, told
-from bot.commands.general import Answer, Handler
+from bot.commands.answer import Answer, Handler
+from bot.commands.consent import confirmations, questions, with_nonces
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import ModelError, reason_of
 from bot.reply.render import MAX_CHARS, reply_parts
@@ -155,7 +155,7 @@ class TurnAnswerer:
             log.warning("answer cut", chars=len(finish.text))
             parts += self._sentences.say(last.sender.language, "error.too_long_answer")
         wanted = await _writes(context)
-        for line in told(self._sentences, last.sender.language, wanted):
+        for line in confirmations(self._sentences, last.sender.language, wanted):
             parts = with_line(parts, line)
         asked = questions(self._sentences, last.sender.language, wanted)
         outbox = self._outbox(last, Answer(parts + asked), said=finish.text[:MAX_CHARS])
@@ -225,8 +225,8 @@ async def _writes(context: AgentContext) -> list[ToolWrite]:
     """Return what tools want written; while memory is off only what is to be forgotten."""
     forgets = [write for write in context.writes if isinstance(write, ForgetRecord)]
     if len(forgets) < len(context.writes) and await context.chat_history.is_off():
-        return named(forgets)
-    return named(context.writes)
+        return with_nonces(forgets)
+    return with_nonces(context.writes)
 
 
 def _speakers(recalled: Sequence[SearchResult], words: Message, history: ChatHistory) -> Speakers:

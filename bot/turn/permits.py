@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.commands.general import Answer
+from bot.commands.answer import Answer
 from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.answer import Receive
 from bot.turn.setting_aside import is_given_up

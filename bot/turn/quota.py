@@ -78,7 +78,7 @@ class RationedAnswerer:
         log.warning("ration used up", user=words.sender_id, verdict=verdict.value)
         language = last.sender.language
         told = verdict is Verdict.TOLD
-        parts = () if told else self._sentences.say(language, f"ration.{verdict.value}")
+        parts = () if told else self._sentences.say(language, f"quota.{verdict.value}")
         reply_to = last.message_id if last.is_group else 0
         return Outbox(last.chat_id, last.topic_id, reply_to, parts, unread=True)
 

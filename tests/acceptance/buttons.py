@@ -7,7 +7,7 @@ from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Message, Person
 
 ERASE = "Erase"
-KEEP = "Keep everything"
+CANCEL = "Keep everything"
 
 
 async def ask_first(rig: Rig, person: Person, chat: Chat, command: str, **how: Any) -> Message:
@@ -50,3 +50,31 @@ async def erase(
     """Confirm an erasure and wait for the receipt, with exactly these counts."""
     assert await press(rig, person, question, ERASE) == ""
     await shown(rig, question, sentence(receipt, **{"learned": 0, **counts}))
+
+
+def button(message: Message, begins: str) -> str:
+    """Return the whole text of a button."""
+    now = message.chat.message(message.id)
+    assert now
+    return next(b.text for row in now.keyboard for b in row if b.text.startswith(begins))
+
+
+async def press_now(rig: Rig, person: Person, message: Message, text: str) -> str:
+    """Press a button of a message as it stands now."""
+    now = message.chat.message(message.id)
+    assert now
+    return await press(rig, person, now, button(now, text))
+
+
+def asks_to_delete(message: Message) -> bool:
+    """Say whether a list has become the question whether to delete an entry."""
+    now = message.chat.message(message.id)
+    return now is not None and now.text.startswith(sentence("lists.delete_ask"))
+
+
+async def delete_now(rig: Rig, person: Person, shows: Message, cross: str) -> None:
+    """Press an entry's button, and confirm the question."""
+    assert await press_now(rig, person, shows, cross) == ""
+    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+    assert await press_now(rig, person, shows, "Delete") == ""
+    await rig.telegram.wait_for(lambda: not asks_to_delete(shows))

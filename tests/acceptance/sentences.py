@@ -1,9 +1,16 @@
 """What the bot says of itself, as the people in a chat read it."""
 
+from collections.abc import Sequence
+
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
 
 _CATALOGUE = Catalogue()
+
+EVERYWHERE = ("new", "memory", "documents", "export", "clear", "forget")
+IN_PRIVATE = (*EVERYWHERE, "usage", "privacy", "help")
+IN_GROUPS = ("ask", *EVERYWHERE, "privacy", "help")
+OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")
 
 
 def sentence(*keys: str, **values: object) -> str:
@@ -16,3 +23,22 @@ def sentence_in(language: str, /, *keys: str, **values: object) -> str:
     texts = [_CATALOGUE.text(language, key, **values) for key in keys]
     (part,) = render("\n\n".join(texts))
     return part.text
+
+
+def help_in_private(*, operator: bool = False) -> str:
+    """Return what /help answers in a private chat."""
+    texts = [*_listed(IN_PRIVATE, "help.private"), sentence("help.asks_first")]
+    texts += _listed(OF_OPERATORS, "help.operators") if operator else []
+    return "\n\n".join(texts)
+
+
+def help_in_group() -> str:
+    """Return what /help answers in a group."""
+    return "\n\n".join((*_listed(IN_GROUPS, "help.group"), sentence("help.asks_first")))
+
+
+def _listed(names: Sequence[str], above: str) -> list[str]:
+    lines = (
+        sentence("help.line", command=name, does=sentence(f"commands.{name}")) for name in names
+    )
+    return [sentence(above, username="ricordo_bot"), "\n".join(lines)]

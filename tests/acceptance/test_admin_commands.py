@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.buttons import KEEP, ask_first, erase, press, shown
+from tests.acceptance.buttons import CANCEL, ask_first, erase, press, shown
 from tests.acceptance.rig import Rig, open_rig
-from tests.acceptance.sentences import sentence
+from tests.acceptance.sentences import help_in_group, help_in_private, sentence
 from tests.servers.bot_api import Chat, Person
 from tests.stored import everything_stored
 
@@ -41,10 +41,9 @@ async def test_only_admins_are_served_and_only_in_private(admin_rig: Rig) -> Non
             assert (reply.text, reply.keyboard) == (sentence(refusal), ())
     refusals = [line for line in rig.bot.log if line["event"] == "admin command refused"]
     assert [line["user"] for line in refusals] == [anna.id, anna.id, ada.id] * 3
-    assert (await rig.ask(ada, adas, "/help")).text == sentence("help.private", "help.admin")
-    in_group = sentence("help.group", username="ricordo_bot")
-    assert (await rig.ask(ada, group, "/help")).text == in_group
-    assert (await rig.ask(anna, annas, "/help")).text == sentence("help.private")
+    assert (await rig.ask(ada, adas, "/help")).text == help_in_private(operator=True)
+    assert (await rig.ask(ada, group, "/help")).text == help_in_group()
+    assert (await rig.ask(anna, annas, "/help")).text == help_in_private()
 
 
 async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
@@ -92,7 +91,7 @@ async def test_clear_memory_erases_what_it_named_and_nothing_else(admin_rig: Rig
         reply = await rig.ask(ada, adas, f"/clear_memory {nonsense}")
         assert reply.text == sentence("admin.clear_memory_usage")
     kept = await ask_first(rig, ada, adas, "/clear_memory all")
-    await press(rig, ada, kept, KEEP)
+    await press(rig, ada, kept, CANCEL)
     await shown(rig, kept, sentence("clear.cancelled"))
     assert await left() == ["Mephisto", "ultramarine", "ratatouille", "pancakes", "Aurora"]
 

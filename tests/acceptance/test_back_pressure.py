@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.acceptance.buttons import KEEP, ask_first, press, shown
+from tests.acceptance.buttons import CANCEL, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence, sentence_in
 from tests.servers.bot_api import Call, Chat, FloodWait, Person
@@ -94,7 +94,7 @@ async def test_who_writes_too_fast_is_told_once_and_commands_still_work(webhook_
     await rig.ask(anna, annas, "One")
     await rig.ask(anna, annas, "Two")
     unread = await rig.ask(anna, annas, "Three")
-    assert unread.text == sentence_in("de", "ration.turns")
+    assert unread.text == sentence_in("de", "quota.turns")
     await say_unanswered(rig, anna, annas, "Four")
     await say_unanswered(rig, anna, group, "@ricordo_bot Five")
     assert (await rig.ask(anna, annas, "/new")).text == sentence_in("de", "new.done")
@@ -113,7 +113,7 @@ async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     ada, adas = rig.person(ADMIN_ID, "Ada")
     await rig.ask(anna, annas, "One")
-    assert (await rig.ask(anna, annas, "Two")).text == sentence("ration.tokens")
+    assert (await rig.ask(anna, annas, "Two")).text == sentence("quota.tokens")
     await say_unanswered(rig, anna, annas, "Three")
     for person, chat, times in ((ben, bens, 1), (ada, adas, 3)):
         for _ in range(times):
@@ -137,7 +137,7 @@ async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost
     await cem.say(cems, "Hello")
     refusal = await rig.bot.wait_for_log("update refused")
     assert refusal["reason"] == "Overloaded"
-    await press(rig, anna, question, KEEP)
+    await press(rig, anna, question, CANCEL)
     await shown(rig, question, sentence("clear.cancelled"))
     assert cems.replies == []
     gate.set()

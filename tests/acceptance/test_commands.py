@@ -3,7 +3,14 @@
 from datetime import UTC, datetime
 
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence, sentence_in
+from tests.acceptance.sentences import (
+    IN_GROUPS,
+    IN_PRIVATE,
+    OF_OPERATORS,
+    help_in_private,
+    sentence,
+    sentence_in,
+)
 from tests.servers.bot_api import Chat, Person
 
 LANGUAGES = {"de": "de", "ru": "ru", "es-MX": "es", "fa": "fa", "en-GB": "en", "pt": "en"}
@@ -15,8 +22,8 @@ async def test_a21_commands_are_answered_from_the_catalogue(webhook_rig: Rig) ->
     anna, chat = rig.anna()
     for command, expected in {
         "/start": sentence("start.private", name="Anna", bot="Ricordo"),
-        "/help": sentence("help.private"),
-        "/help@ricordo_bot": sentence("help.private"),
+        "/help": help_in_private(),
+        "/help@ricordo_bot": help_in_private(),
         "/new": sentence("new.done"),
         "/memory": sentence("memory.empty", "memory.is_on"),
         "/privacy": sentence("privacy.text", ttl_days=365),
@@ -45,7 +52,7 @@ async def test_everybody_is_addressed_in_their_own_language(webhook_rig: Rig) ->
         question = await rig.ask(somebody, with_bot, "/forget")
         assert question.text == sentence_in(language, "forget.ask")
         assert [button.text for button in question.keyboard[0]] == [
-            sentence_in(language, f"buttons.{name}") for name in ("erase", "keep")
+            sentence_in(language, f"buttons.{name}") for name in ("erase", "cancel")
         ]
         voice = await somebody.send(with_bot, "voice")
         refused = await with_bot.wait_for_reply(after=voice)
@@ -55,14 +62,12 @@ async def test_everybody_is_addressed_in_their_own_language(webhook_rig: Rig) ->
         return {line.command: line.description for line in rig.telegram.menu(somebody, where)}
 
     def in_language(language: str, *names: str) -> dict[str, str]:
-        return {name: sentence_in(language, f"menu.{name}") for name in names}
+        return {name: sentence_in(language, f"commands.{name}") for name in names}
 
-    everybodys = ("new", "memory", "documents", "export", "clear", "forget", "privacy", "help")
-    own = (*everybodys, "usage")
-    operators = in_language("de", *own, "stats", "inspect", "deadletters", "clear_memory")
+    operators = in_language("de", *IN_PRIVATE, *OF_OPERATORS)
     await rig.telegram.wait_for(lambda: menu(admin, admins) == operators)
-    assert menu(person, chat) == in_language("fa", *own)
-    assert menu(person, group) == in_language("fa", "ask", *everybodys)
+    assert menu(person, chat) == in_language("fa", *IN_PRIVATE)
+    assert menu(person, group) == in_language("fa", *IN_GROUPS)
 
 
 async def test_new_empties_the_window_and_memory_tells_that_all_is_kept(webhook_rig: Rig) -> None:

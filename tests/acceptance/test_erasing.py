@@ -5,7 +5,7 @@ from pathlib import Path
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
+from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -61,7 +61,7 @@ async def test_nothing_is_erased_without_a_valid_confirmation(webhook_rig: Rig) 
     await rig.ask(anna, chat, "My cat is called Mephisto")
     for command in ("/clear", "/forget"):
         question = await ask_first(rig, anna, chat, command)
-        assert await press(rig, anna, question, KEEP) == ""
+        assert await press(rig, anna, question, CANCEL) == ""
         await shown(rig, question, sentence("clear.cancelled"))
         await press(rig, anna, question, ERASE)
         await shown(rig, question, sentence("clear.expired"))
@@ -84,13 +84,13 @@ async def test_a_group_is_cleared_by_its_admins_alone(webhook_rig: Rig) -> None:
     assert (await rig.ask(anna, group, "/clear")).text == refused
     nobody = await rig.ask(owner, group, "/clear", speaking_as=group)
     assert nobody.text == sentence("error.anonymous_admin")
-    assert len([line for line in rig.bot.log if line["event"] == "group clear refused"]) == 2
+    assert len([line for line in rig.bot.log if line["event"] == "group command refused"]) == 2
 
     question = await ask_first(rig, deputy, group, "/clear")
     assert question.text == sentence("clear.ask_group", messages=2)
     not_yours = sentence("clear.not_yours")
     assert await press(rig, anna, question, ERASE) == not_yours
-    assert await press(rig, owner, question, KEEP) == not_yours
+    assert await press(rig, owner, question, CANCEL) == not_yours
     forgetting = await ask_first(rig, ben, group, "/forget")
     assert await press(rig, anna, forgetting, ERASE) == not_yours
     await rig.ask(anna, group, "@ricordo_bot what is our cat called?")

@@ -11,12 +11,12 @@ from tests.servers.bot_api import Button, Chat, Message, Person
 ADMIN_ID = 1009
 AT_ONCE_S = 4
 NEVER_OURS = (
-    "mem:k-1.0.0",
-    "mem:k0.0.0",
-    "mem:k99999999999999999999.0.0",
-    "mem:k1,-1.0.0",
-    "mem:f-1.0.0",
-    "mem:s99999999999999999999.0.0",
+    "mem:xk-1.0.0",
+    "mem:xk0.0.0",
+    "mem:xk99999999999999999999.0.0",
+    "mem:xk1,-1.0.0",
+    "mem:xf-1.0.0",
+    "mem:xs99999999999999999999.0.0",
     "mem:.0.0",
     "mem:",
     "yes:",

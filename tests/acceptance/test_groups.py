@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import Rig
-from tests.acceptance.sentences import sentence
+from tests.acceptance.sentences import help_in_group
 from tests.servers.bot_api import Chat, Message, Topic, Waiting
 from tests.servers.model_api import Reply
 from tests.stored import everything_stored
@@ -55,7 +55,7 @@ async def test_a19_a_group_is_answered_only_where_it_speaks_to_the_bot(rig: Rig)
         help_texts.append(helped.text)
         assert helped.reply_to
         assert helped.reply_to.text == command
-    assert help_texts == [sentence("help.group", username="ricordo_bot")] * 2
+    assert help_texts == [help_in_group()] * 2
 
     assert replied_to(group)[:4] == [mention, reply, in_passing, asked]
     assert len(group.replies) == 6

@@ -2,7 +2,7 @@
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from tests.acceptance.buttons import ERASE, KEEP, ask_first, erase, press, shown
+from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
 from tests.acceptance.planting import fact, plant, stored_notebook
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -37,7 +37,7 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
 
     await store.call("DEL", receipts)
     receipt = sentence("forget.message_done", messages=2, vectors=2, learned=1)
-    assert await press(rig, anna, question, KEEP) == ""
+    assert await press(rig, anna, question, CANCEL) == ""
     await shown(rig, question, receipt)
     assert (await stored_notebook(rig, hers)).facts == []
 
@@ -53,7 +53,7 @@ async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> N
     ):
         question = await ask_first(rig, anna, chat, command, reply_to=reply_to)
         await erase(rig, anna, question, key, **counts)
-        await press_and_see(rig, anna, question, KEEP)
+        await press_and_see(rig, anna, question, CANCEL)
         await shown(rig, question, sentence(key, **{"learned": 0, **counts}))
 
 

@@ -1,12 +1,19 @@
 """People see what is remembered, correct it, take it with them, stop it (W35, A21, A30)."""
 
-from typing import Any
-
 import orjson
 
 from memory.scopes.fields import State
 from memory.store.keys import Scope
-from tests.acceptance.buttons import ERASE, ask_first, erase, press, shown
+from tests.acceptance.buttons import (
+    ERASE,
+    ask_first,
+    asks_to_delete,
+    delete_now,
+    erase,
+    press,
+    press_now,
+    shown,
+)
 from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -31,34 +38,6 @@ def listed(message: Message) -> list[str]:
     now = message.chat.message(message.id)
     assert now
     return [line for line in now.text.splitlines() if line.startswith("• ") and "#" in line]
-
-
-def button(message: Message, begins: str) -> str:
-    """Return the whole text of a button."""
-    now = message.chat.message(message.id)
-    assert now
-    return next(b.text for row in now.keyboard for b in row if b.text.startswith(begins))
-
-
-async def press_now(rig: Rig, somebody: Any, message: Message, text: str) -> str:
-    """Press a button of a message as it stands now."""
-    now = message.chat.message(message.id)
-    assert now
-    return await press(rig, somebody, now, button(now, text))
-
-
-def asks_to_delete(message: Message) -> bool:
-    """Say whether a list of memories has become the question whether to delete one."""
-    now = message.chat.message(message.id)
-    return now is not None and now.text.startswith(sentence("memory.delete_ask"))
-
-
-async def delete_now(rig: Rig, somebody: Any, shows: Message, cross: str) -> None:
-    """Press a memory's button, and yes to the question."""
-    assert await press_now(rig, somebody, shows, cross) == ""
-    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
-    assert await press_now(rig, somebody, shows, "Delete") == ""
-    await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
 
 
 async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) -> None:

@@ -121,14 +121,14 @@ async def test_beyond_the_budget_only_admins_are_answered_and_all_are_told(
     (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
     await rig.ask(ada, adas, "/stats")
     assert (await rig.ask(anna, annas, "Hello")).text == "All right."
-    assert (await rig.ask(anna, annas, "And now?")).text == sentence("ration.budget")
+    assert (await rig.ask(anna, annas, "And now?")).text == sentence("quota.budget")
     await anna.say(annas, "Really?")
     assert (await rig.ask(ada, adas, "Hello")).text == "All right."
     await rig.telegram.wait_for(
         lambda: any("100 % of this month" in reply.text for reply in adas.replies), timeout_s=15
     )
     assert (await rig.ask(anna, annas, "/usage")).text.startswith("Today (UTC)")
-    assert [reply.text for reply in annas.replies[:2]] == ["All right.", sentence("ration.budget")]
+    assert [reply.text for reply in annas.replies[:2]] == ["All right.", sentence("quota.budget")]
     assert len(annas.replies) == 3
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import httpx2
 
-from bot.documents.formats import Formats, Limits
-from bot.documents.refusals import DocumentRefused
+from bot.documents.formats import DocumentRefused, Formats, Limits
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
@@ -85,7 +84,19 @@ async def presses(redis: str, folder: Path, forged: int) -> tuple[Row, Row]:
             await rig.telegram.wait_for(lambda: pressed.answer is not None)
             return time.monotonic() - began
 
-        verbs = ("forget", "clear", "admin", "mem", "doc", "dead", "yes", "no", "keep", "")
+        verbs = (
+            "forget",
+            "clear",
+            "admin",
+            "mem",
+            "doc",
+            "dead",
+            "yes",
+            "no",
+            "cancel",
+            "delete_message",
+            "",
+        )
         signs = "0123456789:.-|abcdefkrx'\"\\\n🙂"
         tails = ("".join(chance.choices(signs, k=chance.randint(0, 20))) for _ in range(forged))
         waits = [await press(f"{chance.choice(verbs)}:{tail}") for tail in tails]

@@ -1,36 +1,93 @@
-"""`/help` knows every command that the bot answers."""
+"""/help and Telegram's menus list the commands that the bot answers, each where it works."""
 
-import re
+from collections.abc import Sequence
 
-from bot.commands.build import Running, command_room
+import pytest
+
+from bot.commands.answer import BotCommand
+from bot.commands.build import CommandSet, Running, build_commands
+from bot.commands.general import HelpCommand
+from bot.commands.menus import menus
 from bot.commands.sentences import Sentences
-from bot.documents.build import document_room
 from bot.language.catalogue import Catalogue
 from bot.model.resting import Rest
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.updates import IncomingMessage, Sender
 from config.settings import Settings
+from memory.behaviors.call_context import CallContext
 from memory.memory import Memory
 from memory.store.client import RedisClient
+from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.quiet_chat import QuietChat
 
-UNLISTED = {"start"}
-"""What Telegram sends by itself, before anybody asks for help."""
-
+CATALOGUE = Catalogue()
+OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
+PRIVATE = {"new", "memory", "documents", "export", "clear", "forget", "usage", "privacy", "help"}
+GROUP = PRIVATE - {"usage"} | {"ask"}
+OPERATORS = {"stats", "inspect", "deadletters", "clear_memory"}
 
 
-async def test_help_names_every_command_that_is_answered(
-    store: RedisClient, tokens: TokenCounter
+async def _deleting(_: CallContext) -> None:
+    return None
+
+
+@pytest.fixture
+def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
+    settings, memory = (
+        Settings(admin_user_ids=str(OPERATOR)),
+        Memory(store, 42, tokens, None, OPTIONS),
+    )
+    running = Running(ME, Rest(), _deleting)
+    return build_commands(settings, memory, QuietChat(), Sentences(CATALOGUE), running)
+
+
+async def help_of(listed: Sequence[BotCommand], person: int, *, is_group: bool) -> str:
+    """Return what /help answers; `listed` are all commands."""
+    (command,) = [each for each in listed if each.name == "help"]
+    sender = Sender(person, "Anna")
+    asked = IncomingMessage(1, 7, 0, is_group, 11, 1_000, sender, "command", "", "help")
+    answer = await command.handler(asked, Scope.of_chat(7))
+    return answer.parts[0].text
+
+
+def test_every_command_is_listed_somewhere_but_start(commands: CommandSet) -> None:
+    assert {*commands.handlers} == PRIVATE | GROUP | OPERATORS | {"start"}
+
+
+@pytest.mark.parametrize(
+    ("person", "place", "listed"),
+    [
+        (ANNA, "private", PRIVATE),
+        (ANNA, "group", GROUP),
+        (OPERATOR, "private", PRIVATE | OPERATORS),
+        (OPERATOR, "group", GROUP),
+    ],
+)
+async def test_help_lists_the_commands_of_a_place_and_a_person(
+    commands: CommandSet, person: int, place: str, listed: set[str]
 ) -> None:
-    settings, sentences = Settings(), Sentences(Catalogue())
-    memory = Memory(store, 42, tokens, None, OPTIONS)
-    own = command_room(settings, memory, QuietChat(), sentences, Running(ME, Rest()))
-    files = document_room(settings, memory, QuietChat(), sentences, lambda _: None)
+    text = await help_of(commands.listed, person, is_group=place == "group")
 
-    pages = ("help.private", "help.group", "help.admin")
-    told = " ".join(sentences.text("en", page, username="ricordo_bot") for page in pages)
+    lines = [line.partition(" – ") for line in text.splitlines() if " – " in line]
+    assert {name.rpartition("/")[2] for name, _, _ in lines} == listed
+    for name, _, does in lines:
+        assert does == CATALOGUE.text("en", f"commands.{name.rpartition('/')[2]}")
 
-    answered = {*own.commands, *files.commands}
-    assert answered - UNLISTED == {*re.findall(r"/([a-z_]+)", told)}
+
+def test_menus_list_the_same_commands(commands: CommandSet) -> None:
+    english = {
+        menu.scope: {name for name, _ in menu.commands}
+        for menu in menus(CATALOGUE, commands.listed, [OPERATOR])
+        if not menu.language
+    }
+
+    assert english == {"private": PRIVATE, "groups": GROUP, OPERATOR: PRIVATE | OPERATORS}
+
+
+def test_help_lists_itself_last() -> None:
+    command = HelpCommand([], ME, frozenset(), Sentences(CATALOGUE)).command
+
+    assert (command.name, command.audience) == ("help", "everyone")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 
+from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -49,7 +50,7 @@ async def told(
     await store.call("HSET", memory.keys.admins, 2, "de-AT")
     telegram = Telegram(failures)
     sentences = Sentences(Catalogue())
-    notices = AdminNotices(memory, sentences, telegram, frozenset(admins))
+    notices = AdminNotices(Operators(memory.store, frozenset(admins)), telegram, sentences)
     is_told = await notices.tell(NEWS, FULL_SOON)
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 

@@ -9,8 +9,7 @@ from time import monotonic
 
 import pytest
 
-from bot.documents.formats import Format, Formats, Limits, format_of
-from bot.documents.refusals import REASONS, DocumentRefused
+from bot.documents.formats import REASONS, DocumentRefused, Format, Formats, Limits, format_of
 from bot.language.catalogue import Catalogue
 from memory.documents.chunking import Section
 from tests.bot.documents.pdfs import bomb, encrypted, pdf

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bot.commands.sentences import Sentences
-from bot.documents import upload as reception
+from bot.documents import upload
 from bot.documents.formats import Formats, Limits
-from bot.documents.upload import Desk, Upload
+from bot.documents.upload import FileReader, Upload
 from bot.language.catalogue import Catalogue
 from bot.telegram.errors import RefusalReason, Refused
 from bot.telegram.updates import IncomingMessage, Sender, SentFile
@@ -45,16 +45,16 @@ class Uploads:
     def __init__(self, memory: Memory, library: Library) -> None:
         self.files = Files()
         self.learned: list[Scope] = []
-        desk = Desk(Formats(Limits()), library, memory.scopes, memory.tokens, 1_000)
+        reader = FileReader(self.files, Formats(Limits()), memory.tokens, 1_000)
         sentences = Sentences(Catalogue())
-        self._reception = Upload(desk, self.files, sentences, self.learned.append)
+        self._upload = Upload(reader, library, memory.scopes, sentences, self.learned.append)
 
     async def take(self, name: str = "sea.txt", text: str = "", nbytes: int = 18) -> str | None:
         """Take a file in and return what is said of it."""
         file = SentFile("f1", name, "", nbytes)
         ann = Sender(7, "Ann")
         sent = IncomingMessage(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
-        answer = await self._reception.receive(sent, HERE)
+        answer = await self._upload.receive(sent, HERE)
         return answer.parts[0].text if answer else None
 
 
@@ -136,7 +136,7 @@ async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
 async def test_where_much_was_read_already_there_is_no_room(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MAX_PASSAGES_HERE", 1)
+    monkeypatch.setattr(upload, "MAX_PASSAGES_HERE", 1)
     await uploads.take()
 
     assert "There's no room for more.txt" in (await uploads.take("more.txt") or "")
@@ -146,7 +146,7 @@ async def test_where_much_was_read_already_there_is_no_room(
 async def test_a_text_of_too_many_passages_is_too_long(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MAX_PASSAGES", 1)
+    monkeypatch.setattr(upload, "MAX_PASSAGES", 1)
     uploads.files.content = b"# One\nA\n# Two\nB"
 
     assert "too many pages" in (await uploads.take("a.md") or "")

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands.menus import _IN_GROUPS, _IN_PRIVATE, _OF_ADMINS
 from bot.language import catalogue
 from bot.language.catalogue import Catalogue
 from bot.reply.render import render
@@ -19,7 +18,7 @@ CATALOGUE = Catalogue()
 FOLDER = catalogue._FOLDER
 ENGLISH = CATALOGUE._sentences["en"]
 LANGUAGES = CATALOGUE.languages
-PLAIN_TABLES = ("menu.", "buttons.")
+PLAIN_TABLES = ("commands.", "buttons.")
 VALUE = "12_345 *a* <b>"
 
 
@@ -79,15 +78,6 @@ def test_a_date_is_written_as_people_write_it(language: str, day: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_has_twelve_months(language: str) -> None:
     assert len({*CATALOGUE.text(language, "dates.months").split()}) == 12
-
-
-@pytest.mark.parametrize(("menu", "page"), [(_IN_PRIVATE, "private"), (_IN_GROUPS, "group")])
-def test_help_names_every_command_of_the_menu(menu: tuple[str, ...], page: str) -> None:
-    assert {f"/{name}" for name in menu} <= commands(ENGLISH[f"help.{page}"])
-
-
-def test_the_operators_help_names_every_command_of_theirs() -> None:
-    assert {f"/{name}" for name in _OF_ADMINS} == commands(ENGLISH["help.admin"])
 
 
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:

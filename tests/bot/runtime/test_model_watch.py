@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -30,7 +31,9 @@ class Scene(QuietChat):
         self.trouble: TelegramError | None = None
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, tokens, None, options)
-        notices = AdminNotices(memory, Sentences(Catalogue()), self, frozenset({1}))
+        notices = AdminNotices(
+            Operators(memory.store, frozenset({1})), self, Sentences(Catalogue())
+        )
         self.conditions = [
             ModelCondition("answers", "OPENAI_MODEL", lambda: self.now) for _ in range(2)
         ]

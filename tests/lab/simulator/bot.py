@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
-from bot.commands.general import EveryonesCommands, Facts
+from bot.commands.receipts import Receipts
+from bot.model.resting import Rest
 from bot.runtime.maintenance import Learner, Maintenance
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
@@ -20,6 +22,7 @@ from bot.turn.hooks import TurnHooks
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
+from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import Finished
 from memory.memory import Memory, MemoryOptions
@@ -54,7 +57,7 @@ OPTIONS = MemoryOptions(
 )
 _GRACE_S = 1.5
 _ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)
-_FACTS = Facts(_ME, frozenset(), 30)
+_SETTINGS = Settings(memory_ttl_days=30)
 _SELECTOR = BlockWindowMessageSelector.in_quarters(6, 400)
 
 
@@ -110,13 +113,15 @@ class SimulatedBot:
         embedder = SimulatedEmbedder(ends.process, chance)
         self.memory = memory = Memory(ends.client, BOT_ID, ends.tokens, embedder, OPTIONS)
         hooks = TurnHooks(AIContextBehaviorManager([], time_limit_s=1))
-        commands = EveryonesCommands(memory, sentences, telegram, _FACTS).handlers
-        buttons = Buttons(memory, sentences, telegram, frozenset(), hooks.deleting, {})
-        self._report = buttons.report
+        running = Running(_ME, Rest(), hooks.deleting)
+        commands = build_commands(_SETTINGS, memory, telegram, sentences, running)
+        resolve = memory.mailbox.resolve
+        buttons = Buttons(commands.buttons, memory.erasure, resolve, telegram, sentences)
+        self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = Learner(memory)
         answerer = TurnAnswerer(
             SimulatedModel(ends.process, chance).run,
-            Desks(commands),
+            Desks(commands.handlers),
             sentences,
             telegram,
             hooks,

@@ -24,9 +24,13 @@ ANN: Final = Sender(7, "Ann", "Ann")
 BOB: Final = Sender(8, "Bob", "Bob")
 GROUP: Final = -9
 _KINDS: Final = (
-    *[("text",) * 8 + ("new", "help", "clear", "clear", "forget", "unsay", "unsay")] * 2,
+    *[
+        ("text",) * 8
+        + ("new", "help", "clear", "clear", "forget", "delete_message", "delete_message")
+    ]
+    * 2,
     ("text", "text", "forget"),
-    ("text", "text", "text", "clear", "unsay"),
+    ("text", "text", "text", "clear", "delete_message"),
 )
 """What is done in a schedule: of everything, or again and again of what erases."""
 
@@ -35,7 +39,7 @@ Running = tuple[Process, SimulatedBot]
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What somebody does: `kind` is text, a command, or `unsay` (/forget as a reply)."""
+    """What somebody does: `kind` is text, a command, or `delete_message` (/forget as a reply)."""
 
     after_s: float
     sender: Sender
@@ -125,8 +129,8 @@ class People:
             sender=deed.sender,
             kind="text" if is_text else "command",
             text=telling.words(update_id) if is_text else "",
-            command="" if is_text else deed.kind.replace("unsay", "forget"),
-            replied_to=own[-1].message_id if deed.kind == "unsay" and own else 0,
+            command="" if is_text else deed.kind.replace("delete_message", "forget"),
+            replied_to=own[-1].message_id if deed.kind == "delete_message" and own else 0,
         )
 
     def _read(self, posted: Posted) -> None:

@@ -1,0 +1,52 @@
+"""What a command is: its name, who may use it, what answers it, and the buttons below its answers.
+
+Values and types only. `build` lists all commands; menus, /help and the checks are derived from it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bot.reply.parts import Part
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.store.keys import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says; `ends_session` begins a new session after it."""
+
+    parts: tuple[Part, ...]
+    ends_session: bool = False
+
+
+Handler = Callable[[IncomingMessage, Scope], Awaitable[Answer]]
+"""Answers a command in a conversation; raises `StoreError` or `TelegramError`."""
+
+ButtonHandler = Callable[[ButtonPress, Scope, str], Awaitable[tuple[Part, ...]]]
+"""Acts on a button that was pressed in a conversation.
+
+The last argument is the callback data after the verb. The parts replace the message with the
+button; () leaves it as it is. Raises `NotConfirmed` if the press counts for nothing, and
+`StoreError` or `TelegramError`.
+"""
+
+Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
+"""Where menus and /help list a command; `unlisted` is in neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotCommand:
+    """One command; the sentence `commands.<name>` describes it in menus and in /help.
+
+    `buttons` are by verb, the first word of their callback data. A command for `operators` works
+    only for `ADMIN_USER_IDS` and only in private, and so do its buttons. With `group_admins_only`
+    it works in a group only for the group's administrators; the sentence `<name>.only_group_admins`
+    says so to everybody else.
+    """
+
+    name: str
+    handler: Handler
+    audience: Audience = "everyone"
+    buttons: Mapping[str, ButtonHandler] = field(default_factory=dict)
+    group_admins_only: bool = False

@@ -1,0 +1,196 @@
+"""Shows a list in a chat: numbered lines, a page at a time, with buttons for each line.
+
+Every list of the bot is shown by this class; a `ListSource` says what is in it and what its buttons
+do. Pressing a button replaces the message, so a list is always shown as it is now.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from bot.commands.answer import Answer
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Button, Part
+from bot.reply.render import render
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.erasure.confirmations import NotConfirmed
+from memory.store.keys import Scope
+
+ASK = "a"
+"""The action that asks whether to do `CONFIRMED`, for what cannot be undone."""
+CONFIRMED = "x"
+_PAGE = "p"
+
+_PER_PAGE = 8
+_PER_ROW = 4
+
+ButtonRow = tuple[Button, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """One line: the sentence `key`, which gets `{number}`; `code` names it in callback data.
+
+    A code has no dot. With the verb, the page and the topic it has to fit Telegram's 64 bytes.
+    """
+
+    code: str
+    key: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ListContent:
+    """What a list shows now; `title` is a key and gets `{page}`, `{pages}` and `{count}`.
+
+    `above` are paragraphs of Markdown before the title of the first page, `below` after the lines
+    of every page.
+    """
+
+    title: str
+    entries: Sequence[ListEntry]
+    above: Sequence[str] = ()
+    below: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListChange:
+    """What an action did: the sentence `note`, and buttons offered for it: label key and code."""
+
+    note: str = ""
+    offers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ListSource(Protocol):
+    """One list: its entries and what its buttons do.
+
+    `verb` is the first word of its callback data. `actions` are what each entry has a button for:
+    one letter each, and the key of the button's label.
+    """
+
+    verb: str
+    actions: Mapping[str, str]
+
+    async def content(self, language: str, conversation: Scope) -> ListContent:
+        """Return what is in the list now; raise `StoreError`."""
+        ...
+
+    async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
+        """Raise `NotConfirmed` for an unknown code or a person who may not act on the entry."""
+        ...
+
+    async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
+        """Do what a button says, after `check`; raise `NotConfirmed` for an unknown action."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Which page of the list, where, and in which language."""
+
+    conversation: Scope
+    topic_id: int
+    language: str
+    number: int = 0
+
+
+class PagedList:
+    """Shows one list with `show` and acts on its buttons with `press`."""
+
+    def __init__(self, source: ListSource, sentences: Sentences) -> None:
+        self._source = source
+        self._sentences = sentences
+
+    async def show(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """Answer a command with the first page."""
+        page = _Page(conversation, asked.topic_id, asked.sender.language)
+        return Answer((await self._shown(page),))
+
+    async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
+        """Turn the page or act on an entry; return the page as it is then."""
+        action, code, number, topic_id = _read(rest)
+        if topic_id != pressed.topic_id:  # Telegram no longer names the topic of an old message
+            raise NotConfirmed("unknown")
+        page = _Page(conversation, topic_id, pressed.sender.language, number)
+        if action == _PAGE:
+            return (await self._shown(page),)
+        await self._source.check(pressed, conversation, code)
+        if action == ASK:
+            return (await self._question(page, code),)
+        change = await self._source.act(conversation, action, code)
+        return (await self._shown(page, change),)
+
+    async def _shown(self, page: _Page, change: ListChange | None = None) -> Part:
+        content = await self._source.content(page.language, page.conversation)
+        change = change or ListChange()
+        pages = max(1, -(-len(content.entries) // _PER_PAGE))
+        page = replace(page, number=min(page.number, pages - 1))
+        first = page.number * _PER_PAGE
+        entries = list(enumerate(content.entries[first : first + _PER_PAGE], start=first + 1))
+        texts = [self._text(page, change.note)] if change.note else []
+        texts += [] if page.number else content.above
+        if entries:
+            counts = {"page": page.number + 1, "pages": pages, "count": len(content.entries)}
+            texts.append(self._text(page, content.title, **counts))
+            texts.append("\n".join(self._line(page, *numbered) for numbered in entries))
+            texts += content.below
+        *_, last = render("\n\n".join(texts))
+        offers = change.offers.items()
+        rows: list[ButtonRow] = [(self._button(page, *offer, CONFIRMED),) for offer in offers]
+        rows += self._entry_rows(page, entries) + self._page_rows(page, pages)
+        return replace(last, buttons=tuple(rows))
+
+    async def _question(self, page: _Page, code: str) -> Part:
+        """Ask whether to act on an entry; return the page if the entry is already gone."""
+        content = await self._source.content(page.language, page.conversation)
+        numbered = enumerate(content.entries, start=1)
+        found = [(number, entry) for number, entry in numbered if entry.code == code]
+        if not found:
+            return await self._shown(page)
+        (entry,) = found
+        *_, last = render(f"{self._text(page, 'lists.delete_ask')}\n\n{self._line(page, *entry)}")
+        row = (
+            self._button(page, "buttons.delete", code, CONFIRMED),
+            self._button(page, "buttons.cancel_delete", "", _PAGE),
+        )
+        return replace(last, buttons=(row,))
+
+    def _entry_rows(self, page: _Page, entries: Sequence[tuple[int, ListEntry]]) -> list[ButtonRow]:
+        actions = self._source.actions
+        buttons = [
+            self._button(page, label, entry.code, action, number)
+            for number, entry in entries
+            for action, label in actions.items()
+        ]
+        width = len(actions) if len(actions) > 1 else _PER_ROW
+        return [tuple(buttons[at : at + width]) for at in range(0, len(buttons), width)]
+
+    def _page_rows(self, page: _Page, pages: int) -> list[ButtonRow]:
+        row = tuple(
+            Button(f"{sign} {number + 1}", self._data(replace(page, number=number), _PAGE))
+            for sign, number in (("‹", page.number - 1), ("›", page.number + 1))
+            if 0 <= number < pages
+        )
+        return [row] if row else []
+
+    def _line(self, page: _Page, number: int, entry: ListEntry) -> str:
+        return self._text(page, entry.key, number=number, **entry.values)
+
+    def _text(self, page: _Page, key: str, /, **values: object) -> str:
+        return self._sentences.text(page.language, key, **values)
+
+    def _button(self, page: _Page, label: str, code: str, action: str, number: int = 0) -> Button:
+        text = self._text(page, label)
+        return Button(f"{text} {number}" if number else text, self._data(page, action, code))
+
+    def _data(self, page: _Page, action: str, code: str = "") -> str:
+        return f"{self._source.verb}:{action}{code}.{page.number}.{page.topic_id}"
+
+
+def _read(rest: str) -> tuple[str, str, int, int]:
+    """Return action, code, page and topic of callback data; raise `NotConfirmed`."""
+    try:
+        named, number, topic_id = rest.split(".")
+        return named[:1], named[1:], max(0, int(number)), int(topic_id)
+    except ValueError:
+        raise NotConfirmed("unknown") from None
