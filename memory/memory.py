@@ -24,8 +24,9 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
-from memory.queue.turns import Cursor, TurnStore, TurnTimes
+from memory.queue.turns import TurnStore, TurnTimes
 from memory.scopes.cache import ConversationCache
+from memory.scopes.delta import Cursor
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors

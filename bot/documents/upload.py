@@ -19,7 +19,7 @@ from bot.telegram.updates import IncomingMessage, SentFile
 from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, Put, documents, key_of
-from memory.queue.turns import LeaseLost
+from memory.queue.open_turn import LeaseLost
 from memory.scopes.changes import NotWritten
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

@@ -8,7 +8,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.runner import Answerer
 from bot.turn.worker import Runner
 from memory.message import Message
-from memory.queue.turns import Committed, OpenTurn
+from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 
 

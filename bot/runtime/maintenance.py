@@ -159,12 +159,12 @@ class Maintenance:
         woken = await self._memory.sweep.wake_waiting(everything=everything)
         await self._memory.sweep.prune()
         for wake_up in (self._turn_wake_up, self._job_queue):
-            await wake_up.retire_consumers()
+            await wake_up.remove_consumers()
         if woken:
             log.info("rang again", conversations=woken)
 
     async def _learn_late(self) -> None:
-        for conversation in await self._memory.sweep.late_learning(_LEARNERS):
+        for conversation in await self._memory.sweep.take_late_learning(_LEARNERS):
             self._learner.learn(conversation)
 
     async def _serve_jobs(self) -> None:

@@ -156,7 +156,7 @@ async def share_with_workers(
     notices) and keeps to one worker's part as well, so the total may be higher by that much.
     """
     if limiter.is_on:
-        limiter.share(max(1, await ready_queue.listeners(int(lease_s * 1000))))
+        limiter.share(max(1, await ready_queue.count_consumers(int(lease_s * 1000))))
 
 
 def _pace(chat_id: int) -> Pace:

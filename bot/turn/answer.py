@@ -30,7 +30,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction, digest
 from memory.behaviors.trust import is_answer_untrusted
 from memory.message import Message
-from memory.queue.turns import LeaseLost
+from memory.queue.open_turn import LeaseLost
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ForgetRecord, ToolWrite, to_json

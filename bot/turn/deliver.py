@@ -25,7 +25,7 @@ from bot.telegram.errors import (
 )
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
-from memory.queue.turns import LeaseLost, Superseded
+from memory.queue.open_turn import LeaseLost, Superseded
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -17,7 +17,7 @@ from bot.commands.answer import Answer
 from bot.telegram.updates import IncomingMessage, from_bytes
 from bot.turn.answer import Receive
 from bot.turn.setting_aside import is_given_up
-from memory.queue.turns import OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 

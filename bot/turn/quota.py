@@ -44,7 +44,7 @@ class Allowance:
             return Verdict.ADMITTED
         if await self.budget.is_used_up():
             is_first = await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
-            return Verdict.BUDGET if is_first else Verdict.TOLD
+            return Verdict.BUDGET if is_first else Verdict.SILENCED
         if not (self.each.turns_per_minute or self.each.tokens_per_day):
             return Verdict.ADMITTED
         return await self.quotas.admit(person, turn, self.each)
@@ -77,7 +77,7 @@ class RationedAnswerer:
             return await self._answerer.answer(mail, words, history)
         log.warning("ration used up", user=words.sender_id, verdict=verdict.value)
         language = last.sender.language
-        told = verdict is Verdict.TOLD
+        told = verdict is Verdict.SILENCED
         parts = () if told else self._sentences.say(language, f"quota.{verdict.value}")
         reply_to = last.message_id if last.is_group else 0
         return Outbox(last.chat_id, last.topic_id, reply_to, parts, unread=True)

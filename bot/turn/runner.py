@@ -17,7 +17,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.setting_aside import SetAside, is_given_up
 from memory.memory import Memory
 from memory.message import Message
-from memory.queue.turns import Closing, Committed, OpenTurn
+from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter

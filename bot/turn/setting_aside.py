@@ -12,7 +12,7 @@ import structlog
 from bot.telegram.updates import IncomingMessage, Sender, from_bytes
 from bot.turn.outbox import Outbox
 from memory.queue.dead_letters import DeadLetters
-from memory.queue.turns import OpenTurn
+from memory.queue.open_turn import OpenTurn
 
 log = structlog.get_logger(__name__)
 

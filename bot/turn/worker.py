@@ -15,8 +15,8 @@ import structlog
 from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
 from memory.memory import Memory
+from memory.queue.open_turn import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 
@@ -113,7 +113,7 @@ class TurnWorker:
                 ended = await self._serve_conversation(conversation, wake_up)
                 if ended.why == "held":
                     # A dead holder's bell brings us back; one that slept may have lost its own.
-                    await self._ready_queue.leave_to(wake_up, ended.wake_up)
+                    await self._ready_queue.acknowledge_if_pending(wake_up, ended.wake_up)
                 else:
                     await self._ready_queue.acknowledge(wake_up)
             except StoreError as error:
@@ -141,9 +141,9 @@ class TurnWorker:
 
         By clocks that may differ; asked too soon, the store says how long it still is.
         """
-        if not wake_up.gathers:
+        if not wake_up.coalesces:
             return 0
-        longest_s = self._memory.turns.gathering_s
+        longest_s = self._memory.turns.coalesce_s
         return min(max(wake_up.woken_at + longest_s - time(), 0), longest_s)
 
     async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:

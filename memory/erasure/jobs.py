@@ -136,7 +136,7 @@ class Jobs:
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         finished = Finished(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
-        await self._scripts["unlease"]([self._keys.job_lease(job_id)], (token,))
+        await self._scripts["unlease"]([self._keys.job_lease(job_id)], {"token": token})
         return finished
 
     async def mark_reported(self, job_id: str) -> None:
@@ -151,7 +151,7 @@ class Jobs:
             await self._scripts["forget_until"]([epoch], (job.cut_update, SEEN_MS))
         async for conversation, fingerprint in self._conversations(job):
             lease = self._keys.job_lease(job.id)
-            if not await self._scripts["lease"]([lease], (token, _LEASE_MS)):
+            if not await self._scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
                 raise JobBusy(job.id)
             if job.kind == "forget" and not (conversation.is_private or conversation.is_person):
                 receipt = await self._erase_person(conversation, job)

@@ -104,7 +104,7 @@ class ConversationLearner:
         """
         keys, token = self._store.keys, token_hex(16)
         lease = keys.learner(conversation)
-        if not await self._store.scripts["lease"]([lease], (token, _LEASE_MS)):
+        if not await self._store.scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
             # Whoever has it may be dead: look again soon.
             due = time() + _BUSY_AGAIN_S
             await self._store.client.call("ZADD", keys.learning, "LT", due, conversation.tag)
@@ -121,22 +121,24 @@ class ConversationLearner:
         finally:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-            await asyncio.shield(self._store.scripts["unlease"]([lease], (token,)))
+            await asyncio.shield(self._store.scripts["unlease"]([lease], {"token": token}))
 
     async def _renew(self, lease: str, token: str) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
             with suppress(StoreError):
-                await self._store.scripts["lease"]([lease], (token, _LEASE_MS))
+                await self._store.scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS})
 
     async def _note(self, conversation: Scope, score: str, due_in_s: float) -> None:
         """Leave a note for when more is due, unless somebody has left another meanwhile."""
         learning, tag = [self._store.keys.learning], conversation.tag
         if isfinite(due_in_s):
             due = time() + due_in_s
-            await self._store.scripts["postpone"](learning, (tag, score, due))
+            await self._store.scripts["postpone"](
+                learning, {"member": tag, "score": score, "next": due}
+            )
         else:
-            await self._store.scripts["take_due"](learning, (tag, score))
+            await self._store.scripts["take_due"](learning, {"member": tag, "score": score})
 
     async def _learn(self, conversation: Scope) -> tuple[Progress, float, Sequence[Unavailable]]:
         """Return what was done, in how many seconds more will be due, and what failed."""

@@ -6,14 +6,13 @@ Under one lease, so that one process at a time tells. Telling itself is the call
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Literal
 
 from memory.limits.dropping import Dropped
 from memory.store.store import Store
 
 _AGAIN_S = 86_400
-_NONE: Mapping[str, int] = MappingProxyType({})
+_NONE: Mapping[str, int] = {}
 
 
 class Level(IntEnum):
@@ -39,7 +38,7 @@ class AlertLog:
     def __init__(self, store: Store) -> None:
         self._client = store.client
         self._key = store.keys.capacity
-        self._script = store.scripts["note_plan"]
+        self._script = store.scripts["note_capacity"]
 
     async def dropped(self) -> Dropped:
         """Return what was dropped since the beginning."""
@@ -89,8 +88,7 @@ class AlertLog:
 
     async def _note(self, values: Mapping[str, int], growth: Mapping[str, int] = _NONE) -> None:
         """Set some fields and let others grow, even where Redis is full."""
-        pairs = [word for pair in (*values.items(), *growth.items()) for word in pair]
-        await self._script([self._key], (len(values), *pairs))
+        await self._script([self._key], {"set": values, "grow": growth})
 
     async def _fields(self) -> dict[str, str]:
         stored: Mapping[bytes, bytes] = await self._client.call("HGETALL", self._key)

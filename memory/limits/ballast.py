@@ -16,7 +16,7 @@ class Ballast:
     def __init__(self, store: Store) -> None:
         self._client = store.client
         self._key = store.keys.ballast
-        self._spend = store.scripts["spend_reserve"]
+        self._spend = store.scripts["release_ballast"]
         self.is_spent = False
         self.is_laid = False
 

@@ -32,7 +32,7 @@ class Verdict(StrEnum):
     TURNS = "turns"
     TOKENS = "tokens"
     BUDGET = "budget"
-    TOLD = "told"
+    SILENCED = "silenced"
 
 
 class Quotas:
@@ -50,8 +50,14 @@ class Quotas:
             self._keys.refused_turn_of(person),
             self._spent_by(person),
         )
-        arguments = (turn, quota.turns_per_minute, _WINDOW_MS, quota.tokens_per_day, _KNOWN_MS)
-        return Verdict((await self._scripts["ration"](keys, arguments)).decode())
+        request = {
+            "turn": turn,
+            "max_turns": quota.turns_per_minute,
+            "window_ms": _WINDOW_MS,
+            "max_tokens": quota.tokens_per_day,
+            "known_ms": _KNOWN_MS,
+        }
+        return Verdict((await self._scripts["admit_turn"](keys, request)).decode())
 
     async def spent_today(self, person: int) -> int:
         """Return the tokens of today's answers to a person."""

@@ -65,7 +65,7 @@ class SendRates:
 
     async def count(self, chat_id: int, pace: Pace) -> Place:
         """Take a place for what does not wait; none while the chat is shut."""
-        return await self._ask(chat_id, pace, "")
+        return await self._ask(chat_id, pace, None)
 
     async def ban_s(self, chat_id: int, pace: Pace) -> float:
         """Return for how long nothing may be sent at all."""
@@ -73,12 +73,21 @@ class SendRates:
 
     async def shut(self, chat_id: int, pace: Pace, for_s: float) -> None:
         """Have no places for so long, and one at a time afterwards; those given away are void."""
-        arguments = (ceil(for_s * 1000), pace.ahead_ms, pace.max_ms)
-        await self._scripts["shut"]([self._keys.send_rate(chat_id)], arguments)
+        await self._scripts["ban_chat"](
+            [self._keys.send_rate(chat_id)],
+            {"ban_ms": ceil(for_s * 1000), "burst_ms": pace.ahead_ms, "max_ms": pace.max_ms},
+        )
 
-    async def _ask(self, chat_id: int, pace: Pace, longest_ms: int | str, spare: int = 0) -> Place:
-        arguments = (pace.every_ms, pace.ahead_ms, pace.max_ms, longest_ms, spare)
-        taken, wait_ms, ban_ms = await self._scripts["pace"](
-            [self._keys.send_rate(chat_id)], arguments
+    async def _ask(self, chat_id: int, pace: Pace, longest_ms: int | None, spare: int = 0) -> Place:
+        request = {
+            "every_ms": pace.every_ms,
+            "burst_ms": pace.ahead_ms,
+            "max_ms": pace.max_ms,
+            "spare": spare,
+        }
+        if longest_ms is not None:
+            request["max_wait_ms"] = longest_ms
+        taken, wait_ms, ban_ms = await self._scripts["take_permit"](
+            [self._keys.send_rate(chat_id)], request
         )
         return Place(taken == 1, wait_ms / 1000, ban_ms / 1000)

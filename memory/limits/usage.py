@@ -172,8 +172,8 @@ class UsageStore:
         for month in _living_months(time()):
             names = (f"u:{person}", f"u:{NOBODY}", "people", *tags)
             keys = [self._keys.usage(month, name) for name in names]
-            arguments = (person, NOBODY, expires_at(month))
-            await self._scripts["forget_usage"](keys, arguments)
+            request = {"person": str(person), "nobody": NOBODY, "expires_at": expires_at(month)}
+            await self._scripts["forget_usage"](keys, request)
 
     async def claim_notice(self, at: float, percent: int) -> bool:
         """Whether admins are not told yet that so much of the month's budget is spent.
@@ -204,12 +204,17 @@ class UsageStore:
                 *(keys.usage(month, name) for name in names),
                 keys.spent_of(call.person, day_number(call.at)),
             ),
-            (
-                *(call.id, REPEATS_S * 1000, expires_at(month)),
-                *(str(call.source), datetime.fromtimestamp(call.at, UTC).day, call.person),
-                *(tokens.total if is_bounded else 0, _QUOTA_S),
-                *(tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
-            ),
+            {
+                "call": call.id,
+                "known_ms": REPEATS_S * 1000,
+                "expires_at": expires_at(month),
+                "source": str(call.source),
+                "day": datetime.fromtimestamp(call.at, UTC).day,
+                "person": str(call.person),
+                "tokens": (tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
+                "quota_tokens": tokens.total if is_bounded else 0,
+                "quota_s": _QUOTA_S,
+            },
         )
 
 

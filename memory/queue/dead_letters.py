@@ -1,27 +1,26 @@
-"""Dead letters: mail whose turn failed again and again, set aside so that its chat goes on.
+"""Dead letters: messages whose turn failed repeatedly, set aside so that their chat goes on.
 
-What was said stays in its conversation's slot, where every erasure finds it; the index over all
-conversations holds ids alone. Whoever lists letters sees when, where and what kind of error.
+The messages stay in the slot of their conversation, where every erasure finds them. The index over
+all conversations holds only ids. Listings show when, where and the class of the error.
 """
 
 from dataclasses import dataclass
 from time import time
 
 from memory.queue.mailbox import Mailbox
-from memory.queue.turns import LeaseLost, OpenTurn
+from memory.queue.open_turn import LeaseLost, OpenTurn
 from memory.store.keys import Scope
 from memory.store.store import Store
 
 MAX_LETTERS = 32
-"""Letters that a conversation keeps; the oldest goes when there is one more."""
+"""Dead letters that a conversation keeps; the oldest one is dropped for a new one."""
 
-_LOOKED_AT = 100
-"""Letters, the newest ones, that a listing reads."""
+_MAX_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One turn's mail: `id` is the turn's, `error` the class of what went wrong, `at` Unix time."""
+    """The messages of one turn; `id` is that of the turn, `at` is in Unix seconds."""
 
     conversation: Scope
     id: str
@@ -30,71 +29,76 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """Sets mail aside, lists it, and puts it back or drops it."""
+    """Sets the messages of a turn aside, lists them, and puts them back or drops them."""
 
     def __init__(self, store: Store, mailbox: Mailbox, lease_ms: int) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = store.scripts
-        self._erased = store.erased
-        self._ttl_s = store.ttl_s
+        self._store = store
         self._mailbox = mailbox
         self._lease_ms = lease_ms
 
     async def set_aside(self, turn: OpenTurn, error: str, outbox: bytes) -> None:
-        """Set a turn's mail aside and give the turn an outbox instead; raise `LeaseLost`.
+        """Set the messages of a turn aside and give the turn this outbox; raise `LeaseLost`.
 
-        The index comes first: an entry without a letter is left out of listings.
+        The index is written first; listings leave out an entry without a dead letter.
         """
-        lease = turn.lease
-        arguments = (lease.token, lease.epoch, lease.erasure, self._lease_ms, self._ttl_s)
-        keys = self._keys.conversation(lease.conversation).all
-        script = self._scripts["set_aside"].command(keys, (*arguments, error, MAX_LETTERS, outbox))
-        note = ("ZADD", self._keys.dead_letters, int(time()), f"{lease.conversation.tag}|{turn.id}")
-        _, answer = await self._client.pipeline([note, script])
+        lease, store = turn.lease, self._store
+        request = {
+            "token": lease.token,
+            "epoch": lease.epoch,
+            "erasure": lease.erasure,
+            "lease_ms": self._lease_ms,
+            "ttl_s": store.ttl_s,
+            "error": error,
+            "max_letters": MAX_LETTERS,
+        }
+        keys = store.keys.conversation(lease.conversation).all
+        script = store.scripts["set_aside"].command(keys, request, outbox)
+        member = f"{lease.conversation.tag}|{turn.id}"
+        index = ("ZADD", store.keys.dead_letters, int(time()), member)
+        _, answer = await store.client.pipeline([index, script])
         if answer == b"refused":
             raise LeaseLost(lease.conversation.tag)
 
     async def listed(self) -> list[DeadLetter]:
-        """Return the newest letters, newest first; drop what expired or was erased."""
-        index = self._keys.dead_letters
-        expired = int(time()) - self._ttl_s
-        _, members = await self._client.pipeline(
+        """Return the newest dead letters, newest first; remove index entries without one."""
+        client, keys = self._store.client, self._store.keys
+        expired = int(time()) - self._store.ttl_s
+        _, members = await client.pipeline(
             [
-                ("ZREMRANGEBYSCORE", index, "-inf", expired),
-                ("ZRANGE", index, 0, _LOOKED_AT - 1, "REV"),
+                ("ZREMRANGEBYSCORE", keys.dead_letters, "-inf", expired),
+                ("ZRANGE", keys.dead_letters, 0, _MAX_LISTED - 1, "REV"),
             ]
         )
         named = [_named(member) for member in members]
-        heads = await self._client.pipeline(
-            [("HGET", self._keys.conversation(where).dead_letters, id_) for where, id_ in named]
+        heads = await client.pipeline(
+            [("HGET", keys.conversation(scope).dead_letters, id_) for scope, id_ in named]
         )
-        found = zip(named, members, heads, strict=True)
-        gone = [member for _, member, head in found if head is None]
+        gone = [member for member, head in zip(members, heads, strict=True) if head is None]
         if gone:
-            await self._client.call("ZREM", index, *gone)
+            await client.call("ZREM", keys.dead_letters, *gone)
         return [_letter(*name, head) for name, head in zip(named, heads, strict=True) if head]
 
     async def retry(self, conversation: Scope, id_: str) -> bool:
-        """Put a letter back into the mailbox and ring; false when there is none.
+        """Put the messages back into the mailbox and wake the conversation up; false without any.
 
-        The index of conversations comes first, so that a sweep finds the mail after a crash.
+        The index of conversations is written first, so that the sweep finds them after a crash.
         """
-        fingerprint = ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag)
-        await self._client.pipeline([fingerprint])
-        was_there = await self._take(conversation, id_, back="1")
+        index = self._store.keys.index_of(conversation)
+        await self._store.client.pipeline([("ZADD", index, int(time()), conversation.tag)])
+        was_there = await self._take(conversation, id_, puts_back=True)
         await self._mailbox.wake(conversation)
         return was_there
 
     async def drop(self, conversation: Scope, id_: str) -> bool:
-        """Erase a letter; false when there is none."""
-        was_there = await self._take(conversation, id_, back="")
-        self._erased.set()
+        """Erase a dead letter; false if there is none."""
+        was_there = await self._take(conversation, id_, puts_back=False)
+        self._store.erased.set()
         return was_there
 
-    async def _take(self, conversation: Scope, id_: str, *, back: str) -> bool:
-        keys = self._keys.conversation(conversation).all
-        return bool(await self._scripts["take_letter"](keys, (id_, back, self._ttl_s)))
+    async def _take(self, conversation: Scope, id_: str, *, puts_back: bool) -> bool:
+        keys = self._store.keys.conversation(conversation).all
+        request = {"letter": id_, "puts_back": puts_back, "ttl_s": self._store.ttl_s}
+        return bool(await self._store.scripts["take_letter"](keys, request))
 
 
 def _named(member: bytes) -> tuple[Scope, str]:

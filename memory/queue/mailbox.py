@@ -1,6 +1,6 @@
-"""Intake: an update is in its conversation's mailbox before Telegram is told that it arrived.
+"""The mailbox: an update is stored in its conversation before Telegram learns that it arrived.
 
-Also the doorbell's other half: who rings, and when. Reading bells is `doorbell`'s business.
+Also sends wake-ups, so that a worker takes the conversation up. `ready_queue` reads them.
 """
 
 import asyncio
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
+import orjson
+
+from memory.queue.ready_queue import COALESCES_FIELD, TAG_FIELD
 from memory.store.client import Arg
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
@@ -16,18 +19,18 @@ from memory.store.store import Store
 SEEN_MS = 48 * 3600 * 1000
 """How long an update id is remembered; Telegram keeps undelivered updates for 24 hours."""
 
-_REPLICATION_MS = 1_000
+MAX_UPDATES = 5_000
+"""Messages, and also commands, that a conversation takes from one sender in two days.
 
-SEEN_MOST = 5_000
-"""How many messages of one sender a conversation takes in, and how many commands, in two days.
-
-At the bound intake refuses what this sender sends there, rather than forget an id; others' messages
-and the sender's commands still come in.
+At this bound intake refuses what the sender sends there, because it must not forget an update id.
+Messages of others still come in, and at the bound of messages so do the sender's commands.
 """
+
+_REPLICATION_MS = 1_000
 
 
 class MailboxFull(Exception):  # noqa: N818 - says when
-    """Raised when a sender sent more to a conversation than they may; nothing was stored."""
+    """Raised when a sender has reached `MAX_UPDATES` in a conversation; nothing was stored."""
 
 
 class Outcome(StrEnum):
@@ -40,7 +43,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One waiting update: what the protocol must know, and `body`, which only the bot reads."""
+    """One waiting update: what the queue must know, and `body`, which only the bot reads."""
 
     update_id: int
     sender_id: int
@@ -48,99 +51,121 @@ class Entry:
     body: bytes
 
     def to_member(self) -> bytes:
-        """Return the mailbox member."""
+        """Return the member of the mailbox."""
         kind = b"c" if self.is_command else b"t"
         return b"%d|%d|%b|%b" % (self.update_id, self.sender_id, kind, self.body)
 
     @classmethod
     def of_member(cls, member: bytes) -> "Entry":
-        """Read a mailbox member."""
+        """Read a member of the mailbox."""
         update_id, sender_id, kind, body = member.split(b"|", 3)
         return cls(int(update_id), int(sender_id), kind == b"c", body)
 
 
 class Mailbox:
-    """Puts updates where a turn will find them, and where asked for on so many replicas as well."""
+    """Stores updates until a turn has answered them, if asked for on `wait_replicas` as well."""
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
-        self._client = store.client
-        self._keys = store.keys
-        self._scripts = store.scripts
-        self._ttl_s = store.ttl_s
+        self._store = store
         self._wait_replicas = wait_replicas
         self._moved: dict[Scope, Scope] = {}
 
     async def put(self, conversation: Scope, entry: Entry) -> Outcome:
-        """Store an update once and ring; raise `MailboxFull` or `StoreError` with nothing promised.
+        """Store an update once and wake its conversation up.
 
-        The indexes of conversations and of the person's conversations are written first, so that
-        nothing can be stored which a forgetting would not find. A person's first update since an
-        erasure takes a second round trip: by then it is known up to where they are forgotten.
+        Raise `MailboxFull` or `StoreError`; then nothing is promised.
         """
         conversation = self._moved.get(conversation, conversation)
-        keys = self._keys.conversation(conversation)
-        sender = [self._keys.person(entry.sender_id), self._keys.person_epoch(entry.sender_id)]
-        spoke = self._scripts["spoke"].command(sender, (conversation.tag, entry.update_id, SEEN_MS))
-        arguments = (entry.update_id, entry.to_member(), self._ttl_s, SEEN_MOST, SEEN_MS)
-        known = ("ZADD", self._keys.index_of(conversation), int(time()), conversation.tag)
-        outcome, forgotten_until, detail = "unmet", b"", b""
-        while outcome == "unmet":
-            read = (forgotten_until, detail)
-            taking = self._scripts["intake"].command(keys.all, (*arguments, *read))
-            _, forgotten_until, answer = await self._client.pipeline([known, spoke, taking])
-            outcome, detail = answer[0].decode(), answer[1]
+        answer = await self._intake(conversation, entry)
+        outcome = answer["outcome"]
         if outcome == "moved":
-            self._moved[conversation] = Scope(detail.decode())
+            self._moved[conversation] = Scope(answer["storage"])
             return await self.put(conversation, entry)
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":
-            index = self._keys.index_of(conversation)
-            await self._replicate((keys.seen, entry.update_id), (index, conversation.tag))
-        if outcome == "duplicate" or (outcome == "taken" and not detail):
-            await self.wake(conversation, gathers=not entry.is_command)
+            seen = self._store.keys.conversation(conversation).seen
+            index = self._store.keys.index_of(conversation)
+            await self._replicate((seen, entry.update_id), (index, conversation.tag))
+        if outcome == "duplicate" or (outcome == "taken" and not answer["is_held"]):
+            await self.wake(conversation, coalesces=not entry.is_command)
         return Outcome(outcome)
 
-    async def _replicate(self, *stored: tuple[str, Arg]) -> None:
-        """Return when replicas have these members of sorted sets, and what was stored with them.
+    async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
+        """Run the intake, with the indexes of conversations and of the sender written first.
 
-        So also what a duplicate stored before. Without the index no sweep would find the mail.
+        So a forgetting finds all that is stored. For the first update of a sender since an erasure
+        a second round trip is needed, which tells the script up to where the sender was forgotten.
         """
-        asked = (
-            # Takes place only where the member is, which a failover may have lost meanwhile, and
-            # changes it each time. Both scores are times, of which neither feels so small a step
-            # back: 1 ms since an update arrived, 1 s since its conversation was active.
-            self._client.is_replicated(
+        keys, scripts = self._store.keys, self._store.scripts
+        sender = [keys.person(entry.sender_id), keys.person_epoch(entry.sender_id)]
+        spoke = scripts["spoke"].command(
+            sender,
+            {
+                "conversation": conversation.tag,
+                "update_id": entry.update_id,
+                "seen_ms": SEEN_MS,
+            },
+        )
+        index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
+        request: dict[str, object] = {
+            "update_id": entry.update_id,
+            "ttl_s": self._store.ttl_s,
+            "max_updates": MAX_UPDATES,
+            "seen_ms": SEEN_MS,
+        }
+        answer: dict[str, str] = {"outcome": "unmet"}
+        while answer["outcome"] == "unmet":
+            intake = scripts["intake"].command(
+                keys.conversation(conversation).all, request, entry.to_member()
+            )
+            _, forgotten_until, reply = await self._store.client.pipeline([index, spoke, intake])
+            answer = orjson.loads(reply)
+            request["forgotten_until"] = forgotten_until.decode()
+            request["read_under"] = answer.get("erasure", "")
+        return answer
+
+    async def _replicate(self, *stored: tuple[str, Arg]) -> None:
+        """Return when replicas have these members of sorted sets, and all that was written before.
+
+        A duplicate waits too, because an earlier call may have failed here. The index is waited for
+        because without it no sweep would find the messages.
+        """
+        replicated = (
+            # A conditional write that always changes something: an unchanged member is not sent to
+            # replicas, and a missing one was lost in a failover. Both scores are times, which bear
+            # one step back: 1 ms of an update's arrival, 1 s of the conversation's last activity.
+            self._store.client.is_replicated(
                 ("ZADD", key, "XX", "INCR", -1, member), self._wait_replicas, _REPLICATION_MS
             )
             for key, member in stored
         )
-        if not all(await asyncio.gather(*asked)):
+        if not all(await asyncio.gather(*replicated)):
             raise StoreUnavailable("too few replicas have it")
 
-    async def wake(self, conversation: Scope, *, gathers: bool = False) -> None:
-        """Tell the workers that a conversation has mail, or that more of it may follow."""
-        more = ("g", "") if gathers else ()
-        # A pipeline of one: where no connection is free it goes along with others'.
-        wake_up = ("XADD", self._keys.ready_queue, "*", "c", conversation.tag, *more)
-        await self._client.pipeline([wake_up])
+    async def wake(self, conversation: Scope, *, coalesces: bool = False) -> None:
+        """Send a wake-up; with `coalesces` more messages may follow the one that it announces."""
+        more = (COALESCES_FIELD, "") if coalesces else ()
+        wake_up = ("XADD", self._store.keys.ready_queue, "*", TAG_FIELD, conversation.tag, *more)
+        # As a pipeline, because that can share a round trip if no connection is free.
+        await self._store.client.pipeline([wake_up])
 
     async def resolve(self, conversation: Scope) -> Scope:
-        """Return the storage of a conversation: its own, or that of the group it moved from."""
+        """Return where a conversation is stored: under its own name, or that of its old group."""
         if conversation in self._moved or conversation.is_private:
             return self._moved.get(conversation, conversation)
-        meta = self._keys.conversation(conversation).meta
-        moved_from = await self._client.call("HGET", meta, "moved_from")
+        meta = self._store.keys.conversation(conversation).meta
+        moved_from = await self._store.client.call("HGET", meta, "moved_from")
         if moved_from is None:
             return conversation
         return self._moved.setdefault(conversation, Scope(moved_from.decode()))
 
     async def move(self, old: Scope, new: Scope) -> None:
-        """Let a new chat use an old one's storage; safe to repeat, nothing is copied."""
+        """Let a new chat use the storage of an old one. Nothing is copied; safe to repeat."""
         old = await self.resolve(old)
-        keys = self._keys.conversation(new)
-        members = await self._scripts["move"](keys.all, (old.tag,))
+        keys, scripts = self._store.keys.conversation(new).all, self._store.scripts
+        members = await scripts["move"](keys, {"storage": old.tag})
         self._moved[new] = old
         for member in members:
             await self.put(old, Entry.of_member(member))
-            await self._scripts["forwarded"](keys.all, (member,))
+            await scripts["forwarded"](keys, {}, member)

@@ -1,45 +1,51 @@
-"""Bells: which conversations (or jobs) want attention, heard by exactly one worker at a time.
+"""The ready queue: wake-ups that say which conversations (or jobs) have work.
 
-One stream with one consumer group. A bell stays pending with its worker until acknowledged; a dead
-worker's bells are reclaimed. Bells carry a name only; what they stand for is in the mailbox.
+It is one stream with one consumer group. A wake-up stays pending with one worker until that
+worker acknowledges it. If the worker dies, another one reclaims the wake-up. A wake-up carries only
+a name; the messages themselves are in the mailbox.
 """
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from secrets import token_hex
 
-from memory.store.client import RedisClient
+from memory.store.client import RedisClient, Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.scripts import Scripts
 
 GROUP = "workers"
-_RETIRED_AFTER_MS = 3600 * 1000
+TAG_FIELD = "c"
+COALESCES_FIELD = "g"
+"""Field of a wake-up that is present when more messages may follow the one that it announces."""
+
+_REMOVE_AFTER_MS = 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """One ring; `deliveries` tells whether it is still the same delivery when acknowledged.
+    """One delivery of a stream entry; `deliveries` counts how often the entry was delivered.
 
-    `gathers`: it rang for a message that is not answered at once, because more may follow it.
+    If `coalesces` is true, the message is not answered at once, because more may follow it.
     """
 
     entry: bytes
     tag: str
     deliveries: int
-    gathers: bool = False
+    coalesces: bool = False
 
     @property
     def delivery(self) -> str:
-        """What names this ring in these hands: once reclaimed, it is another delivery."""
+        """Name this delivery: when another worker reclaims the entry, that is another delivery."""
         return f"{self.entry.decode()}|{self.deliveries}"
 
     @property
     def woken_at(self) -> float:
-        """When it rang, in Unix seconds by the server's clock."""
+        """Return when the wake-up was sent, in Unix seconds by the clock of the server."""
         return int(self.entry.partition(b"-")[0]) / 1000
 
 
 class ReadyQueue:
-    """One worker's ear at a stream of bells; the consumer name is unique per start."""
+    """One worker's access to a stream of wake-ups; its consumer name is new at each start."""
 
     def __init__(self, client: RedisClient, scripts: Scripts, stream: str) -> None:
         self._client = client
@@ -47,79 +53,86 @@ class ReadyQueue:
         self._stream = stream
         self._consumer = token_hex(8)
 
-    async def read(self, most: int, block_ms: int) -> list[WakeUp]:
-        """Wait up to `block_ms` for new bells and return at most `most`."""
-        try:
-            answer = await self._client.call(
-                *("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", most),
+    async def read(self, max_wake_ups: int, block_ms: int) -> list[WakeUp]:
+        """Wait up to `block_ms` for new wake-ups; return at most `max_wake_ups`, oldest first."""
+        answer = await self._with_group(
+            self._client.call(
+                *("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", max_wake_ups),
                 *("BLOCK", block_ms, "STREAMS", self._stream, ">"),
             )
-        except StoreRefused as error:
-            if "NOGROUP" not in str(error):
-                raise
-            await self._create_group()
-            return []
+        )
         entries = answer[0][1] if answer else []
         return [
-            WakeUp(entry, fields[b"c"].decode(), 1, b"g" in fields)
+            WakeUp(
+                entry, fields[TAG_FIELD.encode()].decode(), 1, COALESCES_FIELD.encode() in fields
+            )
             for entry, fields in entries
             if fields
         ]
 
-    async def reclaim(self, most: int, idle_ms: int) -> list[WakeUp]:
-        """Take over bells whose worker has been silent for `idle_ms`."""
-        try:
-            arguments = (GROUP, self._consumer, idle_ms, most)
-            answer = await self._scripts["reclaim"]([self._stream], arguments)
-        except StoreRefused as error:
-            if "NOGROUP" not in str(error):
-                raise
-            await self._create_group()
-            return []
-        return [WakeUp(entry, tag.decode(), count) for entry, tag, count in answer]
+    async def reclaim(self, max_wake_ups: int, idle_ms: int) -> list[WakeUp]:
+        """Take over wake-ups that no worker has renewed for `idle_ms`."""
+        request = {"idle_ms": idle_ms, "max_wake_ups": max_wake_ups}
+        answer = await self._with_group(self._run("reclaim", request))
+        return [WakeUp(entry, tag.decode(), count) for entry, tag, count in answer or []]
 
     async def renew(self, wake_up: WakeUp) -> bool:
-        """Keep a bell from being reclaimed; false when it is no longer ours."""
-        arguments = (GROUP, self._consumer, wake_up.entry)
-        return bool(await self._scripts["renew_bell"]([self._stream], arguments))
+        """Keep a wake-up from being reclaimed; false if another worker has it."""
+        return bool(await self._run("renew_wake_up", {"entry": wake_up.entry.decode()}))
 
     async def postpone(self, wake_up: WakeUp, wait_ms: int, idle_ms: int) -> None:
-        """Have a bell taken over in `wait_ms` by whoever reclaims those silent for `idle_ms`.
+        """Let a wake-up be reclaimed after `wait_ms` by workers that reclaim after `idle_ms`.
 
-        Never later than those: it then rings too soon.
+        If `wait_ms` is longer than `idle_ms`, it is reclaimed after `idle_ms`.
         """
-        silent_ms = max(0, idle_ms - wait_ms)
+        idle_already_ms = max(0, idle_ms - wait_ms)
         await self._client.call(
             *("XCLAIM", self._stream, GROUP, self._consumer, 0, wake_up.entry),
-            *("IDLE", silent_ms),
+            *("IDLE", idle_already_ms),
         )
 
     async def acknowledge(self, wake_up: WakeUp) -> None:
-        """Remove a bell, unless somebody else has it by now."""
+        """Remove a wake-up, unless another worker has it now."""
         await self._remove(wake_up, "")
 
-    async def leave_to(self, wake_up: WakeUp, delivery: str) -> None:
-        """Remove a bell only if another one is still in the hands of that delivery."""
+    async def acknowledge_if_pending(self, wake_up: WakeUp, delivery: str) -> None:
+        """Remove a wake-up if another delivery for the same conversation is still pending.
+
+        Without a `delivery` nothing is removed.
+        """
         if delivery:
             await self._remove(wake_up, delivery)
 
-    async def listeners(self, within_ms: int) -> int:
-        """Return how many workers have listened, or kept a bell, within this time."""
-        arguments = (GROUP, within_ms)
-        return int(await self._scripts["listeners"]([self._stream], arguments))
+    async def count_consumers(self, within_ms: int) -> int:
+        """Return how many workers have read or renewed a wake-up within this time."""
+        return int(await self._run("count_consumers", {"within_ms": within_ms}))
 
-    async def retire_consumers(self) -> int:
-        """Remove consumers of processes that are long gone and hold nothing; return how many."""
-        return int(await self._scripts["retire"]([self._stream], (GROUP, _RETIRED_AFTER_MS)))
+    async def remove_consumers(self) -> int:
+        """Remove consumers that were idle for an hour and have no wake-up; return how many."""
+        return int(await self._run("remove_consumers", {"idle_ms": _REMOVE_AFTER_MS}))
 
     async def _remove(self, wake_up: WakeUp, other: str) -> None:
-        arguments = (GROUP, self._consumer, wake_up.entry, wake_up.deliveries, other)
-        await self._scripts["ack"]([self._stream], arguments)
+        entry = wake_up.entry.decode()
+        request = {"entry": entry, "deliveries": wake_up.deliveries, "other": other}
+        await self._run("ack", request)
 
-    async def _create_group(self) -> None:
-        # From the very beginning, so that bells rung before the group existed are heard.
+    async def _run(self, script: str, request: Request) -> Reply:
+        named = {"group": GROUP, "consumer": self._consumer, **request}
+        return await self._scripts[script]([self._stream], named)
+
+    async def _with_group(self, call: Awaitable[Reply]) -> Reply:
+        """Return the reply of a call; if there is no consumer group, create it and return None.
+
+        The group starts at the first entry, so that no earlier wake-up is missed.
+        """
+        try:
+            return await call
+        except StoreRefused as error:
+            if "NOGROUP" not in str(error):
+                raise
         try:
             await self._client.call("XGROUP CREATE", self._stream, GROUP, "0", "MKSTREAM")
         except StoreRefused as error:
             if "BUSYGROUP" not in str(error):
                 raise
+        return None

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from memory.message import Message
-from memory.queue.turns import Cursor, Lease, Loaded
+from memory.queue.open_turn import Lease
+from memory.scopes.delta import Cursor, Loaded
 from memory.scopes.log import PackedRows
 from memory.search.hybrid import HybridIndex
 from memory.search.message_search import SESSION_PAUSE_S, record_of

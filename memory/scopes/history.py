@@ -15,9 +15,9 @@ from typing import ParamSpec, TypeVar
 from memory.behaviors.call_context import facts_scope
 from memory.erasure.pause import MemorySwitch
 from memory.message import Message, Role
-from memory.queue.turns import LeaseLost, OpenTurn
+from memory.queue.open_turn import LeaseLost, OpenTurn
 from memory.scopes.cache import ConversationCache, Warm
-from memory.scopes.log import arguments_of, generation_of, message_of, seq_of
+from memory.scopes.log import generation_of, message_of, seq_of, stored_fields
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors
@@ -280,9 +280,16 @@ class ChatHistory:
 
     async def _append(self, message: Message, exchange: int | str) -> Message:
         store = self._parts.store
-        arguments = (*self._warm.version, store.ttl_s, exchange, 1, *arguments_of(message))
+        epoch, erasure = self._warm.version
+        request = {
+            "epoch": epoch,
+            "erasure": erasure,
+            "ttl_s": store.ttl_s,
+            "messages": [stored_fields(message)],
+            **({"exchange": exchange} if exchange else {}),
+        }
         keys = store.keys.conversation(self.conversation).all
-        append = store.scripts["append"].command(keys, arguments)
+        append = store.scripts["append"].command(keys, request)
         *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)

@@ -11,8 +11,6 @@ import numpy as np
 from memory.message import Message
 from memory.search.embeddings import Vectors
 
-ARGUMENTS_A_MESSAGE = 7
-
 _UNTRUSTED = "foreign"
 """How the role of a person is written whose message holds others' words; of the assistant's message
 it stands behind the role."""
@@ -21,17 +19,17 @@ _REFUSED = "refused"
 """The same for words that the model's server did not take; others' words are told behind it."""
 
 
-def arguments_of(message: Message) -> list[str | int]:
-    """Return the seven script arguments of a message; the script gives it sequence and exchange."""
-    return [
-        _role_of(message),
-        message.text,
-        _sent_at(message),
-        message.sender_id,
-        message.sender_name,
-        ",".join(map(str, message.message_ids)),
-        message.tokens,
-    ]
+def stored_fields(message: Message) -> dict[str, str]:
+    """Return what a script stores of a message; the script adds its sequence and exchange."""
+    return {
+        "role": _role_of(message),
+        "text": message.text,
+        "sent_at": _sent_at(message),
+        "sender_id": str(message.sender_id),
+        "sender_name": message.sender_name,
+        "message_ids": ",".join(map(str, message.message_ids)),
+        "tokens": str(message.tokens),
+    }
 
 
 def generation_of(first: Message) -> int:

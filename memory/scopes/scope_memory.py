@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from memory.queue.turns import Notes
+from memory.scopes.delta import Notes
 from memory.scopes.entries import (
     Again,
     Chunk,

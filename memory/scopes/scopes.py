@@ -9,8 +9,9 @@ from typing import Any
 
 import orjson
 
-from memory.queue.turns import Lease, Notes, ScopeCursor, ScopeNotes
+from memory.queue.open_turn import Lease
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
+from memory.scopes.delta import Notes, ScopeCursor, ScopeNotes
 from memory.scopes.entries import Entry, written
 from memory.scopes.lru import ByteBoundCache
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory

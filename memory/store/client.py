@@ -9,11 +9,12 @@ given to this module must tolerate a repeat, and what ended in `StoreUnavailable
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
+import orjson
 from redis import exceptions as untrusted
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import PipelineCommand
@@ -24,6 +25,8 @@ from memory.store.errors import SDK_ERRORS, StoreError, meaning, own_errors
 Arg: TypeAlias = bytes | str | int | float
 # Its name is one string, also where Redis needs two words: ("XGROUP CREATE", "stream", …).
 Command: TypeAlias = Sequence[Arg]
+# The fields of the JSON object that a script takes.
+Request: TypeAlias = Mapping[str, object]
 # Bytes, int, float, bool, None, or lists, tuples and dicts of these. Who sends a command knows the
 # shape of its reply and names it there.
 Reply: TypeAlias = Any
@@ -59,13 +62,21 @@ class Script:
         self._source = source
         self._digest = hashlib.sha1(source.encode()).hexdigest()  # noqa: S324 - Redis's own name
 
-    def command(self, keys: Sequence[str], args: Sequence[Arg] = ()) -> ScriptCall:
-        """Make a call of it for a pipeline."""
-        return ScriptCall(self._source, self._digest, keys, args)
+    def command(
+        self, keys: Sequence[str], request: Request | Sequence[Arg] = (), *opaque: Arg
+    ) -> ScriptCall:
+        """Return a call for a pipeline.
 
-    async def __call__(self, keys: Sequence[str], args: Sequence[Arg] = ()) -> Reply:
-        """Run it alone; raise a `StoreError` when it was not done."""
-        [reply] = await self._client.pipeline([self.command(keys, args)])
+        The script gets `request` as one JSON object; `opaque` arguments follow it as they are.
+        """
+        args = (orjson.dumps(request),) if isinstance(request, Mapping) else request
+        return ScriptCall(self._source, self._digest, keys, (*args, *opaque))
+
+    async def __call__(
+        self, keys: Sequence[str], request: Request | Sequence[Arg] = (), *opaque: Arg
+    ) -> Reply:
+        """Run the script alone; raise a `StoreError` if it was not done."""
+        [reply] = await self._client.pipeline([self.command(keys, request, *opaque)])
         return reply
 
 

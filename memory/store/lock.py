@@ -16,8 +16,9 @@ class NamedLease:
 
     async def hold(self) -> bool:
         """Take or extend the lease; false while somebody else has it."""
-        return bool(await self._scripts["lease"]([self._key], (self._token, self._ttl_ms)))
+        request = {"token": self._token, "ttl_ms": self._ttl_ms}
+        return bool(await self._scripts["lease"]([self._key], request))
 
     async def release(self) -> None:
         """Give the lease back if it is ours."""
-        await self._scripts["unlease"]([self._key], (self._token,))
+        await self._scripts["unlease"]([self._key], {"token": self._token})

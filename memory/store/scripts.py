@@ -11,8 +11,8 @@ from memory.store.client import RedisClient, Script
 _LUA = files("memory.store") / "lua"
 _WITH_BEGIN = ("acquire", "commit")
 _WITH_NOTES = (*_WITH_BEGIN, "read_notes")
-_WITH_CONSUMERS = ("listeners", "retire")
-_WITH_MEASURE = ("pace", "shut")
+_WITH_CONSUMERS = ("count_consumers", "remove_consumers")
+_WITH_SEND_RATE = ("take_permit", "ban_chat")
 _OF_CONVERSATION = (
     *_WITH_BEGIN,
     "append",
@@ -43,23 +43,22 @@ _OF_CONVERSATION = (
 )
 _OF_PERSON = ("spoke",)
 _OF_USAGE = (
+    "admit_turn",
     "count_usage",
     "forget_usage",
-    "ration",
 )
 _OF_ONE_KEY = (
-    *_WITH_MEASURE,
+    *_WITH_CONSUMERS,
+    *_WITH_SEND_RATE,
     "ack",
     "drop_unless_newer",
     "forget_until",
     "lease",
-    "listeners",
-    "note_plan",
+    "note_capacity",
     "postpone",
     "reclaim",
-    "renew_bell",
-    "retire",
-    "spend_reserve",
+    "release_ballast",
+    "renew_wake_up",
     "take_due",
     "unlease",
 )
@@ -72,8 +71,8 @@ def source(name: str) -> str:
     parts += ["notes"] if name in _WITH_NOTES else []
     parts += ["begin"] if name in _WITH_BEGIN else []
     parts += ["consumers"] if name in _WITH_CONSUMERS else []
-    parts += ["usage"] if name in _OF_USAGE else []
-    parts += ["measure"] if name in _WITH_MEASURE else []
+    parts += ["token_sums"] if name in _OF_USAGE else []
+    parts += ["send_rate"] if name in _WITH_SEND_RATE else []
     return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.memory import Memory
-from memory.queue.mailbox import SEEN_MOST, Entry, Mailbox, MailboxFull, Outcome
+from memory.queue.mailbox import MAX_UPDATES, Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
@@ -25,15 +25,15 @@ async def flooded(store: RedisClient, keys: Keys, group: Scope, sender: int) -> 
     """Leave behind what a flood leaves: many ids that are remembered, and the sender's count."""
     named = keys.conversation(group)
     now_ms = int(time.time() * 1000)
-    ids = [part for n in range(4 * SEEN_MOST) for part in (now_ms - n, -n - 1)]
+    ids = [part for n in range(4 * MAX_UPDATES) for part in (now_ms - n, -n - 1)]
     await store.call("ZADD", named.seen, *ids)
-    count = f"{now_ms // (DAY_S * 1000)}|{SEEN_MOST}|0"
+    count = f"{now_ms // (DAY_S * 1000)}|{MAX_UPDATES}|0"
     await store.call("HSET", named.meta, f"sent:t:{sender}", count)
 
 
 @pytest.fixture
 def mailbox(store: RedisClient, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
-    monkeypatch.setattr("memory.queue.mailbox.SEEN_MOST", 3)
+    monkeypatch.setattr("memory.queue.mailbox.MAX_UPDATES", 3)
     return Memory(store, 42, tokens, None, OPTIONS).mailbox
 
 

@@ -29,8 +29,9 @@ import numpy as np
 from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.queue.turns import OpenTurn, TurnTimes
-from memory.scopes.log import arguments_of
+from memory.queue.open_turn import OpenTurn
+from memory.queue.turns import TurnTimes
+from memory.scopes.log import stored_fields
 from memory.search.message_search import indexed_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient
@@ -77,7 +78,13 @@ class Inspector:
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
         commands = [
             append.command(
-                keys, ("0", "0", TTL_S, "", len(pair), *(a for m in pair for a in arguments_of(m)))
+                keys,
+                {
+                    "epoch": "0",
+                    "erasure": "0",
+                    "ttl_s": TTL_S,
+                    "messages": [stored_fields(message) for message in pair],
+                },
             )
             for pair in pairs
         ]

@@ -22,7 +22,7 @@ import numpy as np
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import arguments_of
+from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import Hit, HybridIndex
 from memory.search.message_search import indexed_text, record_of
@@ -61,8 +61,9 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
     keys = memory.keys.conversation(conversation).all
     for start in range(0, len(labelled.messages), BATCH):
         batch = labelled.messages[start : start + BATCH]
-        flat = [argument for message in batch for argument in arguments_of(message)]
-        await memory.scripts["append"](keys, ("0", "0", TTL_S, "", len(batch), *flat))
+        messages = [stored_fields(message) for message in batch]
+        request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S, "messages": messages}
+        await memory.scripts["append"](keys, request)
     for message, row in zip(labelled.messages, labelled.rows, strict=True):
         embedder.rows[indexed_text(message)] = row
     for question, row in zip(labelled.questions, labelled.question_rows, strict=True):

@@ -27,7 +27,8 @@ from bot.turn.runner import TurnRunner
 from config.settings import Settings
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
-from memory.queue.turns import OpenTurn, TurnTimes
+from memory.queue.open_turn import OpenTurn
+from memory.queue.turns import TurnTimes
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
@@ -45,7 +46,7 @@ BOT, PERSON = 1, 7_001
 HERE = Scope.of_chat(PERSON)
 TTL_S = 365 * 86_400
 _SENDER = Sender(PERSON, "Clara Lindqvist", "Clara", "Lindqvist")
-_AT_ONCE = TurnTimes(coalesce_ms=0, coalesce_most_ms=0)
+_AT_ONCE = TurnTimes(coalesce_ms=0, max_coalesce_ms=0)
 
 
 class HashedWords:
@@ -175,7 +176,7 @@ class Talk:
             if not noted or noted[0][1] > until:
                 break
             self._rig.clock.until(noted[0][1])
-            for conversation in await self.memory.sweep.late_learning(1):
+            for conversation in await self.memory.sweep.take_late_learning(1):
                 await self.memory.learn(conversation)
         self._rig.clock.until(until)
 

@@ -32,7 +32,7 @@ from memory.learning.progress import watermark_place
 from memory.memory import Memory
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
-from memory.scopes.log import arguments_of
+from memory.scopes.log import stored_fields
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
@@ -134,7 +134,12 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
         commands = [
             memory.scripts["append"].command(
                 keys,
-                ("0", "0", TTL_S, "", 2, *arguments_of(said[at]), *arguments_of(said[at + 1])),
+                {
+                    "epoch": "0",
+                    "erasure": "0",
+                    "ttl_s": TTL_S,
+                    "messages": [stored_fields(message) for message in said[at : at + 2]],
+                },
             )
             for at in range(0, len(said), 2)
         ]

@@ -18,7 +18,7 @@ from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
-from memory.queue.turns import LeaseLost
+from memory.queue.open_turn import LeaseLost
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable

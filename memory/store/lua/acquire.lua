@@ -1,31 +1,33 @@
--- ARGV: token held ('' when none), random part of a new one, the delivery of the bell that is served
--- ('' when none), then `how`. While the lease is held, the holder's is told.
--- A repeat of a call whose answer was lost finds its own random part in the lease and goes on.
-local how = how_from(4)
+-- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease;
+-- `wake_up`, the delivery that the caller serves; and the fields that `begin` reads.
+-- Answers as `begin` does. Other outcomes: 'held' with the holder's wake-up, 'moved', 'empty', 'parked' with
+-- the ms until it is due, 'lost'.
+-- If the answer of a call was lost, its repeat finds its own nonce in the lease and goes on.
+local request = cjson.decode(ARGV[1])
 local holder = redis.call('GET', LEASE)
-if ARGV[1] ~= '' then
-  if holder ~= ARGV[1] then return {'lost'} end
-  return begin(holder, how)
+if request.token then
+  if holder ~= request.token then return no_turn('lost') end
+  return begin(holder, request)
 end
 if holder then
-  if string.sub(holder, -#ARGV[2]) == ARGV[2] then return begin(holder, how) end
-  if is_from_the_future(LEASE, how.lease_ms) then
-    -- A dead holder's bell would not be reclaimed for as long either, so no bell is left to it.
-    redis.call('PEXPIRE', LEASE, how.lease_ms)
-    return {'held', ''}
+  if string.sub(holder, -#request.nonce) == request.nonce then return begin(holder, request) end
+  if is_from_the_future(LEASE, request.lease_ms) then
+    -- If the holder is dead, nobody reclaims its wake-up either until the clock has caught up.
+    -- So the caller must keep its own.
+    redis.call('PEXPIRE', LEASE, request.lease_ms)
+    return no_turn('held', {wake_up = ''})
   end
-  return {'held', redis.call('HGET', META, 'wake_up') or ''}
+  return no_turn('held', {wake_up = redis.call('HGET', META, 'wake_up') or ''})
 end
-local moved_to = redis.call('HGET', META, 'moved_from')
-if moved_to then return {'moved', moved_to} end
+if redis.call('HEXISTS', META, 'moved_from') == 1 then return no_turn('moved') end
 if redis.call('ZCARD', MAILBOX) == 0 then
   redis.call('DEL', TURN)
-  return {'empty'}
+  return no_turn('empty')
 end
 local due, pause = unpack(redis.call('HMGET', TURN, 'due', 'pause'))
-local left = due and due - now_ms() or 0
-if left > 0 and left <= tonumber(pause or left) then return {'parked', whole(left)} end
-local token = redis.call('HINCRBY', META, 'fence', 1) .. ':' .. ARGV[2]
-redis.call('HSET', META, 'wake_up', ARGV[3])
-redis.call('SET', LEASE, token, 'PX', how.lease_ms)
-return begin(token, how)
+local wait_ms = due and due - now_ms() or 0
+if wait_ms > 0 and wait_ms <= tonumber(pause or wait_ms) then return no_turn('parked', {wait_ms = wait_ms}) end
+local token = redis.call('HINCRBY', META, 'fence', 1) .. ':' .. request.nonce
+redis.call('HSET', META, 'wake_up', request.wake_up)
+redis.call('SET', LEASE, token, 'PX', request.lease_ms)
+return begin(token, request)

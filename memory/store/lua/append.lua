@@ -1,8 +1,9 @@
--- ARGV: epoch, erasure, ttl s, exchange ('' for a new one), message count, seven arguments a message.
+-- ARGV[1], a JSON object: `epoch`, `erasure`, `ttl_s`, `messages`, and `exchange` unless they begin a new one.
+-- Answers a list: 'refused', or 'appended' with the exchange and the sequence of the first message.
+local request = cjson.decode(ARGV[1])
 local epoch, erasure = versions()
-if epoch ~= ARGV[1] or erasure ~= ARGV[2] then return {'refused'} end
-local exchange = ARGV[4]
-if exchange == '' then exchange = redis.call('HINCRBY', META, 'exchanges', 1) end
-local first = append(6, tonumber(ARGV[5]), exchange)
-touch(ARGV[3])
+if epoch ~= request.epoch or erasure ~= request.erasure then return {'refused'} end
+local exchange = request.exchange or redis.call('HINCRBY', META, 'exchanges', 1)
+local first = append(request.messages, exchange)
+touch(request.ttl_s)
 return {'appended', tonumber(exchange), first}

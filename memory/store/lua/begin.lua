@@ -1,12 +1,20 @@
--- Begins the next turn of a held conversation, or says why there is none. Follows prelude and notes.
--- how = {lease_ms, coalesce_ms, coalesce_max_ms, most_entries, known_seq, known_vec, known_record,
--- known_record_vec, tail}
-local function load(how)
-  local log = redis.call('XREVRANGE', LOG, '+', '(' .. how.known_seq .. '-0', 'COUNT', how.tail)
-  local vec = redis.call('XRANGE', VEC, '(' .. how.known_vec .. '-0', '+', 'COUNT', how.tail)
-  return redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vector_fingerprint') or '',
-    redis.call('XLEN', VEC), vec, redis.call('HGET', META, 'session') or '0',
-    {load_notes(how.known_record, how.known_record_vec, how.tail)}
+-- Begins the next turn under a held lease, or says why there is none. Follows `prelude` and `notes`.
+-- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `max_entries`, `tail` (how many messages, and how
+-- many of anything else, are read at most) and `cursor`, the newest of each kind that the caller has already.
+-- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
+-- what `load` answers follow.
+local function no_turn(why, details)
+  local head = details or {}
+  head.outcome = why
+  return {cjson.encode(head)}
+end
+
+local function load(cursor, tail)
+  local log = redis.call('XREVRANGE', LOG, '+', '(' .. cursor.message .. '-0', 'COUNT', tail)
+  local vectors = redis.call('XRANGE', VEC, '(' .. cursor.message_vector .. '-0', '+', 'COUNT', tail)
+  return {redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vector_fingerprint') or '',
+    redis.call('XLEN', VEC), vectors, redis.call('HGET', META, 'session') or '0',
+    {load_notes(cursor.record, cursor.record_vector, tail)}}
 end
 
 local function taken_entries()
@@ -19,9 +27,9 @@ local function taken_entries()
   return entries
 end
 
--- How long the newest entry still wants to be waited for, in ms; commands never wait, nor does what came
--- so long ago that nobody knows when: put back by an admin, or after days without workers.
-local function wanted_wait(members, how)
+-- Returns for how many ms to wait for more messages, at most 0 for none. Commands never wait. Nor does a message
+-- whose arrival is not known any more: an admin put it back, or no worker ran for days.
+local function coalesce_wait(members, request)
   local _, _, kind = read_entry(members[1])
   if kind == 'c' then return 0 end
   local now, oldest, newest = now_ms(), nil, nil
@@ -31,10 +39,10 @@ local function wanted_wait(members, how)
     newest = math.max(newest or arrived, arrived)
   end
   if newest > now then return 0 end -- the clock went back
-  return math.min(newest + how.coalesce_ms, oldest + how.coalesce_max_ms) - now
+  return math.min(newest + request.coalesce_ms, oldest + request.max_coalesce_ms) - now
 end
 
--- Quick successive messages of one sender are one turn; a command is a turn of its own.
+-- Takes the messages of the next turn: consecutive messages of one sender, or one command.
 local function take(members)
   local entries, ids = {}, {}
   local _, first_sender, first_kind = read_entry(members[1])
@@ -44,44 +52,40 @@ local function take(members)
     entries[#entries + 1] = member
     ids[#ids + 1] = id
   end
-  -- `ballast` is given back by the outbox, so that a reply fits even when Redis fills up meanwhile.
+  -- The outbox frees `ballast`, so that a reply has space even if Redis fills up meanwhile.
   redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ','), 'attempts', 0,
     'ballast', string.rep(' ', 8192))
   return entries
 end
 
-local function begin(token, how)
+local function begin(token, request)
   local entries = taken_entries()
   if #entries == 0 then
     redis.call('DEL', TURN)
-    local members = redis.call('ZRANGE', MAILBOX, 0, how.most_entries - 1)
+    local members = redis.call('ZRANGE', MAILBOX, 0, request.max_entries - 1)
     if #members == 0 then
       redis.call('DEL', LEASE)
-      return {'empty'}
+      return no_turn('empty')
     end
-    local wait = wanted_wait(members, how)
-    if wait > 0 then
-      redis.call('PEXPIRE', LEASE, how.lease_ms)
-      return {'wait', token, whole(wait)}
+    local wait_ms = coalesce_wait(members, request)
+    if wait_ms > 0 then
+      redis.call('PEXPIRE', LEASE, request.lease_ms)
+      return no_turn('wait', {token = token, wait_ms = wait_ms})
     end
     entries = take(members)
   end
-  redis.call('PEXPIRE', LEASE, how.lease_ms)
+  redis.call('PEXPIRE', LEASE, request.lease_ms)
   redis.call('HDEL', TURN, 'due', 'pause')
-  -- One holder counts once, however often its call is repeated.
+  -- A holder counts as one attempt, even if its call is repeated.
   if redis.call('HGET', TURN, 'begun_by') ~= token then
     redis.call('HINCRBY', TURN, 'attempts', 1)
     redis.call('HSET', TURN, 'begun_by', token)
   end
-  local turn = redis.call('HMGET', TURN, 'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error')
+  local id, attempts, outbox, sending, sent, failures, error = unpack(redis.call('HMGET', TURN,
+    'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error'))
   local epoch, erasure = versions()
-  return {'turn', token, epoch, erasure, turn[1], turn[2],
-    turn[3] or '', turn[4] or '0', turn[5] or '', turn[6] or '0', turn[7] or '', entries, load(how)}
-end
-
-local function how_from(first)
-  return {lease_ms = tonumber(ARGV[first]), coalesce_ms = tonumber(ARGV[first + 1]),
-    coalesce_max_ms = tonumber(ARGV[first + 2]), most_entries = tonumber(ARGV[first + 3]),
-    known_seq = ARGV[first + 4], known_vec = ARGV[first + 5], known_record = ARGV[first + 6],
-    known_record_vec = ARGV[first + 7], tail = ARGV[first + 8]}
+  local head = {outcome = 'turn', token = token, epoch = epoch, erasure = erasure, id = id,
+    attempts = tonumber(attempts), sending = tonumber(sending or 0), sent = sent or '',
+    failures = tonumber(failures or 0), error = error or ''}
+  return {cjson.encode(head), outbox or '', entries, load(request.cursor, request.tail)}
 end

@@ -1,4 +1,4 @@
--- Shared by every script: the server's clock, in ms, and numbers of that size as text.
+-- Shared by all scripts: the server's clock, in ms. `whole` writes numbers of that size as text.
 local function whole(number)
   return string.format('%.0f', number)
 end
@@ -8,7 +8,7 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- What lasts longer than it was given was written before the clock went back.
+-- A key that lives longer than it was given was written before the clock went back.
 local function is_from_the_future(key, given_ms)
-  return redis.call('PTTL', key) > tonumber(given_ms)
+  return redis.call('PTTL', key) > given_ms
 end

@@ -1,50 +1,61 @@
--- ARGV: token, epoch, erasure, turn, ttl s, sitting, digest of the steps, what tools are to write,
--- message count, `how` (9), then seven arguments a message. A repeat of a call whose answer was lost
--- appends nothing and answers the same, or that the lease is lost where it has gone meanwhile.
+-- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`; `digest`,
+-- a summary of the tool steps; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
+-- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
+-- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
+-- meanwhile.
 
--- Returns of what tools want written that which is to be forgotten, '' for nothing: all that may be
--- written of what is said while memory is off. No statement can look like it, for its quotes are escaped.
-local function forgets_among(writes)
+-- Returns those of the tools' writes that forget something, '' for none. While memory is off, only these are
+-- kept. No statement can look like one, because its quotes are escaped.
+local function only_forgets(writes)
   local found = {}
   for each in string.gmatch(writes, '%["forget",%d+[^%[%]"]*"?[%w_%-]*"?%]') do found[#found + 1] = each end
   return #found > 0 and '[' .. table.concat(found, ',') .. ']' or ''
 end
 
-local how = how_from(10)
-local this, briefly = ARGV[4] .. '|' .. ARGV[1], ARGV[4] .. '|' .. string.match(ARGV[1], '^%d+') .. ','
-local last = redis.call('HMGET', META, 'committed', 'committed_exchange', 'committed_first', 'closed')
-local closed = last[4] or ','
-if last[1] == this then
-  -- Without its lease it must not say that nothing waits: the first call may have begun the next turn.
-  local begun = {'lost'}
-  if redis.call('GET', LEASE) == ARGV[1] then begun = begin(ARGV[1], how) end
-  return {'committed', tonumber(last[2]), tonumber(last[3]), begun}
+local function committed(exchange, first_seq, begun)
+  return {cjson.encode({outcome = 'committed', exchange = tonumber(exchange), first_seq = tonumber(first_seq)}), begun}
 end
--- Of those that others followed only the newest eight are known, by turn and fence.
-if string.find(closed, ',' .. briefly, 1, true) then return {'superseded'} end
-if refused(ARGV[1], ARGV[2], ARGV[3]) then
-  -- Closed by another holder, who began with the part in doubt: ours counts for nobody.
-  if string.find(closed, ',' .. ARGV[4] .. '|', 1, true) then return {'refused'} end
-  return {refusal(ARGV[2], ARGV[3], ARGV[4], '')}
+
+local request, writes = cjson.decode(ARGV[1]), ARGV[2]
+local this_commit = request.turn .. '|' .. request.token
+local turn_and_fence = request.turn .. '|' .. string.match(request.token, '^%d+') .. ','
+local last, last_exchange, last_first, closed = unpack(redis.call('HMGET', META,
+  'committed', 'committed_exchange', 'committed_first', 'closed'))
+closed = closed or ','
+if last == this_commit then
+  -- The first call may have begun the next turn, so without the lease this call cannot say that nothing waits.
+  local begun = no_turn('lost')
+  if redis.call('GET', LEASE) == request.token then begun = begin(request.token, request) end
+  return committed(last_exchange, last_first, begun)
+end
+-- `closed` has turn and fence of the eight turns that were closed last.
+if string.find(closed, ',' .. turn_and_fence, 1, true) then return {cjson.encode({outcome = 'superseded'})} end
+if refused(request) then
+  -- Another holder closed the turn. It sent the part in doubt again, so that ours does not count.
+  local is_closed = string.find(closed, ',' .. request.turn .. '|', 1, true)
+  return {cjson.encode({outcome = is_closed and 'refused' or refusal(request, '')})}
 end
 for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
   redis.call('ZREMRANGEBYSCORE', MAILBOX, id, id)
 end
 redis.call('DEL', TURN)
-local count, exchange, first = tonumber(ARGV[9]), 0, 0
+local exchange, first, count = 0, 0, #request.messages
 if count > 0 then
   exchange = redis.call('HINCRBY', META, 'exchanges', 1)
-  first = append(19, count, exchange)
+  first = append(request.messages, exchange)
 end
-closed = string.match(closed .. briefly, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. briefly
-redis.call('HSET', META, 'committed', this, 'committed_exchange', exchange, 'committed_first', first, 'closed', closed)
-if ARGV[6] ~= '' then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
--- What learning needs of this turn beside its words; it goes when it is learned.
+closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
+redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
+  'closed', closed)
+if request.ends_session then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
+-- Learning needs these beside the messages, and removes them afterwards.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
-if ARGV[7] ~= '' and count > 1 and not is_off then redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, ARGV[7]) end
-local writes = is_off and forgets_among(ARGV[8]) or ARGV[8]
-if writes ~= '' then redis.call('HSET', LEARNED, 'tool_writes:' .. ARGV[4], first .. '|' .. writes) end
-forget_beyond_window(how.tail)
-touch(ARGV[5])
-how.known_seq = redis.call('HGET', META, 'next_seq') or '0'
-return {'committed', exchange, first, begin(ARGV[1], how)}
+if request.digest ~= '' and count > 1 and not is_off then
+  redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
+end
+if is_off then writes = only_forgets(writes) end
+if writes ~= '' then redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes) end
+forget_beyond_window(request.tail)
+touch(request.ttl_s)
+request.cursor.message = redis.call('HGET', META, 'next_seq') or '0'
+return committed(exchange, first, begin(request.token, request))

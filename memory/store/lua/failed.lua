@@ -1,8 +1,10 @@
--- ARGV: token, epoch, erasure, turn, class of the error. What made the turn fail is noted and the lease
--- given back; a turn begun since the failed one was committed does not pay for it.
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return 'refused' end
-if redis.call('HGET', TURN, 'id') == ARGV[4] then
-  redis.call('HSET', TURN, 'error', ARGV[5])
+-- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `turn`; `error`, the class of the error.
+-- Counts a failure of the turn and gives the lease back. If the failed turn was committed meanwhile and the lease has
+-- begun the next one, that one does not pay for the failure.
+local request = cjson.decode(ARGV[1])
+if refused(request) then return 'refused' end
+if redis.call('HGET', TURN, 'id') == request.turn then
+  redis.call('HSET', TURN, 'error', request.error)
   redis.call('HINCRBY', TURN, 'failures', 1)
 elseif redis.call('HEXISTS', TURN, 'attempts') == 1 then
   redis.call('HINCRBY', TURN, 'attempts', -1)

@@ -1,3 +1,2 @@
--- ARGV: mailbox members that stand in the old chat's mailbox now.
-for _, member in ipairs(ARGV) do redis.call('ZREM', MAILBOX, member) end
-return 'ok'
+-- ARGV[1], a JSON object without fields; ARGV[2]: a member that was put into the old chat's mailbox.
+return redis.call('ZREM', MAILBOX, ARGV[2])

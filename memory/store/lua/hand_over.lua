@@ -1,9 +1,10 @@
--- ARGV: token. A holder gives back what it has not answered; that attempt does not count. A turn of which
--- nothing was done stands as if never begun, and takes along what has come since.
-if redis.call('GET', LEASE) ~= ARGV[1] then return 'refused' end
+-- ARGV[1], a JSON object: `token`. Gives the lease back without an answer; the attempt does not count. If the turn
+-- has no outbox, no failure and no other attempt, it is dissolved, so that the next one also takes later messages.
+local request = cjson.decode(ARGV[1])
+if redis.call('GET', LEASE) ~= request.token then return 'refused' end
 if redis.call('HEXISTS', TURN, 'attempts') == 1 and redis.call('HEXISTS', TURN, 'outbox') == 0 then
-  local others = redis.call('HINCRBY', TURN, 'attempts', -1)
-  if others <= 0 and redis.call('HEXISTS', TURN, 'failures') == 0 then redis.call('DEL', TURN) end
+  local attempts = redis.call('HINCRBY', TURN, 'attempts', -1)
+  if attempts <= 0 and redis.call('HEXISTS', TURN, 'failures') == 0 then redis.call('DEL', TURN) end
 end
 redis.call('DEL', LEASE)
 return 'ok'

@@ -1,39 +1,46 @@
--- ARGV: update id, member, ttl s, most ids of one sender, how long ids are kept in ms, up to which update
--- the person is forgotten, the erasure under which that was read ('' = not read).
+-- Takes one update into the mailbox, once.
+-- ARGV[1], a JSON object: `update_id`; `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
+-- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender
+-- was forgotten, and `read_under`, the erasure version under which the caller read that. ARGV[2]: the member.
+-- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and whether a lease
+-- is held (`is_held`); for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
+local request, member = cjson.decode(ARGV[1]), ARGV[2]
 local moved_to = redis.call('HGET', META, 'moved_from')
-if moved_to then return {'moved', moved_to} end
-local now = now_ms()
-local held = redis.call('EXISTS', LEASE)
-if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end
--- What was sent before an erasure was confirmed, of all or of this person, is not taken in after it.
-local function cut_off(update, at)
-  return update and tonumber(ARGV[1]) <= tonumber(update) and now - at < tonumber(ARGV[5])
+if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
+local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1
+local function outcome(name) return cjson.encode({outcome = name, is_held = is_held}) end
+
+if redis.call('ZSCORE', SEEN, request.update_id) then return outcome('duplicate') end
+-- An erasure was confirmed by an update. Messages sent before it are not taken in after it.
+local function is_cut_off(update, at)
+  return update and request.update_id <= tonumber(update) and now - at < request.seen_ms
 end
-local _, sender, kind = read_entry(ARGV[2])
--- Since the last erasure here this person's index may be without this conversation. So it is written
--- first, then what they have had forgotten is read: a forgetting that is not seen then sees the index.
+local _, sender, kind = read_entry(member)
+-- After an erasure here, this conversation may be missing in the sender's index. The caller has to write the index
+-- first and then read up to where the sender was forgotten. So a forgetting that the caller did not see yet finds
+-- this conversation in the index.
 local _, erasure = versions()
 if redis.call('HGET', META, 'met:' .. sender) ~= erasure then
-  if ARGV[7] ~= erasure then return {'unmet', erasure} end
+  if request.read_under ~= erasure then return cjson.encode({outcome = 'unmet', erasure = erasure}) end
   redis.call('HSET', META, 'met:' .. sender, erasure)
-  if ARGV[6] ~= '0' then cut_person(sender, ARGV[6]) end
-  touch(ARGV[3])
+  if request.forgotten_until ~= '0' then cut_person(sender, request.forgotten_until) end
+  touch(request.ttl_s)
 end
--- How many of this kind the sender had taken in, as `<day>|<that day>|<the day before>`. So who floods a
--- chat is refused alone, and still has commands. Of a day to come, for the clock went back, nothing counts.
-local share = 'sent:' .. kind .. ':' .. sender
-local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender, share)
+-- How many updates of this kind the sender sent, as `<day>|<that day>|<the day before>`. So a sender who floods
+-- a chat is refused alone, and can still send commands. A day in the future does not count: the clock went back.
+local counter = 'sent:' .. kind .. ':' .. sender
+local cut = redis.call('HMGET', META, 'cut_update', 'cut_at', 'cut:' .. sender, counter)
 local today = math.floor(now / 86400000)
 local day, count, before = string.match(cut[4] or '', '^(%d+)|(%d+)|(%d+)$')
 if tonumber(day) == today - 1 then count, before = 0, count end
 if not day or tonumber(day) < today - 1 or tonumber(day) > today then count, before = 0, 0 end
-local persons_update, persons_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
-if cut_off(cut[1], cut[2]) or cut_off(persons_update, persons_at) then return {'dropped', held} end
-if count + before >= tonumber(ARGV[4]) then return {'full', held} end
--- Grows before it frees, unlike others: where Redis is full nothing more may be taken in.
-redis.call('HSET', META, share, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
-redis.call('ZADD', SEEN, whole(now), ARGV[1])
-redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])
-redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - ARGV[5]))
-touch(ARGV[3])
-return {'taken', held}
+local senders_update, senders_at = string.match(cut[3] or '', '^(%d+)|(%d+)$')
+if is_cut_off(cut[1], cut[2]) or is_cut_off(senders_update, senders_at) then return outcome('dropped') end
+if count + before >= request.max_updates then return outcome('full') end
+-- Other scripts free memory before they use more. This one must fail when Redis is full.
+redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
+redis.call('ZADD', SEEN, whole(now), request.update_id)
+redis.call('ZADD', MAILBOX, request.update_id, member)
+redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms))
+touch(request.ttl_s)
+return outcome('taken')

@@ -1,7 +1,9 @@
--- ARGV: tag of the old chat's storage. Names it here; returns the mail that must go there.
-if redis.call('HGET', META, 'moved_from') ~= ARGV[1] then
+-- ARGV[1], a JSON object: `storage`, the tag under which the old chat is stored. Makes this conversation an alias
+-- of it, and answers the mailbox members that must be put there.
+local request = cjson.decode(ARGV[1])
+if redis.call('HGET', META, 'moved_from') ~= request.storage then
   redis.call('HINCRBY', META, 'epoch', 1)
-  redis.call('HSET', META, 'moved_from', ARGV[1])
+  redis.call('HSET', META, 'moved_from', request.storage)
   redis.call('DEL', LEASE, TURN)
 end
 redis.call('PERSIST', META)

@@ -1,6 +1,8 @@
--- ARGV: token, epoch, erasure, lease ms, parts. From here the model is never asked again for this turn.
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return 'refused' end
+-- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`. ARGV[2]: the outbox.
+-- Stores the reply with its first part marked as being sent. From now on the model is not asked for this turn.
+local request = cjson.decode(ARGV[1])
+if refused(request) then return 'refused' end
 redis.call('HDEL', TURN, 'ballast')
-redis.call('HSET', TURN, 'outbox', ARGV[5], 'sending', 0)
-redis.call('PEXPIRE', LEASE, ARGV[4])
+redis.call('HSET', TURN, 'outbox', ARGV[2], 'sending', 0)
+redis.call('PEXPIRE', LEASE, request.lease_ms)
 return 'ok'

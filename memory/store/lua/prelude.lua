@@ -1,31 +1,33 @@
--- Shared by every script of one conversation. KEYS stand in this order in all of them.
-local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD = unpack(KEYS)
+-- Shared by all scripts of one scope. Each gets all keys of the scope, in this order.
+local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD_LETTERS = unpack(KEYS)
 
 local function versions()
   local found = redis.call('HMGET', META, 'epoch', 'erasure')
   return found[1] or '0', found[2] or '0'
 end
 
--- A lease counts only while nothing was erased since its holder loaded.
-local function refused(token, epoch, erasure)
-  local current_epoch, current_erasure = versions()
-  return redis.call('GET', LEASE) ~= token or current_epoch ~= epoch or current_erasure ~= erasure
+-- Whether a step of a turn must be refused: its sender no longer holds the lease, or something was erased
+-- since the sender loaded the conversation. A step has `token`, `epoch` and `erasure`.
+local function refused(step)
+  local epoch, erasure = versions()
+  return redis.call('GET', LEASE) ~= step.token or epoch ~= step.epoch or erasure ~= step.erasure
 end
 
--- What a refused holder is told: 'superseded' where the part that it has just sent stands, or may. For its
--- own step may have been carried out with the answer lost; else the part counts for nobody. `sent` ends
--- with that part where a step marks it, and is '' where a commit does. Of a turn that is gone nobody knows
--- here which parts count.
-local function refusal(epoch, erasure, turn, sent)
-  local current_epoch, current_erasure = versions()
-  if current_epoch ~= epoch or current_erasure ~= erasure then return 'refused' end
+-- Answers a refused step of a turn. 'superseded' means that the part sent last counts as sent, or may count:
+-- this very step may have been carried out before, and only its answer was lost. `sent` lists the message ids
+-- that the step marks as sent; the last one is the part in question. A commit marks none.
+-- If the turn is gone, the store no longer knows which parts count.
+local function refusal(step, sent)
+  local epoch, erasure = versions()
+  if epoch ~= step.epoch or erasure ~= step.erasure then return 'refused' end
   local open = redis.call('HMGET', TURN, 'id', 'sent')
-  if open[1] ~= turn then return 'superseded' end
+  if open[1] ~= step.turn then return 'superseded' end
   local marked, last = ',' .. (open[2] or '') .. ',', string.match(sent, '%d+$')
   return last and string.find(marked, ',' .. last .. ',', 1, true) and 'superseded' or 'refused'
 end
 
--- Whoever holds the lease has seen what is erased now and has to begin again, which is no failed try.
+-- After an erasure the holder of the lease must load the conversation again, because it has read what is now
+-- erased. This does not count as a failed attempt.
 local function begin_again()
   redis.call('DEL', LEASE)
   redis.call('HDEL', TURN, 'outbox', 'sending', 'sent')
@@ -33,11 +35,11 @@ local function begin_again()
   redis.call('HINCRBY', META, 'erasure', 1)
 end
 
--- One expiry for the whole scope; an alias of a moved chat never expires, lease and nonces have their own.
--- An operator's documents stay until they are removed.
+-- Sets one expiry for the whole scope. The alias of a moved chat and the operator's documents do not expire;
+-- the lease and the confirmations have expiries of their own.
 local function touch(ttl_s)
   if string.find(META, '{d:', 1, true) or redis.call('HEXISTS', META, 'moved_from') == 1 then return end
-  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD}) do
+  for _, key in ipairs({META, TURN, MAILBOX, SEEN, LOG, VEC, LEARNED, RECORDS, RVEC, DEAD_LETTERS}) do
     redis.call('EXPIRE', key, ttl_s)
   end
 end
@@ -47,30 +49,30 @@ local function set_field(name, value)
   if value == '' then redis.call('HDEL', LEARNED, name) else redis.call('HSET', LEARNED, name, value) end
 end
 
--- A mailbox member is `<update id>|<sender id>|<c for command, t for text>|<body>`.
+-- A mailbox member is `<update id>|<sender id>|<c for a command, t for a text>|<body>`.
 local function read_entry(member)
   local id, sender, kind = string.match(member, '^(%-?%d+)|(%-?%d+)|(%a)|')
   return id, sender, kind
 end
 
--- Messages come flat, seven arguments each, from ARGV[first]; returns the sequence of the first.
--- Once a conversation has expired, sequences and epochs begin anew; what outlives it in another scope
--- tells its lives apart by `generation`: when the first message was sent, in ms.
-local function append(first, count, exchange)
-  local start
-  for i = 0, count - 1 do
-    local at = first + i * 7
+-- Appends messages to the log and returns the sequence of the first one, 0 without messages.
+-- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
+-- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
+local function append(messages, exchange)
+  local first
+  for _, message in ipairs(messages) do
     local seq = redis.call('HINCRBY', META, 'next_seq', 1)
-    start = start or seq
-    if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * ARGV[at + 2])) end
-    redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', ARGV[at], 't', ARGV[at + 1],
-      's', ARGV[at + 2], 'i', ARGV[at + 3], 'n', ARGV[at + 4], 'm', ARGV[at + 5], 'k', ARGV[at + 6])
+    first = first or seq
+    if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
+    redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', message.role, 't', message.text,
+      's', message.sent_at, 'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids,
+      'k', message.tokens)
   end
-  return start or 0
+  return first or 0
 end
 
--- An erasure that was carried out answers its receipt again, so that repeating one counts the same. Behind
--- the receipt stands what was asked and whom, where there was a question: `done|<counts>|<kind>|<asker>`.
+-- An erasure keeps its receipt, so that a repeated call gets the same answer. If the erasure answered a
+-- question, the question follows the receipt: `done|<counts>|<kind>|<who was asked>`.
 local function receipt_of(id)
   local found = redis.call('HGET', CONFIRM, id)
   return found and string.match(found, '^done|([^|]*)'), found
@@ -85,8 +87,8 @@ local function keep_receipt(id, counts)
   return receipt
 end
 
--- A stream keeps the bytes of deleted entries, also in every file written of it, for as long as their
--- neighbours stay. So those that stay are added anew; `instead` has other fields for some, by id.
+-- Writes a stream again without its deleted entries. Redis keeps the bytes of a deleted entry, in memory and
+-- in its files, while neighbors in the same node stay. `instead` maps an entry id to its new fields.
 local function leave_no_bytes(key, instead)
   local kept, ttl = redis.call('XRANGE', key, '-', '+'), redis.call('PTTL', key)
   redis.call('UNLINK', key)
@@ -97,12 +99,12 @@ local function leave_no_bytes(key, instead)
   if ttl > 0 then redis.call('PEXPIRE', key, ttl) end
 end
 
--- Mail that was set aside, oldest first; `set_aside` says what a letter is.
+-- Returns the dead letters of this conversation, oldest first. `set_aside` says how they are stored.
 local function dead_letters()
   local letters = {}
-  for _, field in ipairs(redis.call('HKEYS', DEAD)) do
+  for _, field in ipairs(redis.call('HKEYS', DEAD_LETTERS)) do
     if not string.find(field, ':', 1, true) then
-      local at, sender = string.match(redis.call('HGET', DEAD, field), '^(%d+)|[^|]*|(%-?%d+)$')
+      local at, sender = string.match(redis.call('HGET', DEAD_LETTERS, field), '^(%d+)|[^|]*|(%-?%d+)$')
       letters[#letters + 1] = {id = field, at = tonumber(at), sender = sender}
     end
   end
@@ -110,24 +112,24 @@ local function dead_letters()
   return letters
 end
 
--- Removes one and returns its mail.
+-- Removes one dead letter and returns its mailbox members.
 local function drop_letter(id)
-  local mail = {}
-  redis.call('HDEL', DEAD, id)
-  for _, field in ipairs(redis.call('HKEYS', DEAD)) do
+  local members = {}
+  redis.call('HDEL', DEAD_LETTERS, id)
+  for _, field in ipairs(redis.call('HKEYS', DEAD_LETTERS)) do
     if string.sub(field, 1, #id + 1) == id .. ':' then
-      mail[#mail + 1] = redis.call('HGET', DEAD, field)
-      redis.call('HDEL', DEAD, field)
+      members[#members + 1] = redis.call('HGET', DEAD_LETTERS, field)
+      redis.call('HDEL', DEAD_LETTERS, field)
     end
   end
-  return mail
+  return members
 end
 
--- Removes those that were sent up to the cut, by one sender or by anybody; returns how many messages.
-local function drop_letters(cut_update, sender)
+-- Removes the dead letters up to an update, of one sender or of everybody; returns the number of messages.
+local function drop_letters(last_update, sender)
   local dropped = 0
   for _, letter in ipairs(dead_letters()) do
-    local is_old = cut_update == '+inf' or tonumber(letter.id) <= tonumber(cut_update)
+    local is_old = last_update == '+inf' or tonumber(letter.id) <= tonumber(last_update)
     if is_old and (not sender or sender == letter.sender) then
       dropped = dropped + #drop_letter(letter.id)
     end
@@ -135,17 +137,17 @@ local function drop_letters(cut_update, sender)
   return dropped
 end
 
--- Up to which update a person is forgotten here: the greatest counts.
+-- Notes that a person's updates up to this one are forgotten here. An older update changes nothing.
 local function cut_person(person, update)
   local before = string.match(redis.call('HGET', META, 'cut:' .. person) or '', '^(%d+)|')
   if tonumber(update) <= tonumber(before or '-inf') then return end
   redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
 end
 
--- Erases all content, keeps what must outlive it: fence, epoch, erasure, sequence, seen. What was
--- sent up to the cut goes and is not taken in later; '+inf' takes what waits now and cuts off nothing.
--- `kept` is the id of the first message that stays, nil for none.
-local function wipe(cut_update, kept)
+-- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
+-- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
+-- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil.
+local function wipe(last_update, kept)
   local counts = {redis.call('XLEN', LOG), redis.call('XLEN', VEC)}
   if kept then
     counts[1] = redis.call('XTRIM', LOG, 'MINID', kept)
@@ -160,12 +162,12 @@ local function wipe(cut_update, kept)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC)
   redis.call('HDEL', META, 'record_vector_fingerprint')
   redis.call('DEL', LEASE, TURN)
-  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', cut_update) + drop_letters(cut_update)
+  counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)
   redis.call('HINCRBY', META, 'erasure', 1)
-  local cut_before = redis.call('HGET', META, 'cut_update')
-  if cut_update ~= '+inf' and tonumber(cut_update) > tonumber(cut_before or '-inf') then
-    redis.call('HSET', META, 'cut_update', cut_update, 'cut_at', whole(now_ms()))
+  local before = redis.call('HGET', META, 'cut_update')
+  if last_update ~= '+inf' and tonumber(last_update) > tonumber(before or '-inf') then
+    redis.call('HSET', META, 'cut_update', last_update, 'cut_at', whole(now_ms()))
   end
   counts[4] = redis.call('ZCARD', MAILBOX)
   return counts

@@ -1,4 +1,5 @@
--- ARGV: token, epoch, erasure, lease ms.
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return 'refused' end
-redis.call('PEXPIRE', LEASE, ARGV[4])
+-- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`.
+local request = cjson.decode(ARGV[1])
+if refused(request) then return 'refused' end
+redis.call('PEXPIRE', LEASE, request.lease_ms)
 return 'ok'

@@ -1,7 +1,9 @@
--- ARGV: token, epoch, erasure, lease ms, part, message ids sent so far, turn.
-if refused(ARGV[1], ARGV[2], ARGV[3]) then return refusal(ARGV[2], ARGV[3], ARGV[7], ARGV[6]) end
--- Takes away before it adds: a reply that has begun is sent to its end where Redis is full.
+-- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `turn`; `lease_ms`; `part`, the part that
+-- is sent next; `sent`, the message ids of the parts before it, separated by commas.
+local request = cjson.decode(ARGV[1])
+if refused(request) then return refusal(request, request.sent) end
+-- Deletes before it writes, so that Redis carries it out even when it is full.
 redis.call('HDEL', TURN, 'sending', 'sent')
-redis.call('HSET', TURN, 'sending', ARGV[5], 'sent', ARGV[6])
-redis.call('PEXPIRE', LEASE, ARGV[4])
+redis.call('HSET', TURN, 'sending', request.part, 'sent', request.sent)
+redis.call('PEXPIRE', LEASE, request.lease_ms)
 return 'ok'

@@ -11,7 +11,7 @@ from bot.agent.toolbox import ToolLimits, ToolNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolResult
 from memory.behaviors.tool import ToolError
-from memory.queue.turns import LeaseLost
+from memory.queue.open_turn import LeaseLost
 from memory.scopes.writes import SetDomain
 from memory.store.errors import StoreError
 from memory.text.tokens import SHORTENED, TokenCounter

@@ -19,7 +19,7 @@ from bot.turn.trace import TurnTrace
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import arguments_of
+from memory.scopes.log import stored_fields
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -219,7 +219,7 @@ async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
 ) -> None:
     memory = await bare_memory(store)
     said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
-    role, text, sent_at, sender, name, ids, tokens = arguments_of(said)
+    role, text, sent_at, sender, name, ids, tokens = stored_fields(said).values()
     log = memory.keys.conversation(Scope(ANNA)).log
     fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
     await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)

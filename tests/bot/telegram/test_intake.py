@@ -116,7 +116,7 @@ async def test_what_overfills_a_mailbox_is_dropped_since_it_would_hold_up_everyb
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poller's offset stays at what was not taken."""
-    monkeypatch.setattr("memory.queue.mailbox.SEEN_MOST", 1)
+    monkeypatch.setattr("memory.queue.mailbox.MAX_UPDATES", 1)
     intake = intake_on(store)
     await intake.accept(raw.message("one"))
     await intake.accept(raw.message("two") | {"update_id": 2})

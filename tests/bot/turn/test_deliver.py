@@ -19,7 +19,7 @@ from bot.telegram.errors import (
 )
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from memory.queue.turns import LeaseLost, Superseded
+from memory.queue.open_turn import LeaseLost, Superseded
 from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7

@@ -112,5 +112,5 @@ async def test_beyond_the_budget_admins_are_answered_and_others_told_once_a_day(
     assert await allowance.admit(ANNA, "a") == "admitted"
     call = BilledCall.now(Source("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])
-    assert [await allowance.admit(ANNA, turn) for turn in "bcb"] == ["budget", "told", "budget"]
+    assert [await allowance.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
     assert await allowance.admit(BEN, "d") == "admitted"

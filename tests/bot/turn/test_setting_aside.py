@@ -11,7 +11,7 @@ from bot.turn.outbox import Outbox
 from bot.turn.setting_aside import MAX_FAILURES, UNSEEN, SetAside, is_given_up
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
-from memory.queue.turns import OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.store.keys import Scope
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory

@@ -22,8 +22,10 @@ from memory.behaviors.call_context import CallContext
 from memory.memory import Memory, MemoryOptions
 from memory.message import Message
 from memory.queue.mailbox import Entry
+from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import Committed, Cursor, OpenTurn, TurnTimes
+from memory.queue.turns import TurnTimes
+from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
 from memory.store.client import Command, RedisClient, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
@@ -38,7 +40,7 @@ OPTIONS = MemoryOptions(
     ttl_s=86_400,
     tail=50,
     cache_bytes=1_000_000,
-    times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, coalesce_most_ms=0),
+    times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, max_coalesce_ms=0),
 )
 
 Step = Callable[[OpenTurn], Awaitable[Committed]]
@@ -114,8 +116,8 @@ class WatchedDoorbell(ReadyQueue):
         await super().acknowledge(wake_up)
         await self._note(wake_up)
 
-    async def leave_to(self, wake_up: WakeUp, delivery: str) -> None:
-        await super().leave_to(wake_up, delivery)
+    async def acknowledge_if_pending(self, wake_up: WakeUp, delivery: str) -> None:
+        await super().acknowledge_if_pending(wake_up, delivery)
         await self._note(wake_up)
 
     async def _note(self, wake_up: WakeUp) -> None:

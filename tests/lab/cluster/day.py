@@ -15,7 +15,8 @@ from bot.turn.worker import TurnWorker
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.queue.turns import Committed, Cursor, OpenTurn
+from memory.queue.open_turn import Committed, OpenTurn
+from memory.scopes.delta import Cursor
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 

@@ -1,7 +1,7 @@
 """Checks DESIGN's promises of what is answered, sent and forgotten, beside those of the store."""
 
 from bot.telegram.updates import IncomingMessage
-from memory.queue.turns import OpenTurn
+from memory.queue.open_turn import OpenTurn
 from tests.lab.simulator import telling
 from tests.lab.simulator.audit_store import StoreAuditor
 from tests.lab.simulator.ledger import MadeReply, SentPart

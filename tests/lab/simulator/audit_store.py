@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from functools import cache
 
+import orjson
+
 from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys
 from tests.lab.simulator import telling
@@ -20,7 +22,7 @@ _ERASING = frozenset({"clear", "wipe", "erase_person", "revise"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
 _READING = frozenset({"read_notes"})
-_UNRINGING = frozenset({"ack", "retire", "take_due", "DEL", "XACK", "XDEL", "ZREM"})
+_UNRINGING = frozenset({"ack", "remove_consumers", "take_due", "DEL", "XACK", "XDEL", "ZREM"})
 """What may take a bell or a due time away, beside what changes a conversation."""
 
 _UNREAD = Group(LEAST)
@@ -44,8 +46,10 @@ class StoreAuditor(TurnAuditor):
         if script in _FENCED or script == "commit":
             fields = self._space.get(keys[0], Hash) or Hash()
             versions = fields.get(b"epoch", b"0"), fields.get(b"erasure", b"0")
-            holds = self._space.get(keys[1], bytes) == args[0]
-            self._held = holds and (script == "hand_over" or versions == (args[1], args[2]))
+            step = orjson.loads(args[0])
+            holds = self._space.get(keys[1], bytes) == step["token"].encode()
+            named = step.get("epoch", "").encode(), step.get("erasure", "").encode()
+            self._held = holds and (script == "hand_over" or versions == named)
         if script in ("commit", "set_aside"):
             self._turn = Hash(self._space.get(keys[2], Hash) or ())
 
@@ -72,19 +76,20 @@ class StoreAuditor(TurnAuditor):
 
     def _noted(self, script: str, keys: Args, args: Args, reply: Reply, seen: Seen) -> None:
         if script in _MARKING and reply == b"ok":
-            self.ledger.marked[args[0].decode()] = self.step
+            step = orjson.loads(args[0])
+            self.ledger.marked[step["token"]] = self.step
             turn = self._space.get(keys[2], Hash) or Hash()
             if script != "sending":
-                version = (args[1].decode(), args[2].decode())
+                version = (step["epoch"], step["erasure"])
                 written = (seen.tag, turn.get(b"id", b"").decode(), version)
                 self.ledger.written.setdefault(written, self.step)
             if script == "set_aside":
-                self._check_given_up(args[7], seen)
-        elif script == "intake" and isinstance(reply, list) and reply[0] == b"dropped":
-            self._check_dropped(int(args[0]), args[1], seen.tag)
+                self._check_given_up(args[1], seen)
+        elif script == "intake" and _outcome(reply) == "dropped":
+            self._check_dropped(orjson.loads(args[0])["update_id"], args[1], seen.tag)
         elif script in ("acquire", "commit") and isinstance(reply, list):
             begun = reply if script == "acquire" else reply[-1]
-            if isinstance(begun, list) and begun[0] == b"turn":
+            if isinstance(begun, list) and _outcome(begun[0]) == "turn":
                 self._check_begun(begun, seen)
 
     def _check_dropped(self, update_id: int, member: bytes, tag: str) -> None:
@@ -229,6 +234,12 @@ def _tag(key: bytes) -> str:
     if b"{c:" not in key or not key.endswith(b":meta"):
         return ""
     return key.partition(b"{")[2].partition(b"}")[0].decode()
+
+
+def _outcome(head: Reply) -> str:
+    """Return the outcome that the JSON object of an answer names."""
+    assert isinstance(head, bytes)
+    return str(orjson.loads(head)["outcome"])
 
 
 def _sender(member: bytes) -> int:

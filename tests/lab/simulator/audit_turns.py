@@ -1,5 +1,7 @@
 """Checks how turns begin, are given up and are closed: what they take of the mail, and when."""
 
+import orjson
+
 from bot.turn.outbox import Outbox
 from tests.lab.simulator import telling
 from tests.lab.simulator.drain import begins_at, next_turn
@@ -30,14 +32,16 @@ class TurnAuditor(Witness):
 
     def _check_begun(self, begun: list[Reply], seen: Seen) -> None:
         """See which mail a turn takes, and when, unless it is taken over from somebody else."""
-        token, turn = _text(begun[1]), _text(begun[4])
+        head, _, entries, _ = begun
+        assert isinstance(head, bytes)
+        assert isinstance(entries, list)
+        named = orjson.loads(head)
+        token, turn = named["token"], named["id"]
         self.ledger.marked[token] = self.step
         self.ledger.begun[token, turn] = self.step
         if (seen.tag, turn) in self.ledger.opened:
             return
         self.ledger.opened.add((seen.tag, turn))
-        entries = begun[11]
-        assert isinstance(entries, list)
         ids = [int(_text(entry).split("|")[0]) for entry in entries]
         waiting = sorted(self._waiting(seen))
         mail = [self.ledger.mail[each] for each in waiting]

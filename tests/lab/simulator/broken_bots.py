@@ -11,8 +11,9 @@ from bot.turn.runner import TurnRunner
 from bot.turn.setting_aside import MAX_FAILURES, SetAside
 from bot.turn.worker import Runner
 from memory.learning.learner import LearningConfig
+from memory.queue.open_turn import Committed, Lease, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
-from memory.queue.turns import Committed, Lease, OpenTurn, TurnStore
+from memory.queue.turns import TurnStore
 from memory.store.keys import Scope
 from tests.lab.simulator.bot import Ends, SimulatedBot
 from tests.lab.simulator.turn import NamingRunner

@@ -51,13 +51,13 @@ def _bot(make_bot: Callable[[Ends], SimulatedBot]) -> Callable[[], Protocol]:
     return lambda: Protocol(make_bot=make_bot)
 
 
-_FENCE = "redis.call('GET', LEASE) ~= token or "
+_FENCE = "redis.call('GET', LEASE) ~= step.token or "
 _STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
 _SENDING = ("sending", "commit")
-_SEEN = "if redis.call('ZSCORE', SEEN, ARGV[1]) then return {'duplicate', held} end"
+_SEEN = "if redis.call('ZSCORE', SEEN, request.update_id) then return outcome('duplicate') end"
 _BEGINNING = ("acquire", "commit")
-_APPENDED = "for i = 0, count - 1 do\n    local at = first + i * 7"
-_PUSHED = "redis.call('ZADD', MAILBOX, ARGV[1], ARGV[2])\n"
+_APPENDED = "for _, message in ipairs(messages) do"
+_PUSHED = "redis.call('ZADD', MAILBOX, request.update_id, member)\n"
 _GROWS = (
     "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
     "redis.call('DEL', LEASE, TURN)",
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "a bell goes whether or not the holder still has its own",
         "mail has a bell",
-        _lua(("ack", "if ARGV[5] ~= '' then", "if false then")),
+        _lua(("ack", "if request.other ~= '' then", "if false then")),
         since=40,
     ),
     Mutant(
@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "late updates pass a clear",
         "nothing from before a clear is taken in",
-        _lua(("intake", "if cut_off(cut[1], cut[2]) or", "if false and")),
+        _lua(("intake", "if is_cut_off(cut[1], cut[2]) or", "if false and")),
     ),
     Mutant(
         "learning does not look for erasures",
@@ -157,7 +157,7 @@ MUTANTS = (
         "mail is answered in order",
         _lua(
             *(
-                (script, "0, how.most_entries - 1)", "0, how.most_entries - 1, 'REV')")
+                (script, "0, request.max_entries - 1)", "0, request.max_entries - 1, 'REV')")
                 for script in _BEGINNING
             )
         ),
@@ -193,7 +193,13 @@ MUTANTS = (
     Mutant(
         "an exchange is appended twice",
         "what was answered is remembered once",
-        _lua(("commit", _APPENDED, "for i = 0, 2 * count - 1 do local at = first + i % count * 7")),
+        _lua(
+            (
+                "commit",
+                _APPENDED,
+                "for i = 0, 2 * #messages - 1 do local message = messages[i % #messages + 1]",
+            )
+        ),
     ),
     Mutant(
         "an answer is appended twice",
@@ -202,14 +208,14 @@ MUTANTS = (
             (
                 "commit",
                 _APPENDED,
-                "for i = 0, 2 * count - 2 do local at = first + math.min(i, count - 1) * 7",
+                "for i = 1, 2 * #messages - 1 do local message = messages[math.min(i, #messages)]",
             )
         ),
     ),
     Mutant(
         "no answer is appended",
         "an answer is remembered once",
-        _lua(("commit", _APPENDED, "for i = 0, 0 do local at = first")),
+        _lua(("commit", _APPENDED, "for _, message in ipairs({messages[1]}) do")),
     ),
     Mutant(
         "a turn takes the mail of several people",
@@ -233,12 +239,14 @@ MUTANTS = (
     Mutant(
         "nobody waits for a second message",
         "a fresh message waits for others",
-        _lua(*((script, "if wait > 0 then", "if false then") for script in _BEGINNING)),
+        _lua(*((script, "if wait_ms > 0 then", "if false then") for script in _BEGINNING)),
     ),
     Mutant(
         "a lease is handed over by whoever had it",
         "a lost lease counts no more",
-        _lua(("hand_over", "~= ARGV[1] then return 'refused'", "== '' then return 'refused'")),
+        _lua(
+            ("hand_over", "~= request.token then return 'refused'", "== '' then return 'refused'")
+        ),
     ),
     Mutant(
         "nothing is ever learned", "everything comes to an end", _bot(broken_bots.UnteachableBot)

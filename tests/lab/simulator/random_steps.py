@@ -1,9 +1,11 @@
 """Random steps of the protocol's own scripts in one conversation: for comparing two servers.
 
-No answer depends on the moment: messages are not gathered, leases outlast the test.
+No answer depends on the moment: messages do not wait for others, and leases outlast the test.
 """
 
 from random import Random
+
+import orjson
 
 from memory.store.client import Arg, Reply
 
@@ -12,7 +14,14 @@ Step = tuple[str, tuple[Arg, ...]]
 _PEOPLE = (7, 8)
 _TTL_S = 86_400
 _LEASE_MS = 100_000
-_HOW = (_LEASE_MS, 0, 0, 32, 0, 0, 0, 0, 12)
+_BEGIN = {
+    "lease_ms": _LEASE_MS,
+    "coalesce_ms": 0,
+    "max_coalesce_ms": 0,
+    "max_entries": 32,
+    "tail": 12,
+    "cursor": {"message": 0, "message_vector": 0, "record": 0, "record_vector": 0},
+}
 
 
 class RandomSteps:
@@ -32,45 +41,58 @@ class RandomSteps:
         return make()
 
     def learn(self, script: str, answer: Reply) -> None:
-        """Take over whose turn it is."""
-        if script == "intake" and answer[0] == b"unmet":
-            self._erasure = answer[1].decode()
-        begun = answer if script == "acquire" else answer[-1] if script == "commit" else [b""]
-        if isinstance(begun, list) and begun[0] == b"turn":
-            self._token, self._epoch, self._erasure, self._turn = (
-                part.decode() for part in begun[1:5]
-            )
+        """Take over whose turn it is; `answer` has its JSON objects read."""
+        if script == "intake" and answer["outcome"] == "unmet":
+            self._erasure = answer["erasure"]
+        begun = answer if script == "acquire" else answer[-1] if script == "commit" else []
+        if isinstance(begun, list) and begun and begun[0]["outcome"] == "turn":
+            head = begun[0]
+            self._token, self._epoch, self._erasure = head["token"], head["epoch"], head["erasure"]
+            self._turn = head["id"]
 
     def _intake(self) -> Step:
         update_id = self._made - self._random.choice((0, 0, 0, 1, 5))
         kind = self._random.choice("ttc")
         member = f"{update_id}|{self._random.choice(_PEOPLE)}|{kind}|words"
-        forgotten_until = self._random.choice((0, 0, self._made // 2))
-        kept = (_TTL_S, 20_000, 10**9)
-        return "intake", (update_id, member, *kept, forgotten_until, self._erasure)
+        forgotten_until = str(self._random.choice((0, 0, self._made // 2)))
+        kept = {"ttl_s": _TTL_S, "max_updates": 20_000, "seen_ms": 10**9}
+        read = {"forgotten_until": forgotten_until, "read_under": self._erasure}
+        return "intake", _request({"update_id": update_id, **kept, **read}, member)
 
     def _acquire(self) -> Step:
         token = self._random.choice(("", "", self._token))
-        return "acquire", (token, f"part{self._made}", f"{self._made}-0|1", *_HOW)
+        held = {"token": token} if token else {}
+        named = {"nonce": f"part{self._made}", "wake_up": f"{self._made}-0|1"}
+        return "acquire", _request({**named, **held, **_BEGIN})
 
     def _in_turn(self) -> Step:
-        named = (self._token, self._epoch, self._erasure)
+        named = {
+            "token": self._token,
+            "epoch": self._epoch,
+            "erasure": self._erasure,
+            "turn": self._turn,
+            "lease_ms": _LEASE_MS,
+            "ttl_s": _TTL_S,
+        }
+        closing = {"ends_session": True, "digest": "", "messages": self._said(), **_BEGIN}
         return self._random.choice(
             (
-                ("renew", (*named, _LEASE_MS)),
-                ("outbox", (*named, _LEASE_MS, "parts")),
-                ("sending", (*named, _LEASE_MS, 1, "100")),
-                ("failed", (*named, self._turn, "Error")),
-                ("hand_over", (self._token,)),
-                ("set_aside", (*named, _LEASE_MS, _TTL_S, "Error", 3, "notice")),
-                *[("commit", (*named, self._turn, _TTL_S, "1", "", "", 2, *_HOW, *self._said()))]
-                * 3,
+                ("renew", _request(named)),
+                ("outbox", _request(named, "parts")),
+                ("sending", _request({**named, "part": 1, "sent": "100"})),
+                ("failed", _request({**named, "error": "Error"})),
+                ("hand_over", _request(named)),
+                ("set_aside", _request({**named, "error": "Error", "max_letters": 3}, "notice")),
+                *[("commit", _request({**named, **closing}, ""))] * 3,
             )
         )
 
-    def _said(self) -> tuple[Arg, ...]:
-        asked = ("user", f"w{self._made}", self._made, 7, "Ann", "1", 3)
-        return (*asked, "assistant", "yes", self._made + 1, 0, "", "", 1)
+    def _said(self) -> list[dict[str, str]]:
+        asked = {"role": "user", "text": f"w{self._made}", "sent_at": str(self._made)}
+        answered = {"role": "assistant", "text": "yes", "sent_at": str(self._made + 1)}
+        sender = {"sender_id": "7", "sender_name": "Ann", "message_ids": "1", "tokens": "3"}
+        nobody = {"sender_id": "0", "sender_name": "", "message_ids": "", "tokens": "1"}
+        return [{**asked, **sender}, {**answered, **nobody}]
 
     def _erase(self) -> Step:
         cut, receipt = self._made // 2, f"receipt{self._made}"
@@ -83,3 +105,14 @@ class RandomSteps:
                 ("read_notes", (0, 0, 12, self._epoch, self._erasure)),
             )
         )
+
+
+def read_answer(answer: Reply) -> Reply:
+    """Return an answer with its JSON objects read: servers order their fields as they like."""
+    if isinstance(answer, list):
+        return [read_answer(part) for part in answer]
+    return orjson.loads(answer) if isinstance(answer, bytes) and answer[:1] == b"{" else answer
+
+
+def _request(fields: dict[str, object], *opaque: Arg) -> tuple[Arg, ...]:
+    return orjson.dumps(fields), *opaque

@@ -19,7 +19,7 @@ from bot.turn.worker import Runner
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
 from memory.message import Message
-from memory.queue.turns import Committed, OpenTurn
+from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.errors import StoreError
 from tests.lab.simulator import telling

@@ -7,8 +7,8 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.queue.turns import Notes
 from memory.scopes.changes import Write
+from memory.scopes.delta import Notes
 from memory.scopes.entries import Entry, written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

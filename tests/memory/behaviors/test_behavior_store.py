@@ -17,7 +17,7 @@ from memory.behaviors.behavior_store import BehaviorStore, CannotStore
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.memory import Memory
-from memory.queue.turns import Closing
+from memory.queue.open_turn import Closing
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ToolWrite, to_json
 from memory.store.client import RedisClient

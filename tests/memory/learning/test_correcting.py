@@ -14,7 +14,7 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.learning.consent import Answered
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
-from memory.queue.turns import Closing
+from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
 from memory.scopes.entries import Again, Fact, Source
 from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark, name_of

@@ -82,7 +82,7 @@ class Day:
                 self.now = end
                 return len(self.server.log.calls) - before
             self.now = max(self.now, first[0][1])
-            for conversation in await self.memory.sweep.late_learning(4):
+            for conversation in await self.memory.sweep.take_late_learning(4):
                 with suppress(InternalModelUnavailable, EmbeddingsUnavailable):
                     await self.memory.learn(conversation)
 

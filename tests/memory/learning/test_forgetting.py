@@ -9,7 +9,7 @@ from memory.documents.library import Library, Origin
 from memory.erasure.jobs import Job
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
-from memory.queue.turns import Closing
+from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
 from memory.scopes.entries import (
     THE_ONE_BEFORE,

@@ -9,7 +9,7 @@ from bot.runtime.maintenance import Learner
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning.learner import LearnerBusy, LearningConfig
 from memory.memory import Memory
-from memory.queue.turns import Closing
+from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, to_json

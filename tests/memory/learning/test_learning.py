@@ -11,7 +11,7 @@ from memory.erasure.jobs import Job
 from memory.learning.vectors import VectorLearner
 from memory.memory import Memory
 from memory.message import Message
-from memory.queue.turns import OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable

@@ -8,7 +8,7 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.fields import Watermark
-from memory.scopes.log import arguments_of, packed
+from memory.scopes.log import packed, stored_fields
 from memory.search.embeddings import Vectors
 from memory.search.message_search import RECIPE
 from memory.store.keys import Scope
@@ -53,7 +53,15 @@ class OldDays:
         first = int(await memory.client.call("HGET", keys[0], "next_seq") or 0) + 1
         append = memory.scripts["append"]
         commands = [
-            append.command(keys, ("0", "0", memory.store.ttl_s, "", 2, *exchange))
+            append.command(
+                keys,
+                {
+                    "epoch": "0",
+                    "erasure": "0",
+                    "ttl_s": memory.store.ttl_s,
+                    "messages": exchange,
+                },
+            )
             for exchange in self._exchanges(exchanges, since, until, sender)
         ]
         for start in range(0, exchanges, _BATCH):
@@ -81,11 +89,11 @@ class OldDays:
 
     def _exchanges(
         self, count: int, since: float, until: float, sender: int
-    ) -> Iterator[list[str | int]]:
+    ) -> Iterator[list[dict[str, str]]]:
         for at, said_at in enumerate(np.linspace(since, until, count).tolist()):
             asked = Message(0, 0, "user", self._text(at), said_at, sender, "Ann", (at + 1,), 40)
             answered = Message(0, 0, "assistant", self._text(at), said_at + 5, tokens=40)
-            yield [*arguments_of(asked), *arguments_of(answered)]
+            yield [stored_fields(asked), stored_fields(answered)]
 
     def _text(self, at: int) -> str:
         words = self._random.choice(_WORDS, min(self._chars, _MAX_CHARS_OF_WORDS) // 6)

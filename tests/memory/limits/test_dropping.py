@@ -86,7 +86,7 @@ async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_muc
     assert await stored(memory, ANN) == [(40, 0)]
 
     await memory.plan.tend(Admins().tell)
-    assert await memory.sweep.late_learning(9) == [ANN]
+    assert await memory.sweep.take_late_learning(9) == [ANN]
     assert (await memory.learn(ANN)).messages == 40
     assert await stored(memory, ANN) == [(40, 40)]
     assert len(embedder.texts) == 40

@@ -22,7 +22,7 @@ async def spend(memory: Memory, person: int, tokens: int, kind: str = "answer") 
 async def test_turns_beyond_the_bound_are_refused_and_one_of_them_is_told(memory: Memory) -> None:
     assert await verdicts(memory, ANN, TWO_A_MINUTE, *"abcde") == [
         *(Verdict.ADMITTED, Verdict.ADMITTED),
-        *(Verdict.TURNS, Verdict.TOLD, Verdict.TOLD),
+        *(Verdict.TURNS, Verdict.SILENCED, Verdict.SILENCED),
     ]
     assert await verdicts(memory, BOB, TWO_A_MINUTE, "f") == [Verdict.ADMITTED]
 
@@ -31,7 +31,7 @@ async def test_a_turn_that_is_begun_again_counts_once_and_hears_the_same(memory:
     assert set(await verdicts(memory, ANN, TWO_A_MINUTE, *"aaaaa")) == {Verdict.ADMITTED}
     assert await verdicts(memory, ANN, TWO_A_MINUTE, *"bccdac") == [
         *(Verdict.ADMITTED, Verdict.TURNS, Verdict.TURNS),
-        *(Verdict.TOLD, Verdict.ADMITTED, Verdict.TURNS),
+        *(Verdict.SILENCED, Verdict.ADMITTED, Verdict.TURNS),
     ]
 
 
@@ -41,7 +41,7 @@ async def test_the_minute_passes(memory: Memory) -> None:
     assert 60_000 < await memory.client.call("PTTL", turns) <= 3_600_000
     assert 0 < await memory.client.call("PTTL", told) <= 60_000
     await memory.client.call("ZINCRBY", turns, -60_001, "a")
-    assert await verdicts(memory, ANN, TWO_A_MINUTE, *"de") == [Verdict.ADMITTED, Verdict.TOLD]
+    assert await verdicts(memory, ANN, TWO_A_MINUTE, *"de") == [Verdict.ADMITTED, Verdict.SILENCED]
     await memory.client.call("DEL", told)
     assert await verdicts(memory, ANN, TWO_A_MINUTE, "f") == [Verdict.TURNS]
 
@@ -61,7 +61,7 @@ async def test_who_spent_the_days_tokens_is_told_once_and_finishes_what_was_begu
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
     await spend(memory, ANN, 120)
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, *"abbc") == [
-        *(Verdict.ADMITTED, Verdict.TOKENS, Verdict.TOKENS, Verdict.TOLD)
+        *(Verdict.ADMITTED, Verdict.TOKENS, Verdict.TOKENS, Verdict.SILENCED)
     ]
     [key] = await memory.client.call("KEYS", "*:spent:*")
     assert 0 < await memory.client.call("TTL", key) <= 2 * 86_400

@@ -16,7 +16,7 @@ from memory.limits.usage import (
     together,
 )
 from memory.memory import Memory
-from memory.queue.turns import Lease
+from memory.queue.open_turn import Lease
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, HERE, put, take

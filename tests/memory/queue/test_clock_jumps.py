@@ -5,7 +5,9 @@ Here these times are written; `tests.faults.clocks` has the clock itself jump un
 
 from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
-from memory.queue.turns import Cursor, Nothing, OpenTurn, TurnTimes
+from memory.queue.open_turn import Nothing, OpenTurn
+from memory.queue.turns import TurnTimes
+from memory.scopes.delta import Cursor
 from tests.memory.turns import ANN, HERE, put, take
 
 HOURS_MS = 3 * 3_600_000
@@ -75,8 +77,8 @@ async def test_a_parked_turn_that_is_rung_for_too_soon_is_rung_for_again(memory:
 async def test_turns_from_before_do_not_count_in_the_minute(memory: Memory) -> None:
     quota = Quota(turns_per_minute=1, tokens_per_day=0)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "abc"]
-    assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.TOLD]
+    assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]
     await memory.client.call("ZINCRBY", memory.keys.turns_of(ANN), HOURS_MS, "a")
     await memory.client.call("PEXPIRE", memory.keys.refused_turn_of(ANN), HOURS_MS)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "def"]
-    assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.TOLD]
+    assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]

@@ -3,8 +3,9 @@
 import pytest
 
 from memory.memory import Memory
-from memory.queue.turns import Cursor, OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.changes import Revision, Write
+from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact, Source
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient

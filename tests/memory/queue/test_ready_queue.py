@@ -44,9 +44,9 @@ async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_
     [held] = await other.read(1, 100)
     [wake_up] = await ready_queue.read(1, 100)
     for delivery in ("", wake_up.delivery, "1-1|1", replace(held, deliveries=2).delivery):
-        await ready_queue.leave_to(wake_up, delivery)
+        await ready_queue.acknowledge_if_pending(wake_up, delivery)
         assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
-    await ready_queue.leave_to(wake_up, held.delivery)
+    await ready_queue.acknowledge_if_pending(wake_up, held.delivery)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
@@ -109,9 +109,9 @@ async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    assert await memory.sweep.late_learning(5) == []
+    assert await memory.sweep.take_late_learning(5) == []
     await memory.client.call("ZADD", memory.keys.learning, 1, HERE.tag)
-    assert [await memory.sweep.late_learning(5) for _ in range(2)] == [[HERE], []]
+    assert [await memory.sweep.take_late_learning(5) for _ in range(2)] == [[HERE], []]
     await memory.learn(HERE)
     assert not await memory.client.call("EXISTS", memory.keys.learning)
 
@@ -124,23 +124,25 @@ async def test_two_turns_within_a_second_leave_notes_that_are_told_apart(memory:
         notes.append(await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag))
     assert len(set(notes)) == 5
     for note in notes[:-1]:
-        assert await memory.scripts["take_due"](learning, (HERE.tag, repr(note))) == 0
-    assert await memory.scripts["take_due"](learning, (HERE.tag, repr(notes[-1]))) == 1
+        request = {"member": HERE.tag, "score": repr(note)}
+        assert await memory.scripts["take_due"](learning, request) == 0
+    request = {"member": HERE.tag, "score": repr(notes[-1])}
+    assert await memory.scripts["take_due"](learning, request) == 1
 
 
 async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.queue.ready_queue._RETIRED_AFTER_MS", -1)
+    monkeypatch.setattr("memory.queue.ready_queue._REMOVE_AFTER_MS", -1)
     gone, holding = memory.ready_queue(), memory.ready_queue()
-    assert await gone.retire_consumers() == 0  # before there is a stream
+    assert await gone.remove_consumers() == 0  # before there is a stream
     await gone.read(1, 1)
     await put(memory, 1)
     [wake_up] = await gone.read(1, 100)  # older servers know nobody who never heard one
     await gone.acknowledge(wake_up)
     await put(memory, 2)
     [wake_up] = await holding.read(1, 100)
-    assert await memory.ready_queue().retire_consumers() == 1
+    assert await memory.ready_queue().remove_consumers() == 1
     await holding.acknowledge(wake_up)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
 
@@ -149,13 +151,13 @@ async def test_workers_that_listen_are_counted_and_those_long_silent_are_not(
     memory: Memory,
 ) -> None:
     doorbells = [memory.ready_queue() for _ in range(3)]
-    assert await doorbells[0].listeners(60_000) == 0  # before there is a stream
+    assert await doorbells[0].count_consumers(60_000) == 0  # before there is a stream
     await doorbells[0].read(1, 1)
     for number, ready_queue in enumerate(doorbells):
         await put(memory, number)
         await ready_queue.read(1, 100)
-    assert await doorbells[0].listeners(60_000) == 3
-    assert await doorbells[0].listeners(-1) == 0
+    assert await doorbells[0].count_consumers(60_000) == 3
+    assert await doorbells[0].count_consumers(-1) == 0
 
 
 async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memory) -> None:
@@ -166,5 +168,5 @@ async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memo
     await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/help"))
     await memory.mailbox.wake(HERE)
     wake_ups = await ready_queue.read(5, 100)
-    assert [wake_up.gathers for wake_up in wake_ups] == [True, False, False]
+    assert [wake_up.coalesces for wake_up in wake_ups] == [True, False, False]
     assert all(earliest <= wake_up.woken_at <= time.time() for wake_up in wake_ups)

@@ -6,16 +6,9 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.turns import (
-    Closing,
-    Cursor,
-    LeaseLost,
-    Nothing,
-    OpenTurn,
-    Superseded,
-    TurnTimes,
-    Wait,
-)
+from memory.queue.open_turn import Closing, LeaseLost, Nothing, OpenTurn, Superseded, Wait
+from memory.queue.turns import TurnTimes
+from memory.scopes.delta import Cursor
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 

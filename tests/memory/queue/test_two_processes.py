@@ -11,7 +11,8 @@ from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, Kind
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
-from memory.queue.turns import LeaseLost, OpenTurn, ScopeCursor
+from memory.queue.open_turn import LeaseLost, OpenTurn
+from memory.scopes.delta import ScopeCursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors

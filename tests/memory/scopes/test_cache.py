@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from memory.message import Message
-from memory.queue.turns import Cursor, Lease, Loaded, Notes
+from memory.queue.open_turn import Lease
 from memory.scopes.cache import ConversationCache, Warm
+from memory.scopes.delta import Cursor, Loaded, Notes
 from memory.scopes.log import packed
 from memory.store.keys import Scope
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from memory.memory import Memory
-from memory.queue.turns import Closing
+from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
 from memory.scopes.entries import (
     THE_ONE_BEFORE,

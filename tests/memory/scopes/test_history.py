@@ -12,9 +12,9 @@ from memory.erasure.jobs import Job, Kind
 from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
-from memory.queue.turns import Closing, LeaseLost, OpenTurn
+from memory.queue.open_turn import Closing, LeaseLost, OpenTurn
 from memory.scopes.history import ChatHistory
-from memory.scopes.log import arguments_of, message_of
+from memory.scopes.log import message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -490,5 +490,7 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
 def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool) -> None:
     message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_first_party=is_first_party)
     names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k")
-    fields = dict(zip(names, (str(value).encode() for value in arguments_of(message)), strict=True))
+    fields = dict(
+        zip(names, (value.encode() for value in stored_fields(message).values()), strict=True)
+    )
     assert message_of(b"3-0", {b"x": b"2", **fields}) == message

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import lupa.lua51 as lupa  # type: ignore[import-untyped]
+import orjson
 
 from tests.lab.simulator.store.keyspace import Args, RedisError, Reply, Status, written
 
 Inside = Callable[[bytes, Args], Reply]
 
 _BORDER = b"""
-local call, pcall = ...
+local call, pcall, decode, encode = ...
 
 -- Reads a value of Python's from the tokens; returns it, then where the next one stands.
 local function read(tokens, at)
@@ -31,6 +32,8 @@ local function received(first, ...)
   if first ~= true then return first end
   return (read({true, ...}, 1))
 end
+
+cjson = {decode = decode, encode = encode}
 
 redis = {
   call = function(...) return received(call(...)) end,
@@ -75,7 +78,9 @@ class Lua:
         self._runtime = lupa.LuaRuntime(
             encoding=None, register_eval=False, unpack_returned_tuples=True
         )
-        self._sent = self._runtime.compile(_BORDER)(self._call, self._pcall)
+        self._sent = self._runtime.compile(_BORDER)(
+            self._call, self._pcall, self._decoded, _encoded
+        )
         self._keys: dict[tuple[bytes, ...], Any] = {}
         self._compiled: dict[bytes, Callable[..., Any]] = {}
         self._inside: Inside = _nobody
@@ -97,6 +102,21 @@ class Lua:
                 raise self._objection from error
             raise RedisError(f"ERR Error running script: {error}") from error
         return _read(iter(answer)) if isinstance(answer, tuple) else _plain(answer)
+
+    def _decoded(self, text: bytes) -> Any:
+        """Stand for `cjson.decode`."""
+        return self._in_lua(orjson.loads(text))
+
+    def _in_lua(self, value: Any) -> Any:
+        """Return a JSON value as Lua has it."""
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, dict):
+            pairs = {name.encode(): self._in_lua(each) for name, each in value.items()}
+            return self._runtime.table_from(pairs)
+        if isinstance(value, list):
+            return self._runtime.table_from([self._in_lua(each) for each in value])
+        return value
 
     def _compile(self, source: bytes) -> Callable[..., Any]:
         """Make a function of a script: table of keys, arguments -> the answer's tokens."""
@@ -122,6 +142,22 @@ class Lua:
             return _tokens(self._inside(name, [_argument(arg) for arg in args]))
         except RedisError as error:
             return True, b"err", str(error).encode()
+
+
+def _encoded(value: Any) -> bytes:
+    """Stand for `cjson.encode`: a table with a first element is a list."""
+    return orjson.dumps(_in_python(value))
+
+
+def _in_python(value: Any) -> Any:
+    """Return a value of Lua's as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if lupa.lua_type(value) != "table":
+        return value
+    if value[1] is not None:
+        return [_in_python(each) for each in value.values()]
+    return {name.decode(): _in_python(each) for name, each in value.items()}
 
 
 def _tokens(reply: Reply) -> Any:

@@ -1,4 +1,4 @@
--- Prelude of the scripts that count tokens. A sum of tokens is 'fresh,cached,output,reasoning'.
+-- Shared by the scripts that count tokens. A sum of tokens is 'fresh,cached,output,reasoning'.
 local function add(key, field, tokens, expires_at)
   local sum = redis.call('HGET', key, field) or '0,0,0,0'
   local before, after = {string.match(sum, '(%d+),(%d+),(%d+),(%d+)')}, {}

@@ -1,0 +1,142 @@
+"""The values of a turn: its lease, what was loaded with it, how it ends, and why there is none."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from memory.queue.mailbox import Entry
+from memory.scopes.delta import Loaded, ScopeNotes, loaded_of
+from memory.store.client import Reply
+from memory.store.keys import Scope
+
+
+class LeaseLost(Exception):  # noqa: N818 - says when
+    """Raised when a step was refused: another worker has the lease, or something was erased."""
+
+
+class Superseded(LeaseLost):
+    """Raised when a step was refused but the last part we sent must stay.
+
+    The current owner counts it as sent, or we cannot tell: our own step may have been carried out,
+    and only its answer was lost.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write to a conversation, under the versions that its holder loaded."""
+
+    conversation: Scope
+    token: str
+    epoch: str
+    erasure: str
+
+    @property
+    def version(self) -> tuple[str, str]:
+        """Return epoch and erasure version; what was loaded is valid only under these."""
+        return self.epoch, self.erasure
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTurn:
+    """A turn that this worker has to finish.
+
+    If `outbox` is not empty, an earlier worker wrote the reply. Then the parts before `sending`
+    were sent, as the message ids `sent`, and the part at `sending` may have been sent. `attempts`
+    counts how often the turn was begun, `failures` counts errors, and `error` is the class of the
+    last one ("" without one). `facts` are what was learned of the person, if that has its own scope
+    and the turn was not begun by a commit. `committing` is set before a commit is sent: from then
+    on the answer of the commit says whether the turn was ours, not the lease.
+    """
+
+    lease: Lease
+    id: str
+    attempts: int
+    outbox: bytes
+    sending: int
+    sent: tuple[int, ...]
+    failures: int
+    error: str
+    entries: tuple[Entry, ...]
+    loaded: Loaded
+    facts: ScopeNotes | None = None
+    committing: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """More messages may follow: acquire again with this token after `wait_ms`."""
+
+    token: str
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """There is no turn now.
+
+    `why` is one of `held`, `empty`, `parked`, `deferred`, `moved`, `failed` and `lost` (the token
+    is not valid any more). If it is `held`, `wake_up` is the delivery that the holder of the lease
+    serves. If it is `parked`, the turn is due in `wait_ms`.
+    """
+
+    why: str
+    wake_up: str = ""
+    wait_ms: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A closed turn: the numbers of its exchange and first message, and what comes next."""
+
+    exchange: int
+    first_seq: int
+    then: OpenTurn | Wait | Nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What a commit writes besides the messages.
+
+    `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
+    JSON.
+    """
+
+    ends_session: bool = False
+    digest: str = ""
+    writes: bytes = b""
+
+
+def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Wait | Nothing:
+    """Read the answer of `begin` in the scripts `acquire` and `commit`."""
+    head = orjson.loads(answer[0])
+    match head["outcome"]:
+        case "turn":
+            return _open_turn(conversation, head, *answer[1:])
+        case "wait":
+            return Wait(head["token"], head["wait_ms"])
+        case why:
+            return Nothing(why, head.get("wake_up", ""), head.get("wait_ms", 0))
+
+
+def _open_turn(
+    conversation: Scope,
+    head: dict[str, Reply],
+    outbox: bytes,
+    entries: Sequence[bytes],
+    loaded: Sequence[Reply],
+) -> OpenTurn:
+    return OpenTurn(
+        lease=Lease(conversation, head["token"], head["epoch"], head["erasure"]),
+        id=head["id"],
+        attempts=head["attempts"],
+        outbox=outbox,
+        sending=head["sending"],
+        sent=tuple(int(part) for part in head["sent"].split(",") if part),
+        failures=head["failures"],
+        error=head["error"],
+        entries=tuple(map(Entry.of_member, entries)),
+        loaded=loaded_of(loaded),
+    )

@@ -1,0 +1,27 @@
+-- KEYS, all in the slot of usage: the turns of a person that were admitted; the turn that was refused and told so; what
+-- today's answers have spent.
+-- ARGV[1], a JSON object: `turn`; `max_turns` within `window_ms`; `max_tokens` a day; `known_ms`, how long turns are
+-- remembered. 0 means no bound.
+-- Answers 'admitted'; 'turns' or 'tokens' for the one turn that tells the person about the bound; 'silenced' for later
+-- turns. A repeated turn gets its first answer again.
+local request, now = cjson.decode(ARGV[1]), now_ms()
+local turn = request.turn
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', whole(now - request.known_ms))
+-- Turns in the future were admitted before the clock went back; they would count until it has caught up.
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '(' .. whole(now), '+inf')
+if redis.call('ZSCORE', KEYS[1], turn) then return 'admitted' end
+local spent = tonumber(redis.call('HGET', KEYS[3], 'sum') or 0)
+if request.max_tokens > 0 and spent >= request.max_tokens then
+  redis.call('HSETNX', KEYS[3], 'refused', turn)
+  return redis.call('HGET', KEYS[3], 'refused') == turn and 'tokens' or 'silenced'
+end
+if request.max_turns > 0 then
+  if is_from_the_future(KEYS[2], request.window_ms) then redis.call('DEL', KEYS[2]) end
+  if redis.call('ZCOUNT', KEYS[1], '(' .. whole(now - request.window_ms), '+inf') >= request.max_turns then
+    redis.call('SET', KEYS[2], turn, 'PX', request.window_ms, 'NX')
+    return redis.call('GET', KEYS[2]) == turn and 'turns' or 'silenced'
+  end
+end
+redis.call('ZADD', KEYS[1], whole(now), turn)
+redis.call('PEXPIRE', KEYS[1], request.known_ms)
+return 'admitted'
