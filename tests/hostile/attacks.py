@@ -1,6 +1,6 @@
 """The inputs that once did harm, one row each: who sends what, where, and what must happen.
 
-`test_attacks` runs them one by one against a running bot, while somebody else asks something.
+`test_attacks` runs them one by one against a running bot, while another person asks questions.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ FORGED = ("forget:1", "clear:1", "admin:1:all", "mem:k1.0.0", "mem:f1.0.0", "doc
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A running bot, and who attacks it from where."""
+    """A running bot, the attacker, and the chats from which the attacker writes."""
 
     rig: Rig
     mallory: Person
@@ -33,7 +33,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One input; `run` sends it and checks what must happen. `places` must not hold the loop."""
+    """One input; `run` sends it and checks what must happen. `places` must not block the loop."""
 
     finding: str
     who: str
@@ -45,16 +45,16 @@ class Attack:
 
     @property
     def name(self) -> str:
-        """What a test is called by."""
+        """The name of its test."""
         return f"{self.finding} {self.sends}"
 
 
 async def _is_shown(scene: Scene, reply: str) -> list[str]:
-    """Have the model answer with `reply`; return the messages that show it."""
-    words = f"Repeat that ({len(scene.rig.requests)})"
-    scene.rig.script.on(words, reply)
+    """Let the model answer with `reply`; return the messages in which the bot sends it."""
+    question = f"Repeat that ({len(scene.rig.requests)})"
+    scene.rig.script.on(question, reply)
     before = len(scene.chat.replies)
-    await scene.rig.ask(scene.mallory, scene.chat, words)
+    await scene.rig.ask(scene.mallory, scene.chat, question)
     return [message.text for message in scene.chat.replies[before:]]
 
 
@@ -145,8 +145,8 @@ async def _endless_header(scene: Scene) -> None:
 ATTACKS = (
     Attack(
         "F1",
-        "anybody",
-        "26 roots within each other, 187 characters",
+        "anyone",
+        "26 nested roots, 187 characters",
         "asked of the model",
         "one message no longer than the reply",
         _formula,
@@ -154,7 +154,7 @@ ATTACKS = (
     ),
     Attack(
         "F7",
-        "anybody",
+        "anyone",
         "2,000 list marks in one line",
         "asked of the model",
         "at most twice as much text",
@@ -163,7 +163,7 @@ ATTACKS = (
     ),
     Attack(
         "F7",
-        "anybody",
+        "anyone",
         "30,000 characters of backticks and of entities",
         "asked of the model",
         "at most eight messages",
@@ -172,10 +172,10 @@ ATTACKS = (
     ),
     Attack(
         "F2",
-        "anybody",
-        "twelve messages of 4,060 sentence marks, asked for",
+        "anyone",
+        "twelve messages of 4,060 sentence marks, then a question about them",
         "private chat",
-        "they are found and told",
+        "they are found and shown to the model",
         _marks,
         ("memory/search/excerpt.py", "documents/sentences.py"),
     ),
@@ -184,7 +184,7 @@ ATTACKS = (
         "one member",
         "a slow PDF in each of four topics",
         "a forum",
-        "each is answered, one after the other",
+        "each is answered, one after another",
         _files,
         ("documents/",),
     ),
@@ -206,7 +206,7 @@ ATTACKS = (
     ),
     Attack(
         "F8",
-        "anybody without the secret",
+        "anyone without the secret",
         "300 half-sent requests",
         "the web port",
         "webhooks get through",
@@ -215,7 +215,7 @@ ATTACKS = (
     ),
     Attack(
         "F8",
-        "anybody without the secret",
+        "anyone without the secret",
         "one header without an end",
         "the web port",
         "closed before eight megabytes",

@@ -1,6 +1,6 @@
-"""Says which replies cost the converter more than their length: `python -m tests.hostile.growth`.
+"""Finds replies whose cost grows faster than their length: `python -m tests.hostile.growth`.
 
-Runs under a limit of memory, for a reply of 187 characters once took six gigabytes.
+It runs under a memory limit, because a reply of 187 characters once took six gigabytes.
 """
 
 import gc
@@ -16,17 +16,17 @@ from tests.hostile.shapes import COMMANDS, SYMBOLS, Shape, nested, shapes
 
 _MEMORY = 2**30
 _MAX_RATIO = 3.4
-"""How much longer twice the length may take; with a quadratic converter that tends to four."""
+"""How many times longer twice the length may take; quadratic time comes close to four."""
 
 _MAX_OUTPUT = 4
-"""Characters shown of each character written; a root or a fraction adds its signs."""
+"""Maximum of characters shown for each character of the reply; roots and fractions add signs."""
 
 _TOO_SHORT_S = 0.02
-"""A time that tells nothing about growth."""
+"""A shorter time is too inexact to show growth."""
 
 
 def faults(chars: int) -> Iterator[str]:
-    """Yield what grows faster than its length, up to `chars` characters."""
+    """Yield the shapes whose cost grows faster than their length, up to `chars` characters."""
     for command in (*SYMBOLS, *COMMANDS):
         for depth in (8, 16, 24):
             yield from _faults(f"{command} {depth} deep", partial(_nested, command, depth), chars)
@@ -51,7 +51,7 @@ def _faults(name: str, shape: Shape, chars: int) -> Iterator[str]:
 
 
 def _ratio(shape: Shape, chars: int) -> float:
-    """Return the smallest of a few measurements: other processes only ever add to the time."""
+    """Return the ratio of the smallest measurements, because other processes only add time."""
     halves = [_measured(shape(chars // 2))[0] for _ in range(5)]
     wholes = [_measured(shape(chars))[0] for _ in range(5)]
     return min(wholes) / min(halves)
@@ -65,7 +65,7 @@ def _measured(source: str) -> tuple[float, int]:
 
 def main() -> int:
     """Print the faults found; return 1 when there are any."""
-    gc.disable()  # it would strike one measurement and not the other
+    gc.disable()  # a collection could fall into one measurement and not into the other
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     found = list(faults(int(sys.argv[1])))
     sys.stdout.writelines(f"{fault}\n" for fault in found)

@@ -1,4 +1,4 @@
-"""A model server that answers with whatever bytes a test wants, and counts what was taken."""
+"""A model server that answers with any bytes, and counts how many the client read."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -11,7 +11,7 @@ MB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Head and body of an answer; the connection ends with it."""
+    """Head and body of an answer; the connection is closed after it."""
 
     head: bytes
     body: Callable[[], Iterable[bytes]]
@@ -26,7 +26,7 @@ class Answer:
 
 
 class HostileServer:
-    """Gives the same answer to every request; `taken` are the bytes that the client read."""
+    """Gives the same answer to every request; `taken` counts the bytes that the client read."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -52,14 +52,16 @@ class HostileServer:
                 writer.write(piece)
                 await writer.drain()
                 self.taken += len(piece)
-                if not number % 64:  # else it would hold the loop itself until a buffer is full
+                if (
+                    not number % 64
+                ):  # otherwise this server would block the loop until a buffer is full
                     await asyncio.sleep(0)
         writer.close()
 
 
 @asynccontextmanager
 async def serving(answer: Answer) -> AsyncIterator[HostileServer]:
-    """Give a server that runs while the block lasts."""
+    """Yield a server that runs while the block lasts."""
     hostile = HostileServer(answer)
     server = await asyncio.start_server(hostile.handle, "127.0.0.1", 0)
     hostile.port = server.sockets[0].getsockname()[1]

@@ -1,7 +1,7 @@
-"""Every regular expression of the product, and what may take it long.
+"""Finds regular expressions of the product that take quadratic time.
 
-A pattern that is tried from each place of a long run, and reads on to its end, takes the square of
-its length. `python -m tests.hostile.patterns` prints the slow ones.
+A pattern does so if it is tried at each position of a long run and reads on to the end of the run.
+`python -m tests.hostile.patterns` prints the slow ones.
 """
 
 import ast
@@ -24,13 +24,13 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def modules() -> Iterator[Path]:
-    """Yield the files of the product."""
+    """Yield the Python files of the product."""
     for package in PACKAGES:
         yield from (ROOT / package).rglob("*.py")
 
 
 def hidden(path: Path) -> Iterator[str]:
-    """Yield the places of a file where a pattern is made that is no value of its module."""
+    """Yield the places of a file where a pattern is made that is not a constant of the module."""
     tree = ast.parse(path.read_text("utf-8"))
     top_level = {
         call
@@ -48,7 +48,7 @@ def hidden(path: Path) -> Iterator[str]:
 
 
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return all patterns of text by module and name, each once."""
+    """Return all patterns for text by module and name, each once."""
     found: dict[re.Pattern[str], str] = {}
     for path in modules():
         if "re.compile" not in path.read_text("utf-8"):
@@ -72,7 +72,7 @@ def _within(value: object) -> Iterator[re.Pattern[str]]:
 
 
 def runs(pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield what is repeated: the signs that a pattern names, some of its words, some letters."""
+    """Yield strings to repeat: the signs in a pattern, some of its words, and some letters."""
     signs = (sign for sign in pattern.pattern if not (sign.isascii() and sign.isalnum()))
     yield from list(dict.fromkeys(signs))[:24]
     yield from list(dict.fromkeys(_WORD.findall(pattern.pattern)))[:8]
@@ -80,17 +80,19 @@ def runs(pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def slow(pattern: re.Pattern[str], repeated: str) -> float:
-    """Return the seconds that a search through a long run takes if they are too many, else 0.
+    """Return the seconds of a search through a long run if they are too many, else 0.
 
-    A run is followed by something else, so that what has to stand at its end is missed. What two
-    short runs take tells what may be quadratic. Only that is tried at full length, where half of it
-    tells whether it is the length or a busy machine that costs the time.
+    Another character follows the run, so that a pattern which needs its end does not match. Two
+    short runs show whether the time may be quadratic. Only then is the full length tried; half of
+    that length shows whether the length or a busy machine costs the time.
     """
     short, longer, half, whole = (CHARS // len(repeated) // share for share in (40, 10, 2, 1))
     taken = _best(pattern, repeated * short)
-    if taken * 1600 <= MAX_S or taken > MAX_S / 8:  # fast even if quadratic, or hopeless
+    if (
+        taken * 1600 <= MAX_S or taken > MAX_S / 8
+    ):  # fast even if quadratic, or far too slow already
         return 0 if taken * 1600 <= MAX_S else taken * 1600
-    # What four times the length takes beyond four times the time is 12 times the quadratic part.
+    # Four times the length takes four times the linear part and 16 times the quadratic one.
     taken_longer = _seconds(pattern, f"{repeated * longer}\0")
     quadratic = (taken_longer - 4 * taken) / 12
     if taken_longer < 4.25 * taken or 40 * taken + 1600 * quadratic <= MAX_S / 2:
@@ -113,7 +115,7 @@ def _seconds(pattern: re.Pattern[str], text: str) -> float:
 
 
 def main() -> None:
-    """Print the patterns that are slow on runs of one or two things."""
+    """Print the patterns that are slow on repetitions of one string or of two."""
     for name, pattern in patterns().items():
         single = list(runs(pattern))
         for repeated in (*single, *map("".join, product(single[:40], repeat=2))):

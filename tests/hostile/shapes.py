@@ -1,13 +1,13 @@
-"""Replies that a converter of Markdown and LaTeX may stumble over, at any length."""
+"""Replies that may be expensive for a converter of Markdown and LaTeX, in any length."""
 
 from collections.abc import Callable, Iterator
 
 from telegramify_markdown.latex_escape import const
 
 Shape = Callable[[int], str]
-"""Returns a text of about so many characters."""
+"""Returns a text of about the given number of characters."""
 
-# The library's tables, and what its converter handles beside them.
+# The library's tables, and commands that its converter handles in other ways.
 SYMBOLS = tuple(const.LATEX_SYMBOLS)
 COMMANDS = (
     *const.COMBINING, *const.LATEX_STYLES, "\\not", "\\frac", "\\sqrt",
@@ -33,7 +33,7 @@ UNITS = (
 
 
 def nested(command: str, depth: int) -> str:
-    """Return a formula in which `command` stands within itself."""
+    """Return a formula in which `command` is nested in itself."""
     return f"${f'{command}{{' * depth}x{'}' * depth}$"
 
 

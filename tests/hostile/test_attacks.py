@@ -1,4 +1,4 @@
-"""Nothing that is sent stops the bot for others: each row of the table against a running bot."""
+"""No input stops the bot for other people: each row of the table against a running bot."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,11 +10,11 @@ from tests.hostile.attacks import ATTACKS, Attack
 from tests.hostile.waits import waits_during
 
 BUSY_MACHINE_S = 0.5
-"""What other tests on the same two cores add to any wait."""
+"""Other tests on the same two cores may add this to any wait."""
 MAX_ATTACKED_MS = 400
-"""How long the attacked place may hold the loop; before its repair each held it for seconds."""
+"""How long the attacked place may block the loop; before the fixes each blocked it for seconds."""
 MAX_MS = 1_000
-"""How long any other place may: other tests on the same cores stop the process for a moment."""
+"""How long any other place may, because other tests on the same cores slow the process down."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def rig(launcher: None, valkey: str, tmp_path: Path) -> AsyncIterator[Rig]
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack.name for attack in ATTACKS])
-async def test_an_attack_does_no_harm_and_others_wait_no_longer(attack: Attack, rig: Rig) -> None:
+async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, rig: Rig) -> None:
     waits = await waits_during(attack, rig)
 
     assert waits.usual <= 2 * waits.quiet + BUSY_MACHINE_S

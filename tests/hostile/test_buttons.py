@@ -1,4 +1,4 @@
-"""Buttons of a changed client: what they say is neither logged nor believed."""
+"""Buttons of a changed client: their data is neither logged nor trusted."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ def action_of(question: Message) -> str:
     return button.callback_data
 
 
-async def test_words_in_a_button_are_not_logged(rig: Rig) -> None:
+async def test_the_text_in_a_forged_button_is_not_logged(rig: Rig) -> None:
     await rig.start()
     anna, annas = rig.anna()
     message = await rig.ask(anna, annas, "/privacy")
@@ -39,7 +39,9 @@ async def test_words_in_a_button_are_not_logged(rig: Rig) -> None:
     assert "SECRETQZ" not in "\n".join(rig.bot.raw)
 
 
-async def test_an_admins_button_erases_what_was_asked_and_not_what_it_says(rig: Rig) -> None:
+async def test_an_admins_button_erases_what_the_question_named_and_not_what_the_button_says(
+    rig: Rig,
+) -> None:
     await rig.start(admin_user_ids=ADMIN_ID)
     ada, adas = rig.person(ADMIN_ID, "Ada")
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -53,8 +55,8 @@ async def test_an_admins_button_erases_what_was_asked_and_not_what_it_says(rig: 
     await shown(rig, question, receipt)
 
 
-async def test_a_confirmed_question_is_nothing_to_others_or_to_other_questions(rig: Rig) -> None:
-    """Before, a nonce that was used up let anybody skip any question of their own."""
+async def test_a_used_nonce_confirms_nothing_for_other_people_or_other_questions(rig: Rig) -> None:
+    """Before the fix, a used nonce let anyone skip the question before their own erasure."""
     await rig.start()
     anna, _ = rig.anna()
     ben, _ = rig.ben()
@@ -67,7 +69,7 @@ async def test_a_confirmed_question_is_nothing_to_others_or_to_other_questions(r
         assert popped_up == sentence("clear.not_yours")
 
 
-async def test_an_admin_needs_not_be_among_the_allowed(rig: Rig) -> None:
+async def test_an_admin_need_not_be_in_the_list_of_allowed_people(rig: Rig) -> None:
     await rig.start(admin_user_ids=ADMIN_ID, allowed_user_ids="1001")
     ada, adas = rig.person(ADMIN_ID, "Ada")
     ben, bens = rig.ben()

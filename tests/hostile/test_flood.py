@@ -1,4 +1,4 @@
-"""A member of a group who floods the bot there is refused alone."""
+"""If a member of a group floods the bot, only that member is refused."""
 
 import time
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ DAY_S = 86_400
 
 
 async def flooded(store: RedisClient, keys: Keys, group: Scope, sender: int) -> None:
-    """Leave behind what a flood leaves: many ids that are remembered, and the sender's count."""
+    """Write what a flood leaves behind: many remembered ids, and the sender's count."""
     named = keys.conversation(group)
     now_ms = int(time.time() * 1000)
     ids = [part for n in range(4 * MAX_UPDATES) for part in (now_ms - n, -n - 1)]
@@ -43,7 +43,7 @@ async def put(
     return await mailbox.put(GROUP, Entry(update_id, sender, is_command, b"words"))
 
 
-async def test_a_flood_is_refused_to_its_sender_alone(mailbox: Mailbox) -> None:
+async def test_a_flood_is_refused_only_to_its_sender(mailbox: Mailbox) -> None:
     for update_id in range(1, 4):
         assert await put(mailbox, update_id, ANN) is Outcome.TAKEN
     with pytest.raises(MailboxFull):
@@ -52,7 +52,7 @@ async def test_a_flood_is_refused_to_its_sender_alone(mailbox: Mailbox) -> None:
     assert await put(mailbox, 5, BOB) is Outcome.TAKEN
 
 
-async def test_commands_have_a_share_of_their_own(mailbox: Mailbox) -> None:
+async def test_commands_have_their_own_share(mailbox: Mailbox) -> None:
     for update_id in range(1, 4):
         await put(mailbox, update_id, ANN)
     for update_id in range(11, 14):
@@ -65,10 +65,10 @@ async def test_commands_have_a_share_of_their_own(mailbox: Mailbox) -> None:
     ("days_ago", "before", "outcome"),
     [(0, 3, "full"), (1, 0, "full"), (1, 3, "full"), (2, 3, "taken"), (-1, 3, "taken")],
 )
-async def test_a_share_is_that_of_two_days(
+async def test_a_share_counts_two_days(
     mailbox: Mailbox, store: RedisClient, days_ago: int, before: int, outcome: str
 ) -> None:
-    """By the server's clock; when that goes back, what it counted in the future is void."""
+    """The server's clock decides. If it is set back, counts from the future no longer matter."""
     (server_s, _) = await store.call("TIME")
     meta = Keys(42).conversation(GROUP).meta
     day = int(server_s) // DAY_S - days_ago
@@ -90,8 +90,8 @@ async def answered(rig: Rig, person: Person, chat: Chat, text: str) -> str:
     return (await rig.ask(person, chat, text)).text
 
 
-async def test_one_member_does_not_make_a_groups_bot_deaf(rig: Rig, valkey: str) -> None:
-    """Before, a question, /clear, /memory off and /forget got no answer for up to 48 hours."""
+async def test_one_member_cannot_make_the_bot_deaf_to_a_group(rig: Rig, valkey: str) -> None:
+    """Before the fix, questions and commands there got no answer for up to 48 hours."""
     await rig.start()
     (anna, _), (ben, _) = rig.anna(), rig.ben()
     mallory, _ = rig.person(1666, "Mallory")

@@ -1,4 +1,4 @@
-"""A model server that wants to stop the bot gets a bounded part of its time and memory."""
+"""A hostile model server can use only a bounded part of the bot's time and memory."""
 
 import asyncio
 import gzip
@@ -23,7 +23,7 @@ from tests.hostile.model_server import MB, Answer, serving
 HELLO = (PromptMessage("user", "hello"),)
 LIMIT_S = 20
 MAX_TIMES_HELD = 10
-"""No answer holds the loop for longer than ten readings of one mebibyte of JSON."""
+"""No answer blocks the loop for longer than parsing one mebibyte of JSON ten times."""
 REPLY_TOKENS = 1_000
 
 Body = Callable[[], Iterable[bytes]]
@@ -58,7 +58,7 @@ async def ask(base_url: str, api: str = "chat") -> ModelReply:
 
 @asynccontextmanager
 async def watched() -> AsyncIterator[None]:
-    """Fail when one step of the loop took too much CPU, compared with JSON on this machine."""
+    """Fail if one step of the loop took too much CPU, compared with parsing JSON here."""
     held = [0.0]
     objects = b"[" + b"{}," * (MB // 3) + b"{}]"
     began = time.thread_time()
@@ -102,12 +102,12 @@ STREAMS: dict[str, tuple[Body, bytes]] = {
 }
 
 
-BY_RESPONSES = ("an event of nothing but objects", "deep nesting", "thoughts without an end")
+ALSO_RESPONSES = ("an event of nothing but objects", "deep nesting", "thoughts without an end")
 
 
 @pytest.mark.parametrize(
     ("name", "api"),
-    [*((name, "chat") for name in STREAMS), *((name, "responses") for name in BY_RESPONSES)],
+    [*((name, "chat") for name in STREAMS), *((name, "responses") for name in ALSO_RESPONSES)],
 )
 async def test_a_stream_is_bounded(name: str, api: str) -> None:
     body, head = STREAMS[name]
@@ -118,7 +118,7 @@ async def test_a_stream_is_bounded(name: str, api: str) -> None:
     assert server.asked <= 2
 
 
-async def test_text_is_read_up_to_four_times_the_reply_and_counts_as_cut() -> None:
+async def test_text_is_read_up_to_four_times_the_limit_and_counts_as_cut() -> None:
     endless = repeat(delta(content="word " * 100) * 20, 100_000)
     async with serving(Answer.streamed(lambda: endless)) as server, watched():
         reply = await ask(server.base_url)
@@ -126,7 +126,7 @@ async def test_text_is_read_up_to_four_times_the_reply_and_counts_as_cut() -> No
     assert server.taken < 4 * MB
 
 
-async def test_a_response_is_read_as_far() -> None:
+async def test_the_text_of_a_response_is_read_up_to_the_same_limit() -> None:
     said = event(type="response.output_text.delta", output_index=0, delta="word " * 100)
     async with serving(Answer.streamed(lambda: repeat(said * 20, 100_000))) as server, watched():
         reply = await ask(server.base_url, "responses")
@@ -134,14 +134,14 @@ async def test_a_response_is_read_as_far() -> None:
     assert server.taken < 4 * MB
 
 
-async def test_of_ten_thousand_calls_the_first_are_taken() -> None:
+async def test_only_the_first_32_of_ten_thousand_calls_are_read() -> None:
     calls = [call(number) for number in range(10_000)]
     async with serving(Answer.streamed(lambda: [*calls, end("tool_calls")])) as server, watched():
         reply = await ask(server.base_url)
     assert [call.id for call in reply.tool_calls] == [f"id-{number}" for number in range(32)]
 
 
-async def test_of_ten_thousand_calls_of_a_response_the_first_are_taken() -> None:
+async def test_only_the_first_32_of_ten_thousand_calls_of_a_response_are_read() -> None:
     calls = [
         event(
             type="response.output_item.done",
@@ -154,12 +154,14 @@ async def test_of_ten_thousand_calls_of_a_response_the_first_are_taken() -> None
     assert (len(reply.tool_calls), reply.finish_reason) == (32, "tool_calls")
 
 
-async def test_an_error_is_read_as_far_as_it_says_anything() -> None:
+async def test_only_the_beginning_of_an_error_is_read() -> None:
     body = lambda: chain([b'{"error": {"message": "'], mebibytes(150, b"no. "))  # noqa: E731
     async with serving(Answer.whole(body, b"400 Bad Request")) as server, watched():
         with pytest.raises(ModelError):
             await ask(server.base_url)
-        assert server.taken < server.asked * 4 * MB  # what sockets hold in between is not read
+        assert (
+            server.taken < server.asked * 4 * MB
+        )  # sockets between us hold some bytes that are not read
 
 
 @pytest.mark.parametrize("status", [b"301 Moved", b"307 Temporary Redirect", b"308 Permanent"])
@@ -186,7 +188,7 @@ WHOLE: dict[str, tuple[Body, bytes]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
-async def test_answers_in_one_piece_are_bounded(name: str) -> None:
+async def test_an_answer_that_is_not_streamed_is_bounded(name: str) -> None:
     body, head = WHOLE[name]
     answer = Answer.whole(body, b"200 OK\r\n" + head.rstrip())
     async with (
@@ -203,7 +205,7 @@ async def test_answers_in_one_piece_are_bounded(name: str) -> None:
 
 @pytest.mark.parametrize("row", ["[]", "[1e39]", '"AACAfw=="', '"/////w=="'])
 async def test_embeddings_without_finite_numbers_are_refused(row: str) -> None:
-    """Before, a number beyond float32 became a row that is no number, which finds everything."""
+    """Before the fix, a number beyond float32 became a row of NaN, which matched everything."""
     body = f'{{"data": [{{"index": 0, "embedding": {row}}}]}}'.encode()
     async with (
         serving(Answer.whole(lambda: [body])) as server,

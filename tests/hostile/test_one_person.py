@@ -1,4 +1,4 @@
-"""One person who wants to take what belongs to all: every slot of the worker, every reader."""
+"""One person cannot occupy all slots of the worker or all readers of files."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ def forum_of(rig: Rig, person: Person, topics: int) -> tuple[Chat, list[Topic]]:
 
 
 async def until_taken(rig: Rig, updates: int) -> None:
-    """Wait until so many messages are in their mailboxes."""
+    """Wait until so many messages are accepted."""
 
     def taken() -> int:
         return sum(line["event"] == "update" for line in rig.bot.log)
@@ -35,8 +35,8 @@ async def until_taken(rig: Rig, updates: int) -> None:
     await rig.bot.wait_until(lambda: taken() >= updates)
 
 
-async def test_slow_answers_to_one_person_leave_slots_to_others(rig: Rig) -> None:
-    """Before, as many topics as there are slots kept everybody waiting."""
+async def test_slow_answers_to_one_person_leave_slots_for_others(rig: Rig) -> None:
+    """Before the fix, one person with as many topics as there are slots kept everybody waiting."""
     await rig.start(max_concurrent_turns=4, max_turns_per_person=2)
     mallory, _ = rig.person(1666, "Mallory")
     forum, topics = forum_of(rig, mallory, 8)
@@ -53,7 +53,7 @@ async def test_slow_answers_to_one_person_leave_slots_to_others(rig: Rig) -> Non
     assert sum("slowly" in request.asked for request in rig.requests) == 8
 
 
-async def test_a_command_needs_no_slot_of_ones_own(rig: Rig) -> None:
+async def test_a_command_does_not_use_a_persons_slot(rig: Rig) -> None:
     await rig.start(max_turns_per_person=1)
     anna, annas = rig.anna()
     forum, (topic,) = forum_of(rig, anna, 1)
@@ -66,8 +66,8 @@ async def test_a_command_needs_no_slot_of_ones_own(rig: Rig) -> None:
     await forum.wait_for_reply(topic=topic)
 
 
-async def test_files_that_are_slow_to_read_leave_slots_to_others(rig: Rig) -> None:
-    """Before, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
+async def test_slow_files_of_one_person_leave_slots_for_others(rig: Rig) -> None:
+    """Before the fix, 44 forwards of one file of 44 kB kept another person waiting for 138 s."""
     await rig.start(max_concurrent_turns=2)
     mallory, _ = rig.person(1666, "Mallory")
     ben, bens = rig.ben()
@@ -81,7 +81,7 @@ async def test_files_that_are_slow_to_read_leave_slots_to_others(rig: Rig) -> No
         await forum.wait_for_reply(topic=topic, timeout_s=60)
 
 
-async def test_files_of_many_people_leave_slots_to_others(rig: Rig) -> None:
+async def test_slow_files_of_many_people_leave_slots_for_others(rig: Rig) -> None:
     await rig.start(max_concurrent_turns=3)
     people = [rig.person(2000 + number, f"Person {number}") for number in range(5)]
     ben, bens = rig.ben()

@@ -1,10 +1,10 @@
-"""Replies that were written to be expensive: the model writes what people ask it to."""
+"""Expensive replies: a person may ask the model to write any text."""
 
 import asyncio
 import sys
 
 
-async def test_time_and_output_of_rendering_grow_no_faster_than_the_reply() -> None:
+async def test_time_and_size_of_a_rendered_reply_grow_no_faster_than_the_reply() -> None:
     growth = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.hostile.growth", "3000", stdout=asyncio.subprocess.PIPE
     )

@@ -1,4 +1,4 @@
-"""The web port, as somebody meets it who knows no secret and wants to stop the bot."""
+"""An attacker who knows no secret cannot stop the bot through the web port."""
 
 import asyncio
 import resource
@@ -47,7 +47,7 @@ async def connected(server: WebServer, sent: bytes) -> AsyncIterator[Connection]
 
 
 async def until_closed(reader: asyncio.StreamReader) -> bytes:
-    """Return what was answered before the server closed."""
+    """Return the bytes that the server sent before it closed."""
     answer = b""
     async with asyncio.timeout(SOON_S):
         try:
@@ -110,10 +110,10 @@ async def test_endless_headers_are_refused(server: WebServer, start: bytes, more
     assert await is_served(server)
 
 
-async def test_connections_that_are_held_keep_nobody_out(
+async def test_held_connections_do_not_keep_others_out(
     server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest that waits for its caller makes room, and no descriptor is missing elsewhere."""
+    """The oldest idle connection is closed for a new one, so that file descriptors remain."""
     monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 8)
     held = [await asyncio.open_connection(HERE, server.port) for _ in range(40)]
     for _, writer in held:
@@ -125,7 +125,7 @@ async def test_connections_that_are_held_keep_nobody_out(
         writer.close()
 
 
-async def test_a_request_under_way_is_never_closed_for_a_new_connection(
+async def test_a_request_in_progress_is_never_closed_for_a_new_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("bot.runtime.http_protocol.MAX_CONNECTIONS", 2)
@@ -149,15 +149,15 @@ async def test_a_request_under_way_is_never_closed_for_a_new_connection(
     await running
 
 
-async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback() -> None:
-    """Many who reset their connections at once made uvicorn log one each, as long as a page."""
+async def test_a_caller_that_disconnects_early_leaves_no_traceback() -> None:
+    """Before the fix, uvicorn logged a traceback for each connection that was reset."""
     gone: list[bool] = []
 
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
     async def send(_: Message) -> None:
-        raise RuntimeError("the handler is closed")  # uvloop's words
+        raise RuntimeError("the handler is closed")  # as uvloop says it
 
     connection = {"is_gone": lambda: gone.append(True)}
     scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
@@ -166,8 +166,8 @@ async def test_a_caller_who_goes_before_the_answer_leaves_no_traceback() -> None
     assert gone == [True]
 
 
-async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heroku sets this variable, which lets uvicorn believe the header of anybody."""
+async def test_no_header_decides_where_a_call_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heroku sets this variable, and uvicorn then trusts the header of any caller."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
 
     async def who(request: Request) -> PlainTextResponse:
@@ -182,8 +182,8 @@ async def test_no_header_says_where_a_call_comes_from(monkeypatch: pytest.Monkey
     assert answer.text == HERE
 
 
-def test_descriptors_are_left_for_calls_of_our_own() -> None:
-    """Many systems start a process with 1,024, of which callers took every one."""
+def test_callers_leave_file_descriptors_for_our_own_calls() -> None:
+    """Many systems start a process with 1,024 descriptors, and callers could use all of them."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
     try:

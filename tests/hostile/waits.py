@@ -1,4 +1,4 @@
-"""How long somebody else waits for an answer, alone and while the bot is attacked."""
+"""Measures how long another person waits for an answer, before and during an attack."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _QUESTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Seconds; `held` are the watchdog's lines while the attack went on."""
+    """Seconds of waiting; `held` are the lines that the watchdog logged during the attack."""
 
     quiet: float
     usual: float
@@ -29,7 +29,7 @@ async def waits_during(attack: Attack, rig: Rig) -> Waits:
     await rig.start(max_concurrent_turns=4)
     mallory, chat = rig.person(1666, "Mallory")
     group = rig.telegram.group("Mallory's", [mallory], forum=attack.where == "a forum")
-    for _ in range(2):  # what is loaded late
+    for _ in range(2):  # some modules are loaded at first use
         await _wait(rig)
     quiet = median([await _wait(rig) for _ in range(_QUESTIONS)])
     seen = len(rig.bot.log)
@@ -49,6 +49,6 @@ async def _wait(rig: Rig) -> float:
 
 @asynccontextmanager
 async def _running(attack: Attack, scene: Scene) -> AsyncIterator[asyncio.Task[None]]:
-    """Give the attack as a task; raise what it raised."""
+    """Yield the attack as a task; raise what it raised."""
     async with asyncio.TaskGroup() as group:
         yield group.create_task(attack.run(scene))
