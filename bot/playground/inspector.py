@@ -134,7 +134,6 @@ class Inspector:
             person = self._scene.person(str(message.sender_id))
             sender = person.user if person else User(message.sender_id, message.sender_name)
         number = telegram_id_of(message)
-        place.chat.closed = None
         place.remembered_id = max(place.remembered_id, number)
         place.chat.change(
             ChatMessage(

@@ -56,9 +56,9 @@ class Place:
 
     @property
     def messages(self) -> list[Message]:
-        """The visible messages, oldest first, without service messages."""
+        """The visible messages, oldest first."""
         here = self.topic.id if self.topic else 0
-        shown = [m for m in self.chat.messages if m.topic_id == here and not m.service]
+        shown = [m for m in self.chat.messages if m.topic_id == here]
         return sorted(shown, key=lambda message: message.id)
 
 
@@ -147,7 +147,7 @@ class Scene:
         self._group.members[person.id] = Member(person.user, "member")
 
     def _topic(self, name: str) -> Place:
-        topic = self._group.topic(name, _FIRST_TOPIC + len(self._group.topics))
+        topic = self._group.add_topic(name, _FIRST_TOPIC + len(self._group.topics))
         return self._add_place(f"{self._group.title} · {name}", self.people[0], topic)
 
     def _add_place(self, title: str, speaker: Person, topic: Topic | None = None) -> Place:

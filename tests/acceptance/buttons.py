@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.bot_api import Chat, Message, Person, tested
 
 ERASE = "Erase"
 CANCEL = "Keep everything"
@@ -41,7 +41,7 @@ async def shown(rig: Rig, message: Message, text: str) -> None:
     try:
         await rig.telegram.wait_for(is_shown)
     except TimeoutError:
-        raise TimeoutError(f"not shown: {text}\n{message.chat.transcript()}") from None
+        raise TimeoutError(f"not shown: {text}\n{tested(message.chat).transcript()}") from None
 
 
 async def erase(

@@ -45,7 +45,7 @@ BREAKING_OUT = (
 async def forward(person: Person, chat: Chat, text: str) -> Message:
     """Send on what somebody else wrote."""
     origin = {"type": "hidden_user", "sender_user_name": "Blackbeard", "date": 1_700_000_000}
-    message = replace(person._message(chat, None, None), service={"forward_origin": origin})
+    message = replace(person._spoken(chat, None, None, None), service={"forward_origin": origin})
     return await person._send(replace(message, text=text))
 
 

@@ -7,14 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.playground.bot_api.errors import BadRequestError
-from bot.playground.bot_api.formatting import (
-    entity_text,
-    find_entities,
-    read_text,
-    utf16_length,
-)
-from bot.playground.bot_api.parameters import Parameters, read_parameters
+from bot.playground.bot_api.parameters import read_parameters
+from bot.playground.bot_api.people import find_entities, utf16_length
 from bot.playground.bot_api.values import Entity, FormattedText, Upload
+from tests.servers.bot_api.formatting import entity_text, read_text
+from tests.servers.bot_api.parameters import Parameters
 
 TEXTS = st.text(st.sampled_from("ab \n🙂ü"), min_size=1, max_size=12)
 

@@ -324,7 +324,7 @@ async def test_a_group_without_topics_does_not_mind_a_thread() -> None:
 
 async def test_a_group_without_topics_has_none_to_make() -> None:
     async with scene() as at:
-        with pytest.raises(ValueError, match="no forum"):
+        with pytest.raises(ValueError, match="not a forum"):
             friends(at).topic("Trips")
 
 

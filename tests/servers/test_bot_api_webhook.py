@@ -11,7 +11,7 @@ from starlette.routing import Route
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, Update
 from telegram.error import BadRequest
 
-from bot.playground.bot_api.changes import Changes
+from bot.playground.bot_api.account import Changes
 from bot.playground.loopback import LoopbackServer
 from tests.servers.bot_api import BotApiServer, Pace
 from tests.servers.bot_api_client import Scene, refusal, scene

@@ -1,43 +1,8 @@
-"""A Telegram Bot API server of our own, on this machine, for the playground and for tests."""
+"""A small Telegram on this machine: what the playground's page and its bot need of the Bot API."""
 
-from bot.playground.bot_api.calls import Answer, Call
 from bot.playground.bot_api.chats import Chat, Message
-from bot.playground.bot_api.delivery import Pace
-from bot.playground.bot_api.faults import (
-    DropConnection,
-    FloodWait,
-    Hang,
-    Refuse,
-    SentThenDrop,
-    ServerError,
-    SlowAnswer,
-)
 from bot.playground.bot_api.people import Person
 from bot.playground.bot_api.server import BotApiServer
-from bot.playground.bot_api.updates import Update
-from bot.playground.bot_api.values import Button, Entity, Topic, Upload, User
-from bot.playground.bot_api.world import Press
+from bot.playground.bot_api.values import Topic, Upload, User
 
-__all__ = [
-    "Answer",
-    "BotApiServer",
-    "Button",
-    "Call",
-    "Chat",
-    "DropConnection",
-    "Entity",
-    "FloodWait",
-    "Hang",
-    "Message",
-    "Pace",
-    "Person",
-    "Press",
-    "Refuse",
-    "SentThenDrop",
-    "ServerError",
-    "SlowAnswer",
-    "Topic",
-    "Update",
-    "Upload",
-    "User",
-]
+__all__ = ["BotApiServer", "Chat", "Message", "Person", "Topic", "Upload", "User"]

@@ -1,21 +1,45 @@
-"""The bot's own account, and what all its chats share: the clock, the news, where ids begin.
+"""The bot's account, and what all its chats share: the clock, ids, and who waits for a change."""
 
-Ids go on from the clock. A server that starts again, with a bot that remembers the ids of the one
-before, thus repeats none, as long as fewer than one a second are given.
-"""
-
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import TypeVar
 
-from bot.playground.bot_api.changes import Changes
 from bot.playground.bot_api.values import User
+
+T = TypeVar("T")
+
+
+class Changes:
+    """Counts changes; `until` waits for them without polling."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._condition = asyncio.Condition()
+
+    async def tell(self) -> None:
+        """Say that something changed."""
+        async with self._condition:
+            self.count += 1
+            self._condition.notify_all()
+
+    async def until(self, found: Callable[[], T | None], timeout_s: float | None = None) -> T:
+        """Return the result of `found` once it is true; `found` is called now and at each change.
+
+        Raise `TimeoutError` if that takes longer than `timeout_s`.
+        """
+        async with asyncio.timeout(timeout_s), self._condition:
+            while not (value := found()):
+                await self._condition.wait()
+            return value
 
 
 class Account:
-    """Whom the token belongs to; `clock` returns Unix seconds.
+    """The account of the bot; `clock` returns Unix seconds.
 
-    Private chats and basic groups number their messages together by `message_ids`, as Telegram does
-    for an account; a supergroup or channel counts for itself.
+    Ids start at the clock. So a server that starts again repeats no id that its bot remembers, as
+    long as it gives fewer than one a second. Private chats and basic groups share `message_ids`, as
+    in Telegram; a supergroup or channel counts for itself.
     """
 
     def __init__(self, bot: User, clock: Callable[[], float], changes: Changes) -> None:
@@ -29,5 +53,5 @@ class Account:
         return int(self.clock())
 
     def new_ids(self) -> Iterator[int]:
-        """Return a count of its own."""
+        """Return a new series of ids."""
         return count(self.now() + 1)

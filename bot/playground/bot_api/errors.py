@@ -1,22 +1,16 @@
-"""How the Bot API says no: one class for each status that it answers with.
+"""Refusals of the Bot API: one class for each status.
 
     ApiError                any answer that is not ok
-    ├── BadRequestError     400: the parameters are wrong, or what they name is not there
-    ├── ForbiddenError      403: the bot may not write here (blocked, kicked, never started)
-    ├── NotFoundError       404: no such method, or no such file
-    ├── ConflictError       409: getUpdates against a webhook or another getUpdates
-    └── FloodError          429: too many requests, wait `retry_after` seconds
+    ├── BadRequestError     400: the parameters are wrong, or what they name does not exist
+    └── NotFoundError       404: no such method or file
 
-The words are Telegram's own, from the source of its Bot API server, because clients tell refusals
-apart by their words.
+The texts are Telegram's own, from the source of its Bot API server, because clients tell refusals
+apart by their texts.
 """
-
-import contextlib
-from collections.abc import Iterator
 
 
 class ApiError(Exception):
-    """Raised by whatever refuses a call; the HTTP side turns it into an answer."""
+    """Raised when a call is refused; the HTTP side turns it into an answer."""
 
     def __init__(self, status: int, description: str, **parameters: int) -> None:
         super().__init__(description)
@@ -26,18 +20,11 @@ class ApiError(Exception):
 
 
 class BadRequestError(ApiError):
-    """Raised for parameters that make no sense and for chats, messages and files not there."""
+    """Raised for parameters that make no sense, and for unknown chats, messages and files."""
 
     def __init__(self, why: str, **parameters: int) -> None:
         super().__init__(400, f"Bad Request: {why}", **parameters)
         self.why = why
-
-
-class ForbiddenError(ApiError):
-    """Raised when the bot may not write to the chat."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(403, f"Forbidden: {why}")
 
 
 class NotFoundError(ApiError):
@@ -45,28 +32,3 @@ class NotFoundError(ApiError):
 
     def __init__(self, why: str = "") -> None:
         super().__init__(404, f"Not Found: {why}" if why else "Not Found")
-
-
-class ConflictError(ApiError):
-    """Raised when two ways of getting updates meet."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(409, f"Conflict: {why}")
-
-
-class FloodError(ApiError):
-    """Raised for too many requests; `retry_after_s` is what the client must wait."""
-
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__(
-            429, f"Too Many Requests: retry after {retry_after_s}", retry_after=retry_after_s
-        )
-
-
-@contextlib.contextmanager
-def while_reading(what: str) -> Iterator[None]:
-    """Say of a bad request raised inside which part of the call could not be read."""
-    try:
-        yield
-    except BadRequestError as error:
-        raise BadRequestError(f"can't parse {what}: {error.why}") from None

@@ -1,76 +1,97 @@
-"""The HTTP side: `/bot<token>/<method>` and `/file/bot<token>/<path>`.
-
-It reads calls, lets the faults strike, keeps the log and writes answers; it knows no method.
-"""
+"""The HTTP side: `/bot<token>/<method>` and `/file/bot<token>/<path>`."""
 
 import json
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.playground.bot_api.calls import Answer, Call
 from bot.playground.bot_api.errors import ApiError, NotFoundError
-from bot.playground.bot_api.faults import Faults, strike
-from bot.playground.bot_api.methods import Method, method_named
-from bot.playground.bot_api.parameters import read_parameters
+from bot.playground.bot_api.methods import Method
+from bot.playground.bot_api.parameters import Parameters, read_parameters
 from bot.playground.bot_api.world import World
-from bot.playground.loopback import drop_connection
 
 _MAX_BODY_BYTES = 50 * 2**20
 
 
-class HttpApi:
-    """Answers whoever has the token; `calls` has every call that could be read, oldest first."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: an HTTP status and the JSON body."""
 
-    def __init__(self, token: str, world: World, faults: Faults) -> None:
-        self.calls: list[Call] = []
+    status: int
+    body: Mapping[str, object]
+
+    @classmethod
+    def giving(cls, result: object) -> "Answer":
+        """Return the answer of a call that went well."""
+        return cls(200, {"ok": True, "result": result})
+
+    @classmethod
+    def refusing(cls, error: ApiError) -> "Answer":
+        """Return the answer of a refused call."""
+        body = {"ok": False, "error_code": error.status, "description": error.description}
+        parameters = {"parameters": error.parameters} if error.parameters else {}
+        return cls(error.status, body | parameters)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call went well."""
+        return self.status == 200
+
+
+class HttpApi:
+    """Answers calls that carry the token, by `methods`."""
+
+    def __init__(self, token: str, world: World, methods: Mapping[str, Method]) -> None:
         self._token = token
         self._world = world
-        self._faults = faults
+        self._methods = {name.lower(): (name, method) for name, method in methods.items()}
 
     def app(self) -> Starlette:
         """Return the application."""
-        verbs = ["GET", "POST"]
         return Starlette(
             routes=[
-                Route("/bot{token}/{method}", self._call, methods=verbs),
+                Route("/bot{token}/{method}", self._call, methods=["GET", "POST"]),
                 Route("/file/bot{token}/files/{file_id}", self._download),
             ],
             exception_handlers={404: _not_found},
         )
 
+    async def respond(
+        self,
+        request: Request,  # noqa: ARG002 - for the tests' server, which may cut its connection
+        name: str,
+        given: Parameters,
+    ) -> Response:
+        """Answer a call that could be read; `name` is the method as the call wrote it."""
+        return written(await self.carry_out(name, given))
+
+    async def carry_out(self, name: str, given: Parameters) -> Answer:
+        """Return the answer of a method; its name may be in any case, as in Telegram."""
+        _, method = self._methods.get(name.lower(), (name, _unknown))
+        try:
+            return Answer.giving(await method(self._world, given))
+        except ApiError as error:
+            return Answer.refusing(error)
+
+    def documented_name(self, name: str) -> str:
+        """Return a method's name as the Bot API writes it."""
+        return self._methods.get(name.lower(), (name, None))[0]
+
     async def _call(self, request: Request) -> Response:
-        name, method = method_named(request.path_params["method"])
         try:
             self._check(request)
             given = read_parameters(
                 request.url.query, request.headers.get("content-type", ""), await request.body()
             )
         except ApiError as error:
-            return _response(Answer.refusing(error))
+            return written(Answer.refusing(error))
         except ClientDisconnect:
-            return Response()  # nobody is there to read it
-        call = Call(name, given, self._world.account.clock())
-        self.calls.append(call)
-        await self._world.account.changes.tell()
-        carry_out = partial(self._carry_out, call, method)
-        fault = self._faults.next_for(call)
-        answer = await (strike(fault, carry_out) if fault else carry_out())
-        if answer is None:
-            await drop_connection(request)
-            return Response()
-        call.answer = answer
-        await self._world.account.changes.tell()
-        return _response(answer)
-
-    async def _carry_out(self, call: Call, method: Method) -> Answer:
-        try:
-            return Answer.giving(await method(self._world, call.given))
-        except ApiError as error:
-            return Answer.refusing(error)
+            return Response()  # no client is there to read it
+        return await self.respond(request, request.path_params["method"], given)
 
     async def _download(self, request: Request) -> Response:
         try:
@@ -79,7 +100,7 @@ class HttpApi:
             if file is None:
                 raise NotFoundError
         except ApiError as error:
-            return _response(Answer.refusing(error))
+            return written(Answer.refusing(error))
         return Response(file.content, media_type="application/octet-stream")
 
     def _check(self, request: Request) -> None:
@@ -94,12 +115,16 @@ class HttpApi:
             raise ApiError(413, "Request Entity Too Large")
 
 
+async def _unknown(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    raise NotFoundError("method not found")
+
+
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's
-    return _response(Answer.refusing(NotFoundError()))
+    return written(Answer.refusing(NotFoundError()))
 
 
-def _response(answer: Answer) -> Response:
-    """Write an answer; everything beyond ASCII is escaped, half surrogate pairs too, as there."""
+def written(answer: Answer) -> Response:
+    """Return an HTTP response; text beyond ASCII is escaped, half surrogate pairs too."""
     headers = {}
     parameters = answer.body.get("parameters")
     if isinstance(parameters, dict) and "retry_after" in parameters:

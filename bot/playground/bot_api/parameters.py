@@ -1,11 +1,11 @@
-"""The parameters of a call: from any wire form to typed values.
+"""The parameters of a call, read from any of Telegram's wire forms.
 
-Telegram takes them from the query, a form, multipart or JSON, all as text; structured ones are JSON
-within that text. Refusals use its own words. What the values mean is up to the methods.
+Telegram takes them from the query, a form, multipart or JSON, all as text. Structured parameters
+are JSON within that text.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import Message as MimePart
 from email.parser import BytesParser
@@ -17,61 +17,6 @@ from bot.playground.bot_api.values import Upload
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """A JSON object among the parameters; a field of the wrong type is refused by name."""
-
-    values: Mapping[str, object]
-
-    def text(self, name: str) -> str:
-        """Return a text or a number as text; empty when absent."""
-        value = self.values.get(name, "")
-        if not isinstance(value, str | int) or isinstance(value, bool):
-            raise BadRequestError(f'field "{name}" must be of type String')
-        return _valid(str(value))
-
-    def required_text(self, name: str) -> str:
-        """Return a text that must be there."""
-        self._require(name)
-        return self.text(name)
-
-    def integer(self, name: str) -> int:
-        """Return a number, also one written as text; 0 when absent."""
-        value = self.values.get(name, 0)
-        try:
-            return int(value) if isinstance(value, str | int) else int(str(value))
-        except ValueError:
-            raise BadRequestError(f'field "{name}" must be of type Number') from None
-
-    def required_integer(self, name: str) -> int:
-        """Return a number that must be there."""
-        self._require(name)
-        return self.integer(name)
-
-    def flag(self, name: str) -> bool:
-        """Return a boolean; false when absent."""
-        value = self.values.get(name, False)
-        if not isinstance(value, bool):
-            raise BadRequestError(f'field "{name}" must be of type Boolean')
-        return value
-
-    def fields(self, name: str) -> "Fields":
-        """Return an object that must be there."""
-        self._require(name)
-        return fields_of(self.values[name], f'field "{name}" must be of type Object')
-
-    def _require(self, name: str) -> None:
-        if name not in self.values:
-            raise BadRequestError(f'can\'t find field "{name}"')
-
-
-def fields_of(value: object, otherwise: str) -> Fields:
-    """Return a JSON value as an object, or refuse it with the words of `otherwise`."""
-    if not isinstance(value, dict):
-        raise BadRequestError(otherwise)
-    return Fields(value)
-
-
-@dataclass(frozen=True, slots=True)
 class Parameters:
     """What a call was given; an absent parameter is an empty one, as in Telegram."""
 
@@ -79,37 +24,18 @@ class Parameters:
     files: Mapping[str, Upload] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
-        """Return a text; half a surrogate pair, which UTF-8 cannot hold, is refused."""
-        return _valid(self.values.get(name, ""))
+        """Return a text; raise `BadRequestError` for half a surrogate pair."""
+        return valid_text(self.values.get(name, ""))
 
     def integer(self, name: str, default: int = 0) -> int:
-        """Return a number, or `default` for whatever is not one."""
+        """Return a number, or `default` if there is none."""
         try:
             return int(self.values.get(name, default))
         except ValueError:
             return default
 
-    def flag(self, name: str) -> bool:
-        """Return whether a parameter says yes."""
-        return self.values.get(name, "").lower() in ("true", "yes", "1")
-
-    def fields(self, name: str, what: str) -> Fields | None:
-        """Return a JSON object, or nothing when absent; `what` names it in refusals."""
-        value = self._decoded(name, what)
-        return None if value is None else fields_of(value, f"object expected as {what}")
-
-    def array(self, name: str, what: str) -> Sequence[object] | None:
-        """Return a JSON array, or nothing when absent; `what` names it in refusals."""
-        value = self._decoded(name, what)
-        if value is None or isinstance(value, list):
-            return value
-        raise BadRequestError(f"expected an Array of {what}")
-
-    def upload(self, name: str) -> Upload | None:
-        """Return the file given as `name`, directly or through `attach://`."""
-        return self.files.get(self.values.get(name, "").removeprefix("attach://") or name)
-
-    def _decoded(self, name: str, what: str) -> object:
+    def decoded(self, name: str, what: str) -> object:
+        """Return a JSON parameter, None if it is absent; `what` names it in the refusal."""
         raw = self.values.get(name)
         if not raw:
             return None
@@ -119,9 +45,16 @@ class Parameters:
             raise BadRequestError(f"can't parse {what} JSON object") from None
         return value
 
+    def upload(self, name: str) -> Upload | None:
+        """Return the file given as `name`, directly or through `attach://`."""
+        return self.files.get(self.values.get(name, "").removeprefix("attach://") or name)
+
 
 def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
-    """Return what stands in a call's query and body; the body wins."""
+    """Return the parameters of a call's query and body; the body wins.
+
+    Raise `BadRequestError` if they cannot be read.
+    """
     values = _form(query)
     files: dict[str, Upload] = {}
     if content_type.startswith("application/json"):
@@ -133,12 +66,21 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
             if not isinstance(content, bytes):
                 continue
             if (file_name := part.get_filename()) is None:
-                values[name] = _decoded_text(content)
+                values[name] = _decoded(content)
             else:
                 files[name] = Upload(content, file_name, part.get_content_type())
     else:
-        values |= _form(_decoded_text(body))
+        values |= _form(_decoded(body))
     return Parameters(values, files)
+
+
+def valid_text(text: str) -> str:
+    """Return a text that UTF-8 can hold, or raise `BadRequestError`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _not_utf8() from None
+    return text
 
 
 def _form(encoded: str) -> dict[str, str]:
@@ -150,13 +92,14 @@ def _form(encoded: str) -> dict[str, str]:
 
 def _json_body(body: bytes) -> dict[str, str]:
     try:
-        decoded = json.loads(body or b"{}")
+        given = json.loads(body or b"{}")
     except ValueError:
         raise BadRequestError("can't parse JSON") from None
-    given = fields_of(decoded, "object expected as parameters")
+    if not isinstance(given, dict):
+        raise BadRequestError("object expected as parameters")
     return {
         name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in given.values.items()
+        for name, value in given.items()
         if value is not None
     }
 
@@ -167,19 +110,11 @@ def _parts(content_type: str, body: bytes) -> list[MimePart]:
     return [part for part in parsed.walk() if not part.is_multipart()]
 
 
-def _decoded_text(raw: bytes) -> str:
+def _decoded(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
         raise _not_utf8() from None
-
-
-def _valid(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _not_utf8() from None
-    return text
 
 
 def _not_utf8() -> BadRequestError:

@@ -1,7 +1,7 @@
-"""What the bot has said of itself: its command menus, its descriptions, each by language.
+"""The bot's command menus and descriptions, each by language.
 
-Which menu a person sees is Telegram's rule: the narrowest scope that has one, and within a scope
-the person's language before none.
+A person sees the menu of the narrowest scope that has one, and within a scope the menu in their
+language before the one without a language.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from bot.playground.bot_api.values import BotCommand, User
 
 @dataclass(frozen=True, slots=True)
 class CommandScope:
-    """For whom a menu is; the ids are 0 where the type needs none."""
+    """Who sees a menu; an id that the type does not need is 0."""
 
     type: str = "default"
     chat_id: int = 0
@@ -38,7 +38,7 @@ class Profile:
 
 
 def _scopes(person: User, chat: Chat) -> Iterator[CommandScope]:
-    """Yield the scopes that hold for a person in a chat, the narrowest first."""
+    """Yield the scopes of a person in a chat, the narrowest first."""
     if chat.kind == "private":
         yield CommandScope("chat", chat.id)
         yield CommandScope("all_private_chats")

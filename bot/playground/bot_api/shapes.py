@@ -1,13 +1,10 @@
-"""How this Telegram's things stand in JSON, field by field as the Bot API writes them.
+"""The JSON of chats, members, messages and files, field by field as the Bot API writes it.
 
-Absent values are absent fields. Nothing is decided here.
+Absent values are absent fields.
 """
 
-from collections.abc import Iterable
-
-from bot.playground.bot_api.account import Account
 from bot.playground.bot_api.chats import Chat, Member, Message
-from bot.playground.bot_api.values import BotCommand, Entity, Keyboard, Media, StoredFile, User
+from bot.playground.bot_api.values import Entity, Keyboard, Media, StoredFile, User
 
 Shape = dict[str, object]
 _PIXELS = 512
@@ -16,7 +13,7 @@ _PIXELS = 512
 def user_shape(user: User) -> Shape:
     """Return a User."""
     shape: Shape = {"id": user.id, "is_bot": user.is_bot, "first_name": user.first_name}
-    return shape | _present(
+    return shape | present(
         last_name=user.last_name, username=user.username, language_code=user.language_code
     )
 
@@ -25,21 +22,10 @@ def chat_shape(chat: Chat) -> Shape:
     """Return a Chat; a private one has its person's names."""
     if chat.kind == "private":
         person = chat.members[chat.id].user
-        names = _present(last_name=person.last_name, username=person.username)
+        names = present(last_name=person.last_name, username=person.username)
         return {"id": chat.id, "first_name": person.first_name, "type": "private"} | names
     shape: Shape = {"id": chat.id, "title": chat.title, "type": chat.kind}
-    return shape | _present(is_forum=chat.is_forum)
-
-
-def full_chat_shape(chat: Chat) -> Shape:
-    """Return a ChatFullInfo."""
-    gifts = ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription")
-    accepted = dict.fromkeys((*gifts, "gifts_from_channels"), False)
-    return chat_shape(chat) | {
-        "accent_color_id": 0,
-        "max_reaction_count": 11,
-        "accepted_gift_types": accepted,
-    }
+    return shape | present(is_forum=chat.is_forum)
 
 
 def member_shape(member: Member) -> Shape:
@@ -65,20 +51,18 @@ def entity_shape(entity: Entity) -> Shape:
     shape: Shape = {"offset": entity.offset, "length": entity.length, "type": entity.type}
     if entity.user:
         shape["user"] = user_shape(entity.user)
-    return shape | _present(
+    return shape | present(
         url=entity.url, language=entity.language, custom_emoji_id=entity.custom_emoji_id
     )
 
 
 def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
-    """Return a Message; what it replies to stands in it, without its own reply."""
+    """Return a Message; the message that it replies to has no reply of its own."""
     shape: Shape = {"message_id": message.id}
     if message.sender:
         shape["from"] = user_shape(message.sender)
-    if message.sender_chat:
-        shape["sender_chat"] = chat_shape(message.sender_chat)
     shape |= {"chat": chat_shape(message.chat), "date": message.sent_at}
-    shape |= _present(
+    shape |= present(
         edit_date=message.edited_at,
         message_thread_id=message.thread_id,
         is_topic_message=bool(message.topic_id),
@@ -89,7 +73,7 @@ def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
     shape |= _content_shape(message)
     if message.keyboard:
         shape["reply_markup"] = {"inline_keyboard": _keyboard_shape(message.keyboard)}
-    return shape | dict(message.service)
+    return shape | dict(message.further_fields)
 
 
 def file_shape(file: StoredFile) -> Shape:
@@ -97,24 +81,8 @@ def file_shape(file: StoredFile) -> Shape:
     return _stored_shape(file) | {"file_path": file.path}
 
 
-def commands_shape(commands: Iterable[BotCommand]) -> list[Shape]:
-    """Return an array of BotCommand."""
-    return [{"command": each.command, "description": each.description} for each in commands]
-
-
-def membership_shape(account: Account, chat: Chat, by: User, new: Member, old: Member) -> Shape:
-    """Return a ChatMemberUpdated."""
-    return {
-        "chat": chat_shape(chat),
-        "from": user_shape(by),
-        "date": account.now(),
-        "old_chat_member": member_shape(old),
-        "new_chat_member": member_shape(new),
-    }
-
-
 def _topic_start(message: Message) -> Message | None:
-    """Return what a message in a topic replies to when it replies to nothing else."""
+    """Return what a message in a topic replies to if it replies to nothing else."""
     if message.topic_id in (0, message.id):
         return None
     return message.chat.message(message.topic_id)
@@ -122,7 +90,7 @@ def _topic_start(message: Message) -> Message | None:
 
 def _content_shape(message: Message) -> Shape:
     text, entities = ("caption", "caption_entities") if message.media else ("text", "entities")
-    shape = _present(**{text: message.text})
+    shape = present(**{text: message.text})
     if message.entities:
         shape[entities] = [entity_shape(entity) for entity in message.entities]
     if message.media:
@@ -132,7 +100,7 @@ def _content_shape(message: Message) -> Shape:
 
 def _media_shape(media: Media) -> object:
     stored = _stored_shape(media.file)
-    named = _present(file_name=media.file.name, mime_type=media.file.mime_type)
+    named = present(file_name=media.file.name, mime_type=media.file.mime_type)
     match media.kind:
         case "photo":
             return [stored | {"width": _PIXELS, "height": _PIXELS}]
@@ -156,13 +124,13 @@ def _stored_shape(file: StoredFile) -> Shape:
 def _keyboard_shape(keyboard: Keyboard) -> list[list[Shape]]:
     return [
         [
-            _present(text=button.text, callback_data=button.callback_data, url=button.url)
+            present(text=button.text, callback_data=button.callback_data, url=button.url)
             for button in row
         ]
         for row in keyboard
     ]
 
 
-def _present(**fields: object) -> Shape:
-    """Return the fields that have something in them."""
+def present(**fields: object) -> Shape:
+    """Return the fields that are not empty."""
     return {name: value for name, value in fields.items() if value}

@@ -1,48 +1,15 @@
-"""Updates that wait for the bot: the queue behind getUpdates and the webhook.
+"""Updates that wait for the bot: the queue behind getUpdates."""
 
-Updates keep their ids and their JSON from the moment they happened. Beyond Telegram's own rules
-the queue can be held, let go in another order, and made to deliver an update again.
-"""
-
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 
-from bot.playground.bot_api.changes import Changes
-
-_BY_DEFAULT = frozenset(
-    [
-        "business_connection",
-        "business_message",
-        "callback_query",
-        "channel_post",
-        "chat_boost",
-        "chat_join_request",
-        "chosen_inline_result",
-        "deleted_business_messages",
-        "edited_business_message",
-        "edited_channel_post",
-        "edited_message",
-        "guest_message",
-        "inline_query",
-        "managed_bot",
-        "message",
-        "my_chat_member",
-        "poll",
-        "poll_answer",
-        "pre_checkout_query",
-        "purchased_paid_media",
-        "removed_chat_boost",
-        "shipping_query",
-    ]
-)
-_ON_REQUEST_ONLY = frozenset(["chat_member", "message_reaction", "message_reaction_count"])
+from bot.playground.bot_api.account import Changes
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Something that happened; updates of one `lane` reach a webhook one after another."""
+    """Something that happened; a webhook gets the updates of one `lane` one after another."""
 
     id: int
     kind: str
@@ -50,54 +17,26 @@ class Update:
     body: Mapping[str, object]
 
     def shape(self) -> dict[str, object]:
-        """Return the update as it stands in JSON."""
+        """Return the update in JSON."""
         return {"update_id": self.id, self.kind: self.body}
 
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """One delivery that is due; `owed` ones outlive a higher offset until handed out once."""
+    """A delivery that is due; an `owed` one stays below a confirmed offset until handed out."""
 
     update: Update
     owed: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Webhook:
-    """Where updates are posted, and by how many connections at a time."""
-
-    url: str
-    secret_token: str
-    max_connections: int
-    connections: asyncio.Semaphore = field(repr=False)
-
-    @classmethod
-    def to(cls, url: str, secret_token: str, max_connections: int) -> "Webhook":
-        """Return a webhook with all its connections free."""
-        return cls(url, secret_token, max_connections, asyncio.Semaphore(max_connections))
-
-    def is_same(self, other: "Webhook | None") -> bool:
-        """Whether setting `other` would change nothing."""
-        return other is not None and (self.url, self.secret_token, self.max_connections) == (
-            other.url,
-            other.secret_token,
-            other.max_connections,
-        )
-
-
 class Updates:
-    """The bot's queue. `history` has every update that ever entered it, oldest first."""
+    """The bot's queue; `history` has every update, oldest first."""
 
     def __init__(self, changes: Changes, first_id: int) -> None:
         self.history: list[Update] = []
-        self.webhook: Webhook | None = None
-        self.last_error: tuple[int, str] | None = None
         self._changes = changes
         self._ids = count(first_id)
         self._waiting: list[Waiting] = []
-        self._allowed = _BY_DEFAULT
-        self._held = False
-        self._scattered = False
         self._poll = 0
 
     @property
@@ -105,112 +44,36 @@ class Updates:
         """How many deliveries are not confirmed."""
         return len(self._waiting)
 
-    @property
-    def allowed(self) -> list[str] | None:
-        """The kinds of update asked for, or nothing for Telegram's default."""
-        return None if self._allowed == _BY_DEFAULT else sorted(self._allowed)
-
-    def allow(self, kinds: Sequence[str] | None) -> None:
-        """Let only these kinds in from now on; none named is the default, None changes nothing."""
-        if kinds is not None:
-            known = {kind.lower() for kind in kinds} & (_BY_DEFAULT | _ON_REQUEST_ONLY)
-            self._allowed = frozenset(known) or _BY_DEFAULT
-
     async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
-        """Put something that happened into the queue, unless the bot does not want to know."""
-        if kind in self._allowed:
-            update = Update(next(self._ids), kind, lane, body)
-            self.history.append(update)
-            self._waiting.append(Waiting(update))
+        """Append an update."""
+        update = Update(next(self._ids), kind, lane, body)
+        self.history.append(update)
+        self._waiting.append(Waiting(update))
         await self._changes.tell()
-
-    # What tests and the playground do to deliveries
-
-    def hold(self) -> None:
-        """Deliver nothing until `release`; what is on its way arrives."""
-        self._held = True
-
-    async def release(
-        self, order: Callable[[Sequence[Waiting]], Iterable[Waiting]] | None = None
-    ) -> None:
-        """Deliver what was held; `order` (such as `reversed`) puts it out of order."""
-        if order:
-            self._waiting = list(order(self._waiting))
-            for waiting in self._waiting:
-                waiting.owed = True
-        self._held = False
-        await self._changes.tell()
-
-    def scatter(self) -> None:
-        """Post each update by itself from now on, as Telegram may: lanes keep no order."""
-        self._scattered = True
-
-    async def redeliver(self, update: Update) -> None:
-        """Deliver `update` once more, whatever the bot has confirmed."""
-        self._waiting.append(Waiting(update, owed=True))
-        await self._changes.tell()
-
-    # What getUpdates does
 
     def confirm(self, offset: int) -> None:
-        """Forget what is older than `offset`; a negative one keeps only so many of the newest."""
+        """Drop updates below `offset`; a negative offset keeps only that many of the newest."""
         if offset < 0:
             self._waiting = self._waiting[offset:]
         elif offset:
             self._waiting = [w for w in self._waiting if w.owed or w.update.id >= offset]
 
     def begin_poll(self) -> int:
-        """Return the number of a new poll; the one before it is over."""
+        """Return the number of a new poll; it ends the one before."""
         self._poll += 1
         return self._poll
 
     def is_polled_by(self, poll: int) -> bool:
-        """Whether no other poll and no webhook has come in between."""
+        """Whether this poll has not been ended by another."""
         return poll == self._poll
 
     def due(self) -> bool:
         """Whether there is something to hand out."""
-        return bool(self._waiting) and not self._held
+        return bool(self._waiting)
 
     def hand_out(self, limit: int) -> list[Update]:
-        """Return what is due; it stays in the queue until confirmed."""
-        handed = [] if self._held else self._waiting[:limit]
+        """Return what is due, at most `limit`; it stays in the queue until it is confirmed."""
+        handed = self._waiting[:limit] if self.due() else []
         for waiting in handed:
             waiting.owed = False
         return [waiting.update for waiting in handed]
-
-    # What the webhook does
-
-    async def set_webhook(self, webhook: Webhook | None, *, drop_pending: bool) -> None:
-        """Post updates to `webhook` from now on, which ends a running poll, or let them be polled.
-
-        Setting the same again changes nothing.
-        """
-        if drop_pending:
-            self._waiting.clear()
-        if webhook is None or not webhook.is_same(self.webhook):
-            self.webhook, self.last_error = webhook, None
-        if webhook:
-            self.begin_poll()
-        await self._changes.tell()
-
-    def lanes(self) -> set[str]:
-        """Return the lanes that have something to post."""
-        return {self._lane_of(waiting.update) for waiting in self._postable()}
-
-    def head(self, lane: str) -> Waiting | None:
-        """Return the next delivery of a lane."""
-        waiting = self._postable()
-        return next((each for each in waiting if self._lane_of(each.update) == lane), None)
-
-    async def settle(self, waiting: Waiting) -> None:
-        """Take a delivery that the webhook has accepted out of the queue."""
-        if waiting in self._waiting:  # it may have been dropped meanwhile
-            self._waiting.remove(waiting)
-        await self._changes.tell()
-
-    def _lane_of(self, update: Update) -> str:
-        return f"{update.lane} {update.id}" if self._scattered else update.lane
-
-    def _postable(self) -> list[Waiting]:
-        return [] if self._held or self.webhook is None else self._waiting

@@ -1,6 +1,6 @@
-"""The small values of this Telegram: people, formatted text, buttons, files.
+"""The small values of the local Telegram: users, formatted text, buttons, files.
 
-Plain data; how each stands in JSON is `shapes`' business.
+`shapes` writes them as JSON.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ MediaKind = Literal["photo", "voice", "sticker", "document"]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person or a bot as Telegram shows them; empty text is an absent field."""
+    """A person or a bot; an empty text is an absent field."""
 
     id: int
     first_name: str
@@ -21,14 +21,9 @@ class User:
     is_bot: bool = False
 
 
-# Telegram's own accounts, which stand as senders in front of chats.
-ANONYMOUS_ADMIN = User(1087968824, "Group", username="GroupAnonymousBot", is_bot=True)
-CHANNEL_POSTER = User(136817688, "Channel", username="Channel_Bot", is_bot=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A stretch of a text with a meaning; `offset` and `length` count UTF-16 units."""
+    """A formatted part of a text; `offset` and `length` count UTF-16 units."""
 
     type: str
     offset: int
@@ -61,7 +56,7 @@ Keyboard = tuple[tuple[Button, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file on its way to Telegram."""
+    """A file that is sent to Telegram."""
 
     content: bytes = field(repr=False)
     name: str = ""
@@ -70,7 +65,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file on Telegram's disks."""
+    """A file that Telegram keeps."""
 
     id: str
     content: bytes = field(repr=False)
@@ -84,13 +79,13 @@ class StoredFile:
 
     @property
     def path(self) -> str:
-        """Where `getFile` says that it can be fetched."""
+        """The path for downloads, as `getFile` returns it."""
         return f"files/{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What a message carries beside its caption."""
+    """The file of a message."""
 
     kind: MediaKind
     file: StoredFile
@@ -98,7 +93,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A thread of a forum; `id` is that of the message which created it."""
+    """A thread of a forum; its id is that of the message that created it."""
 
     id: int
     name: str

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from bot.model.call import PromptMessage
+from bot.playground.bot_api import BotApiServer, Upload
 from bot.playground.inspector import Inspector
 from bot.playground.page import InspectorPage
 from bot.playground.play import has_screen, open_browser
@@ -24,7 +25,6 @@ from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from tests.bot.playground.bare_memory import bare_memory
-from tests.servers.bot_api import BotApiServer, Upload
 
 ANNA = "c:1:0"
 SECTION = "<memory>\n[today] Anna: The <b>boat</b> is called Aurora\n</memory>"

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bot.playground import bot_api
 from tests.acceptance.rig import BotProcess
 from tests.acceptance.scripted_day import Wish
 from tests.lab.faults.scene import Scene
+from tests.servers import bot_api
 from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
 

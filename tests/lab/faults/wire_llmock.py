@@ -11,6 +11,7 @@ import httpx2
 from tests.lab.faults.fault import Fault, Strike
 from tests.lab.faults.scene import Scene, Stage
 from tests.llmock import llmock_served
+from tests.servers.bot_api import tested
 
 Behavior = Mapping[str, object]
 
@@ -59,7 +60,7 @@ def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
             assert answer.status_code == 201, answer.text
             await scene.talk(1)
             said = scene.day.lines[-1].message
-            await said.chat.wait_for_reply(after=said, timeout_s=20)
+            await tested(said.chat).wait_for_reply(after=said, timeout_s=20)
             verdict = (await llmock.get("/verdict")).json()
             pending = (await llmock.get("/scenario")).json()["pending"]
         # A broken tool call is none of the faults that are counted, but it waits no longer.

@@ -1,9 +1,14 @@
-"""The local Telegram with what only tests need: faults, refusals, drafts, deliveries."""
+"""The local Telegram for tests: the playground's, with all that only tests need."""
 
-from bot.playground.bot_api.calls import Answer, Call
-from bot.playground.bot_api.chats import Chat, Message
-from bot.playground.bot_api.delivery import Pace
-from bot.playground.bot_api.faults import (
+from bot.playground.bot_api.chats import Message
+from bot.playground.bot_api.people import utf16_length
+from bot.playground.bot_api.updates import Update, Waiting
+from bot.playground.bot_api.values import Button, Entity, Topic, Upload, User
+from bot.playground.bot_api.world import Press
+from tests.servers.bot_api.calls import Answer, Call
+from tests.servers.bot_api.chats import Chat, tested
+from tests.servers.bot_api.delivery import Pace
+from tests.servers.bot_api.faults import (
     DropConnection,
     FloodWait,
     Hang,
@@ -12,12 +17,9 @@ from bot.playground.bot_api.faults import (
     ServerError,
     SlowAnswer,
 )
-from bot.playground.bot_api.formatting import entity_text, utf16_length
-from bot.playground.bot_api.people import Person
-from bot.playground.bot_api.server import BotApiServer
-from bot.playground.bot_api.updates import Update, Waiting
-from bot.playground.bot_api.values import Button, Entity, Topic, Upload, User
-from bot.playground.bot_api.world import Press
+from tests.servers.bot_api.formatting import entity_text
+from tests.servers.bot_api.people import Person
+from tests.servers.bot_api.server import BotApiServer
 
 __all__ = [
     "Answer",
@@ -43,5 +45,6 @@ __all__ = [
     "User",
     "Waiting",
     "entity_text",
+    "tested",
     "utf16_length",
 ]

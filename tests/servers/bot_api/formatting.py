@@ -4,14 +4,15 @@ Offsets and lengths count UTF-16 units. Markup (`parse_mode`) is not read here: 
 entities.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
-from bot.playground.bot_api.errors import BadRequestError, while_reading
-from bot.playground.bot_api.parameters import Fields, Parameters, fields_of
+from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.people import utf16_length
 from bot.playground.bot_api.values import Entity, FormattedText, User
+from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.parameters import Fields, Parameters, fields_of
 
 MAX_TEXT_UTF16 = 4096
 MAX_CAPTION_UTF16 = 1024
@@ -43,13 +44,6 @@ _FOUND = {
     "phone_number",
     "url",
 }
-_MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
-_COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
-
-
-def utf16_length(text: str) -> int:
-    """Return how many UTF-16 units `text` has; half a surrogate pair counts as one."""
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def entity_text(text: str, entity: Entity) -> str:
@@ -57,17 +51,6 @@ def entity_text(text: str, entity: Entity) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
     covered = units[2 * entity.offset : 2 * (entity.offset + entity.length)]
     return covered.decode("utf-16-le", "surrogatepass")
-
-
-def find_entities(text: str) -> tuple[Entity, ...]:
-    """Return the mentions and commands in what a person wrote."""
-    kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
-    found = [
-        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
-        for kind, pattern in kinds
-        for match in pattern.finditer(text)
-    ]
-    return tuple(sorted(found, key=lambda entity: entity.offset))
 
 
 def read_text(given: Parameters, users: Mapping[int, User], *, may_be_empty: bool) -> FormattedText:

@@ -1,15 +1,17 @@
-"""Sending, editing and deleting messages, and what goes with them."""
+"""Sending, editing and deleting messages, with all of Telegram's refusals."""
 
 from dataclasses import replace
 
+from bot.playground.bot_api import methods
 from bot.playground.bot_api.chats import Chat, Message
 from bot.playground.bot_api.errors import BadRequestError
-from bot.playground.bot_api.formatting import read_caption, read_text
-from bot.playground.bot_api.keyboards import read_keyboard
-from bot.playground.bot_api.parameters import Parameters
-from bot.playground.bot_api.shapes import file_shape, message_shape
+from bot.playground.bot_api.methods import change, message_in, send
 from bot.playground.bot_api.values import Media, StoredFile
-from bot.playground.bot_api.world import World
+from tests.servers.bot_api import chats
+from tests.servers.bot_api.formatting import read_caption, read_text
+from tests.servers.bot_api.keyboards import read_keyboard
+from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.world import World
 
 _MAX_ANSWER_LENGTH = 200
 _MAX_DOWNLOAD_BYTES = 20 * 2**20
@@ -34,7 +36,7 @@ async def send_message(world: World, given: Parameters) -> object:
     """Say something."""
     text = read_text(given, world.users, may_be_empty=False)
     message = _addressed(world, given)
-    return await _send(world, replace(message, text=text.text, entities=text.entities))
+    return await send(world, message, text)
 
 
 async def send_document(world: World, given: Parameters) -> object:
@@ -42,9 +44,7 @@ async def send_document(world: World, given: Parameters) -> object:
     caption = read_caption(given, world.users)
     message = _addressed(world, given)
     media = Media("document", _document(world, given))
-    return await _send(
-        world, replace(message, media=media, text=caption.text, entities=caption.entities)
-    )
+    return await send(world, replace(message, media=media), caption)
 
 
 async def send_message_draft(world: World, given: Parameters) -> object:
@@ -68,9 +68,7 @@ async def send_chat_action(world: World, given: Parameters) -> object:
     chat = world.open_chat(given.text("chat_id"))
     if given.integer("message_thread_id") != _GENERAL_TOPIC:
         _topic_id(chat, given)
-    chat.show_typing()
-    await world.account.changes.tell()
-    return True
+    return await methods.send_chat_action(world, given)
 
 
 async def edit_message_text(world: World, given: Parameters) -> object:
@@ -81,52 +79,43 @@ async def edit_message_text(world: World, given: Parameters) -> object:
     if message.media:
         raise BadRequestError("there is no text in the message to edit")
     edited = replace(message, text=text.text, entities=text.entities, keyboard=keyboard)
-    return await _change(world, message, edited)
+    return await change(world, message, edited)
 
 
 async def edit_message_reply_markup(world: World, given: Parameters) -> object:
     """Change the buttons under one of the bot's messages."""
     keyboard = read_keyboard(given)
     message = _own_message(world, given)
-    return await _change(world, message, replace(message, keyboard=keyboard))
+    return await change(world, message, replace(message, keyboard=keyboard))
 
 
 async def delete_message(world: World, given: Parameters) -> object:
     """Take a message away, as far as the bot may: its own, or others' as their host."""
     chat = world.open_chat(given.text("chat_id"))
-    message = _message(chat, given, "message to delete")
+    message = message_in(chat, given, "message to delete")
     bot = world.account.bot
     if message.sender != bot and chat.kind != "private" and not chat.members[bot.id].is_admin:
         raise BadRequestError("message can't be deleted")
     if world.account.now() - message.sent_at >= _DELETABLE_S:
         raise BadRequestError("message can't be deleted for everyone")
-    chat.remove(message)
-    await world.account.changes.tell()
-    return True
+    return await methods.delete_message(world, given)
 
 
 async def answer_callback_query(world: World, given: Parameters) -> object:
     """Answer a pressed button, once."""
     press = world.presses.get(given.text("callback_query_id"))
-    if press is None or press.answer is not None:
-        raise BadRequestError(
-            "query is too old and response timeout expired or query ID is invalid"
-        )
-    if len(given.text("text")) > _MAX_ANSWER_LENGTH:
+    is_open = press is not None and press.answer is None
+    if is_open and len(given.text("text")) > _MAX_ANSWER_LENGTH:
         raise BadRequestError("MESSAGE_TOO_LONG")
-    press.answer, press.is_alert = given.text("text"), given.flag("show_alert")
-    await world.account.changes.tell()
-    return True
+    return await methods.answer_callback_query(world, given)
 
 
 async def get_file(world: World, given: Parameters) -> object:
     """Return where a file can be fetched."""
     file = world.files.get(given.text("file_id"))
-    if file is None:
-        raise BadRequestError("invalid file_id")
-    if len(file.content) > _MAX_DOWNLOAD_BYTES:
+    if file is not None and len(file.content) > _MAX_DOWNLOAD_BYTES:
         raise BadRequestError("file is too big")
-    return file_shape(file)
+    return await methods.get_file(world, given)
 
 
 def _addressed(world: World, given: Parameters) -> Message:
@@ -138,7 +127,7 @@ def _addressed(world: World, given: Parameters) -> Message:
     if replied and not topic_id:
         topic_id = replied.topic_id
     bot = world.account.bot
-    return Message(chat, bot, keyboard=keyboard, topic_id=topic_id, reply_to=replied)
+    return chats.Message(chat, bot, keyboard=keyboard, topic_id=topic_id, reply_to=replied)
 
 
 def _topic_id(chat: Chat, given: Parameters) -> int:
@@ -175,34 +164,9 @@ def _document(world: World, given: Parameters) -> StoredFile:
     return world.files[file_id]
 
 
-async def _send(world: World, message: Message) -> object:
-    sent = message.chat.add(message)
-    await world.account.changes.tell()
-    return message_shape(sent)
-
-
-def _message(chat: Chat, given: Parameters, what: str) -> Message:
-    message = chat.message(given.integer("message_id"))
-    if message is None:
-        raise BadRequestError(f"{what} not found")
-    return message
-
-
 def _own_message(world: World, given: Parameters) -> Message:
     chat = world.open_chat(given.text("chat_id"))
-    message = _message(chat, given, "message to edit")
+    message = message_in(chat, given, "message to edit")
     if message.sender != world.account.bot:
         raise BadRequestError("message can't be edited")
     return message
-
-
-async def _change(world: World, message: Message, edited: Message) -> object:
-    if edited == message:
-        raise BadRequestError(
-            "message is not modified: specified new message content and reply markup are exactly "
-            "the same as a current content and reply markup of the message"
-        )
-    edited = replace(edited, edited_at=world.account.now())
-    edited.chat.change(edited)
-    await world.account.changes.tell()
-    return message_shape(edited)

@@ -4,11 +4,12 @@ import contextlib
 import re
 from urllib.parse import urlsplit
 
-from bot.playground.bot_api.errors import BadRequestError, ConflictError
-from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.errors import BadRequestError
 from bot.playground.bot_api.shapes import Shape
-from bot.playground.bot_api.updates import Updates, Webhook
-from bot.playground.bot_api.world import World
+from tests.servers.bot_api.errors import ConflictError
+from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.updates import Updates, Webhook
+from tests.servers.bot_api.world import World
 
 _MAX_BATCH = 100
 _MAX_WAIT_S = 50
@@ -21,7 +22,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 async def get_updates(world: World, given: Parameters) -> object:
     """Return what waits; with a timeout, wait for something. The newest poll ends an older one."""
-    updates = world.updates
+    updates = world.queue
     if updates.webhook:
         raise ConflictError(
             "can't use getUpdates method while webhook is active; "
@@ -48,20 +49,20 @@ async def set_webhook(world: World, given: Parameters) -> object:
         raise BadRequestError("secret token contains unallowed characters")
     asked = given.integer("max_connections", _DEFAULT_CONNECTIONS)
     webhook = Webhook.to(url, secret, _clamped(asked, 1, _MAX_CONNECTIONS))
-    world.updates.allow(_allowed_updates(given))
-    await world.updates.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
+    world.queue.allow(_allowed_updates(given))
+    await world.queue.set_webhook(webhook, drop_pending=given.flag("drop_pending_updates"))
     return True
 
 
 async def delete_webhook(world: World, given: Parameters) -> object:
     """Let updates be polled."""
-    await world.updates.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
+    await world.queue.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
     return True
 
 
 async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
     """Tell how the deliveries go."""
-    updates = world.updates
+    updates = world.queue
     shape: Shape = {
         "url": updates.webhook.url if updates.webhook else "",
         "has_custom_certificate": False,

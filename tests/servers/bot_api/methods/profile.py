@@ -2,12 +2,14 @@
 
 import re
 
-from bot.playground.bot_api.errors import BadRequestError, while_reading
-from bot.playground.bot_api.parameters import Parameters, fields_of
+from bot.playground.bot_api import methods
+from bot.playground.bot_api.errors import BadRequestError
 from bot.playground.bot_api.profile import CommandScope
-from bot.playground.bot_api.shapes import commands_shape, user_shape
 from bot.playground.bot_api.values import BotCommand
-from bot.playground.bot_api.world import World
+from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.parameters import Parameters, fields_of
+from tests.servers.bot_api.shapes import commands_shape
+from tests.servers.bot_api.world import World
 
 _MAX_COMMANDS = 100
 _MAX_COMMAND_LENGTH = 32
@@ -20,17 +22,11 @@ _WIDE_SCOPES = ("default", "all_private_chats", "all_group_chats", "all_chat_adm
 _CHAT_SCOPES = ("chat", "chat_administrators", "chat_member")
 
 
-async def get_me(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
-    """Tell the bot who it is and what it may."""
-    unused = """
-        supports_inline_queries supports_guest_queries can_connect_to_business has_main_web_app
-        has_topics_enabled allows_users_to_create_topics can_manage_bots
-    """
-    return user_shape(world.account.bot) | {
-        "can_join_groups": True,
-        "can_read_all_group_messages": world.reads_all,
-        **dict.fromkeys(unused.split(), False),
-    }
+async def get_me(world: World, given: Parameters) -> object:
+    """Describe the bot and what it may do."""
+    shape = await methods.get_me(world, given)
+    assert isinstance(shape, dict)
+    return shape | {"can_read_all_group_messages": world.reads_all}
 
 
 async def set_my_commands(world: World, given: Parameters) -> object:

@@ -1,19 +1,19 @@
-"""The methods of the Bot API that the bot uses, one small function each.
+"""The methods of the Bot API with all of Telegram's refusals, one small function each.
 
-A method reads its parameters, changes the world, and returns its result as it stands in JSON, or
-raises `ApiError`.
+Each checks what real Telegram checks and then calls the playground's method, if there is one.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
-from bot.playground.bot_api.errors import NotFoundError
-from bot.playground.bot_api.methods import chats, messages, profile, updates
-from bot.playground.bot_api.parameters import Parameters
-from bot.playground.bot_api.world import World
+from bot.playground.bot_api import parameters, world
+from bot.playground.bot_api.methods import Method
+from tests.servers.bot_api.methods import chats, messages, profile, updates
+from tests.servers.bot_api.parameters import Parameters, strict
+from tests.servers.bot_api.world import World
 
-Method = Callable[[World, Parameters], Awaitable[object]]
+StrictMethod = Callable[[World, Parameters], Awaitable[object]]
 
-_METHODS: dict[str, Method] = {
+_STRICT: Mapping[str, StrictMethod] = {
     "getMe": profile.get_me,
     "setMyCommands": profile.set_my_commands,
     "getMyCommands": profile.get_my_commands,
@@ -37,13 +37,15 @@ _METHODS: dict[str, Method] = {
     "getChatMember": chats.get_chat_member,
     "getChatAdministrators": chats.get_chat_administrators,
 }
-_BY_LOWER_NAME = {name.lower(): (name, method) for name, method in _METHODS.items()}
 
 
-def method_named(name: str) -> tuple[str, Method]:
-    """Return a method and its name as documented; case does not matter, as in Telegram."""
-    return _BY_LOWER_NAME.get(name.lower(), (name, _unknown))
+def _method(checked: StrictMethod) -> Method:
+    async def run(here: world.World, given: parameters.Parameters) -> object:
+        if not isinstance(here, World):
+            raise TypeError("a strict method needs the tests' world")
+        return await checked(here, strict(given))
+
+    return run
 
 
-async def _unknown(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
-    raise NotFoundError("method not found")
+METHODS: Mapping[str, Method] = {name: _method(checked) for name, checked in _STRICT.items()}

@@ -1,10 +1,11 @@
 """What the bot may ask about a chat and its members."""
 
-from bot.playground.bot_api.chats import Member
+from bot.playground.bot_api import methods
 from bot.playground.bot_api.errors import BadRequestError
-from bot.playground.bot_api.parameters import Parameters
-from bot.playground.bot_api.shapes import full_chat_shape, member_shape
-from bot.playground.bot_api.world import World
+from bot.playground.bot_api.shapes import member_shape
+from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.shapes import full_chat_shape
+from tests.servers.bot_api.world import World
 
 
 async def get_chat(world: World, given: Parameters) -> object:
@@ -14,15 +15,9 @@ async def get_chat(world: World, given: Parameters) -> object:
 
 async def get_chat_member(world: World, given: Parameters) -> object:
     """Describe somebody's standing in a chat; who is known but not there has left."""
-    user_id = given.integer("user_id")
-    if user_id <= 0:
+    if given.integer("user_id") <= 0:
         raise BadRequestError("invalid user_id specified")
-    chat = world.open_chat(given.text("chat_id"))
-    if member := chat.members.get(user_id):
-        return member_shape(member)
-    if user := world.users.get(user_id):
-        return member_shape(Member(user, "left"))
-    raise BadRequestError("user not found")
+    return await methods.get_chat_member(world, given)
 
 
 async def get_chat_administrators(world: World, given: Parameters) -> object:

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from bot.playground.bot_api.calls import Answer, Call
 from bot.playground.bot_api.chats import Chat
-from bot.playground.bot_api.errors import ApiError, FloodError
+from bot.playground.bot_api.errors import ApiError
+from tests.servers.bot_api.calls import Answer, Call
+from tests.servers.bot_api.errors import FloodError
 
 CarryOut = Callable[[], Awaitable[Answer]]
 

@@ -5,9 +5,10 @@ Other markups (reply keyboards, force reply) are accepted and show nothing.
 
 from itertools import chain
 
-from bot.playground.bot_api.errors import BadRequestError, while_reading
-from bot.playground.bot_api.parameters import Parameters, fields_of
+from bot.playground.bot_api.errors import BadRequestError
 from bot.playground.bot_api.values import Button, Keyboard
+from tests.servers.bot_api.errors import while_reading
+from tests.servers.bot_api.parameters import Parameters, fields_of
 
 _MAX_BUTTONS = 100
 _MAX_CALLBACK_BYTES = 64

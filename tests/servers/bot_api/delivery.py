@@ -13,7 +13,8 @@ import httpx2
 
 from bot.http_client import HttpClient
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.updates import Update, Updates, Webhook
+from bot.playground.bot_api.updates import Update
+from tests.servers.bot_api.updates import Updates, Webhook
 
 
 @dataclass(frozen=True, slots=True)

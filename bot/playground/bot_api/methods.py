@@ -1,0 +1,236 @@
+"""The methods of the Bot API that the bot uses while it polls, one small function each.
+
+A method reads its parameters, changes the world, and returns its result as JSON, or raises
+`ApiError`. It trusts the bot: `tests/servers/bot_api` checks what real Telegram refuses.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from bot.playground.bot_api.chats import Chat, Member, Message
+from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.profile import CommandScope
+from bot.playground.bot_api.shapes import file_shape, member_shape, message_shape, user_shape
+from bot.playground.bot_api.values import (
+    BotCommand,
+    Button,
+    Entity,
+    FormattedText,
+    Keyboard,
+    Media,
+    StoredFile,
+)
+from bot.playground.bot_api.world import World
+
+Method = Callable[[World, Parameters], Awaitable[object]]
+_MAX_BATCH = 100
+
+
+async def get_me(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    """Describe the bot."""
+    unused = """
+        supports_inline_queries supports_guest_queries can_connect_to_business has_main_web_app
+        has_topics_enabled allows_users_to_create_topics can_manage_bots
+    """
+    abilities = {"can_join_groups": True, "can_read_all_group_messages": True}
+    return user_shape(world.account.bot) | abilities | dict.fromkeys(unused.split(), False)
+
+
+async def get_updates(world: World, given: Parameters) -> object:
+    """Return pending updates; with a timeout, wait for one. A new poll ends an older one."""
+    updates = world.updates
+    updates.confirm(given.integer("offset"))
+    timeout_s = given.integer("timeout")
+    if timeout_s and not updates.due():
+        poll = updates.begin_poll()
+        await world.account.changes.tell()
+        with contextlib.suppress(TimeoutError):
+            await world.account.changes.until(
+                lambda: updates.due() or not updates.is_polled_by(poll), timeout_s
+            )
+    limit = given.integer("limit", _MAX_BATCH)
+    return [update.shape() for update in updates.hand_out(limit)]
+
+
+async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    """Say that there is no webhook."""
+    pending = world.updates.pending_count
+    return {"url": "", "has_custom_certificate": False, "pending_update_count": pending}
+
+
+async def agree(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
+    """Return true for a method that changes nothing on the page."""
+    return True
+
+
+async def set_my_commands(world: World, given: Parameters) -> object:
+    """Set the menu of a scope and language."""
+    scope: Any = given.decoded("scope", "BotCommandScope") or {}
+    commands: Any = given.decoded("commands", "BotCommand") or []
+    ids = (int(scope.get(name, 0)) for name in ("chat_id", "user_id"))
+    key = CommandScope(scope.get("type", "default"), *ids), given.text("language_code")
+    menu = tuple(BotCommand(each["command"], each["description"]) for each in commands)
+    world.profile.menus[key] = menu
+    await world.account.changes.tell()
+    return True
+
+
+async def get_chat_member(world: World, given: Parameters) -> object:
+    """Describe a user's standing in a chat; a known user who is not there has left."""
+    user_id = given.integer("user_id")
+    chat = world.open_chat(given.text("chat_id"))
+    if member := chat.members.get(user_id):
+        return member_shape(member)
+    if user := world.users.get(user_id):
+        return member_shape(Member(user, "left"))
+    raise BadRequestError("user not found")
+
+
+async def send_message(world: World, given: Parameters) -> object:
+    """Send a text."""
+    text = formatted(given, "text", "entities")
+    return await send(world, addressed(world, given), text)
+
+
+async def send_document(world: World, given: Parameters) -> object:
+    """Send a file, uploaded or known by its id."""
+    caption = formatted(given, "caption", "caption_entities")
+    message = addressed(world, given)
+    media = Media("document", _document(world, given))
+    return await send(world, replace(message, media=media), caption)
+
+
+async def send_chat_action(world: World, given: Parameters) -> object:
+    """Show that the bot is busy."""
+    world.open_chat(given.text("chat_id")).show_typing()
+    await world.account.changes.tell()
+    return True
+
+
+async def edit_message_text(world: World, given: Parameters) -> object:
+    """Change the text and buttons of one of the bot's messages."""
+    chat = world.open_chat(given.text("chat_id"))
+    text = formatted(given, "text", "entities")
+    message = message_in(chat, given, "message to edit")
+    edited = replace(message, text=text.text, entities=text.entities, keyboard=keyboard_of(given))
+    return await change(world, message, edited)
+
+
+async def delete_message(world: World, given: Parameters) -> object:
+    """Delete a message."""
+    chat = world.open_chat(given.text("chat_id"))
+    chat.remove(message_in(chat, given, "message to delete"))
+    await world.account.changes.tell()
+    return True
+
+
+async def answer_callback_query(world: World, given: Parameters) -> object:
+    """Answer a pressed button, once."""
+    press = world.presses.get(given.text("callback_query_id"))
+    if press is None or press.answer is not None:
+        raise BadRequestError(
+            "query is too old and response timeout expired or query ID is invalid"
+        )
+    press.answer = given.text("text")
+    press.is_alert = given.text("show_alert").lower() in ("true", "yes", "1")
+    await world.account.changes.tell()
+    return True
+
+
+async def get_file(world: World, given: Parameters) -> object:
+    """Return the path of a file."""
+    file = world.files.get(given.text("file_id"))
+    if file is None:
+        raise BadRequestError("invalid file_id")
+    return file_shape(file)
+
+
+METHODS: Mapping[str, Method] = {
+    "getMe": get_me,
+    "getUpdates": get_updates,
+    "getWebhookInfo": get_webhook_info,
+    "deleteWebhook": agree,
+    "setMyCommands": set_my_commands,
+    "setMyDescription": agree,
+    "setMyShortDescription": agree,
+    "getChatMember": get_chat_member,
+    "sendMessage": send_message,
+    "sendDocument": send_document,
+    "sendChatAction": send_chat_action,
+    "editMessageText": edit_message_text,
+    "deleteMessage": delete_message,
+    "answerCallbackQuery": answer_callback_query,
+    "getFile": get_file,
+}
+
+
+def formatted(given: Parameters, text: str, entities: str) -> FormattedText:
+    """Return a text with its entities."""
+    fields: Any = given.decoded(entities, "MessageEntity") or []
+    read = (
+        Entity(each["type"], each["offset"], each["length"], each.get("url", "")) for each in fields
+    )
+    return FormattedText(given.text(text), tuple(read))
+
+
+def keyboard_of(given: Parameters) -> Keyboard:
+    """Return the inline buttons of a call, row by row."""
+    markup: Any = given.decoded("reply_markup", "reply markup") or {}
+    return tuple(
+        tuple(Button(b["text"], b.get("callback_data", ""), b.get("url", "")) for b in row)
+        for row in markup.get("inline_keyboard", [])
+    )
+
+
+def addressed(world: World, given: Parameters) -> Message:
+    """Return a message of the bot with everything but its content."""
+    chat = world.open_chat(given.text("chat_id"))
+    reply: Any = given.decoded("reply_parameters", "reply parameters") or {}
+    return Message(
+        chat,
+        world.account.bot,
+        keyboard=keyboard_of(given),
+        topic_id=given.integer("message_thread_id"),
+        reply_to=chat.message(int(reply.get("message_id", 0))),
+    )
+
+
+async def send(world: World, message: Message, text: FormattedText) -> object:
+    """Append a message with a text to its chat and return its JSON."""
+    sent = message.chat.add(replace(message, text=text.text, entities=text.entities))
+    await world.account.changes.tell()
+    return message_shape(sent)
+
+
+def message_in(chat: Chat, given: Parameters, what: str) -> Message:
+    """Return the message that a call names; `what` names it in the refusal."""
+    message = chat.message(given.integer("message_id"))
+    if message is None:
+        raise BadRequestError(f"{what} not found")
+    return message
+
+
+async def change(world: World, message: Message, edited: Message) -> object:
+    """Replace a message and return its JSON; refuse an edit that changes nothing."""
+    if edited == message:
+        raise BadRequestError(
+            "message is not modified: specified new message content and reply markup are exactly "
+            "the same as a current content and reply markup of the message"
+        )
+    edited = replace(edited, edited_at=world.account.now())
+    edited.chat.change(edited)
+    await world.account.changes.tell()
+    return message_shape(edited)
+
+
+def _document(world: World, given: Parameters) -> StoredFile:
+    upload = given.upload("document")
+    if upload:
+        return world.store(upload)
+    file = world.files.get(given.text("document"))
+    if file is None:
+        raise BadRequestError("wrong file identifier/HTTP URL specified")
+    return file

@@ -1,0 +1,128 @@
+"""Chats as tests need them: closed to the bot, with drafts, and a way to wait for a reply."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from bot.playground.bot_api import chats
+from bot.playground.bot_api.errors import ApiError
+from bot.playground.bot_api.shapes import chat_shape
+from bot.playground.bot_api.values import FormattedText, Topic
+
+_DRAFT_LIFETIME_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Message(chats.Message):
+    """A message that may be sent as a chat, or be a service message.
+
+    `sender_chat` is the chat that a person speaks as. `service` holds the fields of a service
+    message as they stand in JSON.
+    """
+
+    sender_chat: "chats.Chat | None" = field(default=None, repr=False)
+    service: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def thread_id(self) -> int:
+        """The `message_thread_id` in JSON: in supergroups every chain of replies has one."""
+        if self.topic_id or self.chat.kind != "supergroup" or self.reply_to is None:
+            return self.topic_id
+        return 0 if self.chat.is_forum else self.reply_to.thread_id or self.reply_to.id
+
+    @property
+    def further_fields(self) -> Mapping[str, object]:
+        """Further fields in JSON."""
+        sender = {"sender_chat": chat_shape(self.sender_chat)} if self.sender_chat else {}
+        return {**sender, **self.service}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the bot shows while it is still writing; it vanishes by itself."""
+
+    id: int
+    content: FormattedText
+    until: float
+
+
+class Chat(chats.Chat):
+    """One chat; `closed` makes the refusal that the bot gets when it writes here."""
+
+    closed: Callable[[], ApiError] | None = None
+    _draft: Draft | None = None
+
+    @property
+    def replies(self) -> list[chats.Message]:
+        """The bot's messages, oldest first."""
+        return [message for message in self.messages if message.sender == self._account.bot]
+
+    @property
+    def draft(self) -> Draft | None:
+        """What the bot is writing right now, as far as it shows it."""
+        if self._draft is None or self._draft.until <= self._account.clock():
+            return None
+        return self._draft
+
+    def topic(self, name: str, topic_id: int = 0) -> Topic:
+        """Return a new topic of this forum, with a service message; by default with the next id."""
+        if not self.is_forum:
+            raise ValueError(f"{self} is not a forum")
+        creator = next((m.user for m in self.members.values() if m.status == "creator"), None)
+        service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
+        created = self.add(Message(self, creator, service=service, id=topic_id))
+        self.change(replace(created, topic_id=created.id))
+        return self.add_topic(name, created.id)
+
+    def add(self, message: chats.Message) -> chats.Message:
+        """Append a message and return it; a message of the bot ends a draft."""
+        added = super().add(message)
+        if added.sender == self._account.bot:
+            self._draft = None
+        return added
+
+    def empty(self) -> None:
+        """Delete all messages for everybody, and the draft; topics stay."""
+        super().empty()
+        self._draft = None
+
+    def show_draft(self, draft_id: int, content: FormattedText) -> None:
+        """Show what the bot has written so far."""
+        self._draft = Draft(draft_id, content, self._account.clock() + _DRAFT_LIFETIME_S)
+
+    async def wait_for_reply(
+        self,
+        after: chats.Message | None = None,
+        *,
+        topic: Topic | None = None,
+        timeout_s: float = 10,
+    ) -> chats.Message:
+        """Return the bot's first message after `after`: by default after the last by a person.
+
+        With `topic` only that topic counts. Raise `TimeoutError`, with the chat so far.
+        """
+        here = [m for m in self.messages if topic is None or m.topic_id == topic.id]
+        others = [message.id for message in here if message.sender != self._account.bot]
+        start = after.id if after else max(others, default=0)
+
+        def reply() -> chats.Message | None:
+            replies = (m for m in self.replies if topic is None or m.topic_id == topic.id)
+            return next((message for message in replies if message.id > start), None)
+
+        try:
+            return await self._account.changes.until(reply, timeout_s)
+        except TimeoutError:
+            raise TimeoutError(f"no reply in {timeout_s} s\n{self.transcript()}") from None
+
+    def transcript(self) -> str:
+        """Return the chat as lines of name and text."""
+        return "\n".join(
+            f"{message.sender.first_name if message.sender else self.title}: {message.text}"
+            for message in self.messages
+        )
+
+
+def tested(chat: chats.Chat) -> Chat:
+    """Return a chat of the tests' world as what it is."""
+    if not isinstance(chat, Chat):
+        raise TypeError(f"{chat} is not a chat of the tests' world")
+    return chat

@@ -1,0 +1,35 @@
+"""JSON that only tests need: full chats, changed memberships, menus."""
+
+from collections.abc import Iterable
+
+from bot.playground.bot_api.account import Account
+from bot.playground.bot_api.chats import Chat, Member
+from bot.playground.bot_api.shapes import Shape, chat_shape, member_shape, user_shape
+from bot.playground.bot_api.values import BotCommand, User
+
+
+def full_chat_shape(chat: Chat) -> Shape:
+    """Return a ChatFullInfo."""
+    gifts = ("unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription")
+    accepted = dict.fromkeys((*gifts, "gifts_from_channels"), False)
+    return chat_shape(chat) | {
+        "accent_color_id": 0,
+        "max_reaction_count": 11,
+        "accepted_gift_types": accepted,
+    }
+
+
+def commands_shape(commands: Iterable[BotCommand]) -> list[Shape]:
+    """Return an array of BotCommand."""
+    return [{"command": each.command, "description": each.description} for each in commands]
+
+
+def membership_shape(account: Account, chat: Chat, by: User, new: Member, old: Member) -> Shape:
+    """Return a ChatMemberUpdated."""
+    return {
+        "chat": chat_shape(chat),
+        "from": user_shape(by),
+        "date": account.now(),
+        "old_chat_member": member_shape(old),
+        "new_chat_member": member_shape(new),
+    }

@@ -1,0 +1,160 @@
+"""Updates that wait for the bot: the queue behind getUpdates and the webhook.
+
+Updates keep their ids and their JSON from the moment they happened. Beyond Telegram's own rules
+the queue can be held, let go in another order, and made to deliver an update again.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.playground.bot_api import updates
+from bot.playground.bot_api.account import Changes
+from bot.playground.bot_api.updates import Update, Waiting
+
+_BY_DEFAULT = frozenset(
+    [
+        "business_connection",
+        "business_message",
+        "callback_query",
+        "channel_post",
+        "chat_boost",
+        "chat_join_request",
+        "chosen_inline_result",
+        "deleted_business_messages",
+        "edited_business_message",
+        "edited_channel_post",
+        "edited_message",
+        "guest_message",
+        "inline_query",
+        "managed_bot",
+        "message",
+        "my_chat_member",
+        "poll",
+        "poll_answer",
+        "pre_checkout_query",
+        "purchased_paid_media",
+        "removed_chat_boost",
+        "shipping_query",
+    ]
+)
+_ON_REQUEST_ONLY = frozenset(["chat_member", "message_reaction", "message_reaction_count"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Webhook:
+    """Where updates are posted, and by how many connections at a time."""
+
+    url: str
+    secret_token: str
+    max_connections: int
+    connections: asyncio.Semaphore = field(repr=False)
+
+    @classmethod
+    def to(cls, url: str, secret_token: str, max_connections: int) -> "Webhook":
+        """Return a webhook with all its connections free."""
+        return cls(url, secret_token, max_connections, asyncio.Semaphore(max_connections))
+
+    def is_same(self, other: "Webhook | None") -> bool:
+        """Whether setting `other` would change nothing."""
+        return other is not None and (self.url, self.secret_token, self.max_connections) == (
+            other.url,
+            other.secret_token,
+            other.max_connections,
+        )
+
+
+class Updates(updates.Updates):
+    """The bot's queue, which a webhook can empty and tests can hold, reorder and repeat."""
+
+    def __init__(self, changes: Changes, first_id: int) -> None:
+        super().__init__(changes, first_id)
+        self.webhook: Webhook | None = None
+        self.last_error: tuple[int, str] | None = None
+        self._allowed = _BY_DEFAULT
+        self._held = False
+        self._scattered = False
+
+    @property
+    def allowed(self) -> list[str] | None:
+        """The kinds of update asked for, or nothing for Telegram's default."""
+        return None if self._allowed == _BY_DEFAULT else sorted(self._allowed)
+
+    def allow(self, kinds: Sequence[str] | None) -> None:
+        """Let only these kinds in from now on; none named is the default, None changes nothing."""
+        if kinds is not None:
+            known = {kind.lower() for kind in kinds} & (_BY_DEFAULT | _ON_REQUEST_ONLY)
+            self._allowed = frozenset(known) or _BY_DEFAULT
+
+    async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
+        """Put something that happened into the queue, unless the bot does not want to know."""
+        if kind in self._allowed:
+            await super().add(kind, lane, body)
+        else:
+            await self._changes.tell()
+
+    # What tests and the playground do to deliveries
+
+    def hold(self) -> None:
+        """Deliver nothing until `release`; what is on its way arrives."""
+        self._held = True
+
+    async def release(
+        self, order: Callable[[Sequence[Waiting]], Iterable[Waiting]] | None = None
+    ) -> None:
+        """Deliver what was held; `order` (such as `reversed`) puts it out of order."""
+        if order:
+            self._waiting = list(order(self._waiting))
+            for waiting in self._waiting:
+                waiting.owed = True
+        self._held = False
+        await self._changes.tell()
+
+    def scatter(self) -> None:
+        """Post each update by itself from now on, as Telegram may: lanes keep no order."""
+        self._scattered = True
+
+    async def redeliver(self, update: Update) -> None:
+        """Deliver `update` once more, whatever the bot has confirmed."""
+        self._waiting.append(Waiting(update, owed=True))
+        await self._changes.tell()
+
+    def due(self) -> bool:
+        """Whether there is something to hand out."""
+        return super().due() and not self._held
+
+    # What the webhook does
+
+    async def set_webhook(self, webhook: Webhook | None, *, drop_pending: bool) -> None:
+        """Post updates to `webhook` from now on, which ends a running poll, or let them be polled.
+
+        Setting the same again changes nothing.
+        """
+        if drop_pending:
+            self._waiting.clear()
+        if webhook is None or not webhook.is_same(self.webhook):
+            self.webhook, self.last_error = webhook, None
+        if webhook:
+            self.begin_poll()
+        await self._changes.tell()
+
+    def lanes(self) -> set[str]:
+        """Return the lanes that have something to post."""
+        return {self._lane_of(waiting.update) for waiting in self._postable()}
+
+    def head(self, lane: str) -> Waiting | None:
+        """Return the next delivery of a lane."""
+        waiting = self._postable()
+        return next((each for each in waiting if self._lane_of(each.update) == lane), None)
+
+    async def settle(self, waiting: Waiting) -> None:
+        """Take a delivery that the webhook has accepted out of the queue."""
+        if waiting in self._waiting:  # it may have been dropped meanwhile
+            self._waiting.remove(waiting)
+        await self._changes.tell()
+
+    def _lane_of(self, update: Update) -> str:
+        return f"{update.lane} {update.id}" if self._scattered else update.lane
+
+    def _postable(self) -> list[Waiting]:
+        return [] if self._held or self.webhook is None else self._waiting
