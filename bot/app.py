@@ -32,12 +32,11 @@ from bot.metrics.prices import Prices
 from bot.metrics.usage_counter import UsageRecorder
 from bot.model.guarded import ModelCondition
 from bot.model.models import OpenModels, open_models
-from bot.runtime.capacity_watch import CapacityWatch
+from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.loop_watchdog import LoopWatchdog
-from bot.runtime.maintenance import Learner, Maintenance
-from bot.runtime.model_watch import ModelWatch
+from bot.runtime.maintenance import Maintenance
+from bot.runtime.periodic import CapacityWatch, ModelWatch, repeat
 from bot.runtime.process import open_store
-from bot.runtime.watching import repeat
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
@@ -193,7 +192,7 @@ class App:
         settings, sentences = self._settings, Sentences(self._catalogue)
         memory, telegram, me = parts.memory, parts.telegram, parts.running.me
         commands = build_commands(settings, memory, telegram, sentences, parts.running)
-        learner = Learner(memory)
+        learner = BackgroundLearner(memory)
         upload = self._upload(parts, sentences, learner)
         admins, deleting = settings.admin_user_ids, parts.hooks.deleting
         resolve = memory.mailbox.resolve
@@ -355,7 +354,9 @@ class App:
             descriptions(self._catalogue),
         )
 
-    def _upload(self, parts: _Parts, sentences: Sentences, learner: Learner) -> Upload | None:
+    def _upload(
+        self, parts: _Parts, sentences: Sentences, learner: BackgroundLearner
+    ) -> Upload | None:
         """Return what stores files; `None` if this bot takes none."""
         settings, memory = self._settings, parts.memory
         if settings.documents == "off":

@@ -1,4 +1,4 @@
-"""What all calls to outside servers share: whom they trust, and one error put right."""
+"""What all calls to outside servers share: the trusted authorities, and one corrected error."""
 
 import ssl
 from functools import cache
@@ -9,14 +9,14 @@ import httpx2
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return httpx2's own choice of authorities; read once for a process, for it takes 45 ms."""
+    """Return httpx2's default context; made once for a process, because it takes 45 ms."""
     return httpx2.create_ssl_context()
 
 
 class HttpClient(httpx2.AsyncClient):
-    """Raises httpx2's `ConnectError` also where a connection breaks in the moment it is opened.
+    """Raises httpx2's `ConnectError` also if a connection breaks while it is opened.
 
-    uvloop has forgotten its socket then, of which anyio 4 asks the other side's name.
+    uvloop has dropped the socket by then, and anyio 4 asks it for the other side's name.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:

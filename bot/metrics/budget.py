@@ -6,7 +6,7 @@ from time import time
 
 from bot.commands.notices import AdminNotices
 from bot.metrics.prices import Prices, shown
-from bot.runtime.watching import repeat
+from bot.runtime.periodic import repeat
 from memory.limits.usage import UsageStore
 
 _EVERY_S = 5.0

@@ -1,1 +1,1 @@
-"""The process around the bot: start, logs, web port, maintenance."""
+"""The process around the bot: start, logs, web port, periodic work."""

@@ -1,7 +1,7 @@
-"""HTTP as the web port speaks it: no caller can fill the memory or hold connections for ever.
+"""HTTP with bounds: no caller can fill the memory or keep connections occupied for ever.
 
 Uvicorn bounds neither the headers nor the time in which a request must arrive. This module knows no
-routes; what may be asked, and by whom, is the pages' business.
+routes.
 """
 
 from asyncio import TimerHandle, Transport
@@ -23,7 +23,7 @@ MAX_OVERHEAD_BYTES = 64 * 1024
 
 
 def ignore_disconnects(app: ASGIApp) -> ASGIApp:
-    """Let a request end in silence when its caller has gone before the answer.
+    """Wrap `app` so that a request ends silently if its caller disconnects before the answer.
 
     The event loop refuses to write then, and uvicorn would log a traceback for each such caller.
     """
@@ -44,11 +44,11 @@ def ignore_disconnects(app: ASGIApp) -> ASGIApp:
 
 
 class _GoneError(Exception):
-    """Raised when an answer cannot be written any more."""
+    """Raised when an answer can no longer be written."""
 
 
 class Connections(ServerState):
-    """All connections of one server, and which of them wait for their caller, oldest first."""
+    """All connections of one server, and those that wait for their caller, oldest first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,10 +57,10 @@ class Connections(ServerState):
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """One connection; it closes when a request takes too long to arrive or has too long headers.
+    """One connection. It closes if a request arrives too slowly or its headers are too long.
 
-    When there are too many connections, a new one takes the place of the oldest that waits for its
-    caller. So a caller who holds connections open keeps nobody out.
+    If there are too many connections, a new one replaces the oldest one that waits for its caller.
+    So a caller who keeps connections open locks nobody out.
     """
 
     def __init__(self, *, server_state: Connections, **others: Any) -> None:
@@ -70,19 +70,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._overhead_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Wait for the first request, and make room for it."""
+        """Wait for the first request; close another connection if there are too many."""
         super().connection_made(transport)
         self._expect_request()
         if len(self.connections) > MAX_CONNECTIONS:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
+        """Stop waiting for a request."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; refuse headers that are too long before they end."""
+        """Read more; refuse headers that are too long before they end."""
         self._expect_request()
         self._overhead_bytes += len(data)
         super().data_received(data)
@@ -91,23 +91,23 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.send_400_response("Request headers are too long.")
 
     def on_message_begin(self) -> None:
-        """Start the clock, also for a request that came along with the end of another."""
+        """Start the deadline, also for a request that arrived together with the end of another."""
         self._expect_request()
         super().on_message_begin()
         self.scope["extensions"] = {_CONNECTION: {"is_gone": self._caller_is_gone}}
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body; whoever reads the body bounds it."""
+        """Take a piece of the body, which the route that reads it bounds."""
         self._overhead_bytes -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Stop the clock: from now on the caller waits for us."""
+        """Stop the deadline: from now on the caller waits for us."""
         self._request_arrived()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the caller again."""
+        """Wait for the next request of this caller."""
         if not (self._deadline or self.pipeline or self.transport.is_closing()):
             self._all.idle[self] = None
         super().on_response_complete()
@@ -126,15 +126,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._all.incomplete.pop(self, None)
 
     def _caller_is_gone(self) -> None:
-        # The loop tells so in a moment; until then uvicorn would miss the answer.
+        # The loop reports it a moment later; until then uvicorn would expect an answer.
         self.cycle.disconnected = True
 
     def _give_up(self) -> None:
-        log.debug("connection closed", reason="no complete request")
+        log.debug("connection closed", reason="request incomplete")
         self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close one connection: this one when nobody else's caller is waited for."""
+        """Close the oldest connection that waits for its caller; this one if no other does."""
         log.debug("connection closed", reason="too many connections")
         oldest = next(iter(self._all.incomplete))
         if oldest is self and self._all.idle:
@@ -142,7 +142,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         oldest.give_way()
 
     def give_way(self) -> None:
-        """Close at once, for another connection."""
+        """Close at once, to make room for another connection."""
         self._stop_waiting()
         self.transport.abort()
 

@@ -1,6 +1,6 @@
-"""Logs: one line an event, JSON or pretty, with conversation and turn on each.
+"""Logs: one line an event, as JSON or in colors, with conversation and turn in each.
 
-Never message texts; tokens and keys are taken out of whatever a library says.
+No line holds the text of a message. Tokens and keys are removed from what libraries log.
 """
 
 import logging
@@ -13,19 +13,19 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 _CHATTY = ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "telegram", "uvicorn", "asyncio")
-_LEAST_SECRET = 6
+_MIN_SECRET_CHARS = 6
 
 
 class Redaction:
-    """Replaces secrets wherever they stand in a log line, tracebacks included."""
+    """Replaces secrets everywhere in a log line, tracebacks included."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = {secret for secret in secrets if len(secret) >= _LEAST_SECRET}
-        # A secret may be part of another one, whose rest must not stay.
-        self._secrets = sorted(known, key=len, reverse=True)
+        long_enough = {secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS}
+        # Longer ones first: a secret may be part of another one, whose rest must not stay.
+        self._secrets = sorted(long_enough, key=len, reverse=True)
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        """Clean one event; what structlog keeps there for itself begins with "_"."""
+        """Clean one event; keys that begin with "_" are structlog's own."""
         for key, value in event.items():
             if not key.startswith("_"):
                 event[key] = self._clean(value)
@@ -45,17 +45,20 @@ class Redaction:
     def _text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "[secret]")
-        # A lone surrogate in what somebody sent must not cost the line that tells of it.
+        # A lone surrogate in a person's text must not cost us the line.
         return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _has_colors() -> bool:
-    """Whether lines may be colored: see https://no-color.org; a file keeps the escape codes."""
+    """Return whether lines may be colored: only on a terminal, and see https://no-color.org."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def configure_logs(level: str, style: str, secrets: Iterable[str]) -> None:
-    """Send all logs of the process to standard output; `style` is auto, json or pretty."""
+    """Send all logs of the process to standard output; `style` is auto, json or pretty.
+
+    "auto" is pretty on a terminal and JSON elsewhere.
+    """
     pretty = style == "pretty" or (style == "auto" and sys.stdout.isatty())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,

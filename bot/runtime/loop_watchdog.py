@@ -1,6 +1,6 @@
-"""Says where the event loop was held for long: nothing that is sent may stop it for everybody.
+"""Logs what blocked the event loop: no message that is sent to us may stop it for everybody.
 
-A thread looks at the loop's thread from outside, for a held loop cannot look at itself.
+A thread watches the loop's thread from outside, because a blocked loop cannot watch itself.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-MAX_HELD_S = 0.1
+MAX_BLOCKED_S = 0.1
 _FRAMES = 3
-"""Innermost frames that are named; only their files and functions, never what is in them."""
+"""Innermost frames that are logged; only their files and functions, never their variables."""
 
 
 class LoopWatchdog:
-    """Watches the loop in which `run` is awaited; logs a warning for each time it was held."""
+    """Watches the loop in which `run` is awaited; logs a warning each time it was blocked."""
 
-    def __init__(self, max_held_s: float = MAX_HELD_S) -> None:
-        self._max_held_s = max_held_s
+    def __init__(self, max_blocked_s: float = MAX_BLOCKED_S) -> None:
+        self._max_blocked_s = max_blocked_s
         self._beat_at = 0.0
         self._stopped = threading.Event()
-        self._place = ""
+        self._frames = ""
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -36,7 +36,7 @@ class LoopWatchdog:
         watching.start()
         try:
             while True:
-                await asyncio.sleep(self._max_held_s / 2)
+                await asyncio.sleep(self._max_blocked_s / 2)
                 self._beat()
         finally:
             self._stopped.set()
@@ -44,21 +44,23 @@ class LoopWatchdog:
 
     def _beat(self) -> None:
         now = time.monotonic()
-        held_s = now - self._beat_at - self._max_held_s / 2
+        blocked_s = now - self._beat_at - self._max_blocked_s / 2
         self._beat_at = now
-        place, self._place = self._place, ""
-        if held_s > self._max_held_s:
-            log.warning("event loop held", ms=round(held_s * 1000), place=place or "unknown")
+        frames, self._frames = self._frames, ""
+        if blocked_s > self._max_blocked_s:
+            log.warning(
+                "event loop blocked", ms=round(blocked_s * 1000), frames=frames or "unknown"
+            )
 
     def _watch(self, thread: int) -> None:
-        """Note where the loop is while its beat is late; runs in a thread of its own."""
-        while not self._stopped.wait(self._max_held_s / 2):
-            if not self._place and time.monotonic() - self._beat_at > self._max_held_s:
-                self._place = _place(sys._current_frames().get(thread))  # noqa: SLF001 - documented
+        """Note what the loop runs while its beat is late; runs in a thread of its own."""
+        while not self._stopped.wait(self._max_blocked_s / 2):
+            if not self._frames and time.monotonic() - self._beat_at > self._max_blocked_s:
+                self._frames = _names(sys._current_frames().get(thread))  # noqa: SLF001 - documented
 
 
-def _place(frame: FrameType | None) -> str:
-    """Name the innermost frames as `file:function`, the innermost first."""
+def _names(frame: FrameType | None) -> str:
+    """Return the innermost frames as `file:function`, the innermost first."""
     names: list[str] = []
     while frame is not None and len(names) < _FRAMES:
         code = frame.f_code

@@ -1,4 +1,4 @@
-"""What ties the bot to its process: the address of its Redis, a client of it, signals."""
+"""What ties the bot to its process: the address of its Redis, a client of it, signals, the loop."""
 
 import asyncio
 import signal
@@ -16,8 +16,8 @@ from memory.store.embedded import EmbeddedValkey
 log = structlog.get_logger(__name__)
 
 _THREADS = 2
-"""For what takes long, such as indexing a cold conversation. More would make the process larger,
-for the system's allocator keeps what was freed for each thread apart."""
+"""For long computations, such as indexing a cold conversation. More threads would make the process
+larger, because the system's allocator keeps freed memory apart for each thread."""
 _MAX_FILES = 65_536
 
 
@@ -25,7 +25,7 @@ _MAX_FILES = 65_536
 def redis_address(settings: Settings) -> Iterator[str]:
     """Give the address of the operator's Redis, or of an embedded Valkey while the block lasts.
 
-    Blocks, so it belongs around the event loop. Raise `EmbeddedError`.
+    It blocks, so use it outside the event loop. Raise `EmbeddedError`.
     """
     if settings.redis_url is not None:
         yield settings.redis_url.get_secret_value()
@@ -42,7 +42,7 @@ def redis_address(settings: Settings) -> Iterator[str]:
 
 @asynccontextmanager
 async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
-    """Give a client while the block lasts; raise `StoreError`."""
+    """Give a client of Redis while the block lasts; raise `StoreError`."""
     client = await RedisClient.open(
         address,
         max_connections=settings.redis_max_connections,
@@ -55,7 +55,7 @@ async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisCli
 
 
 def raise_file_limit() -> None:
-    """Allow as many open files and connections as the system lets us have.
+    """Allow as many open files and connections as the system permits.
 
     Many systems start a process with 1,024, which callers of the web port could use up.
     """
@@ -70,7 +70,7 @@ def raise_file_limit() -> None:
 
 
 async def run_until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run with an event that SIGTERM and SIGINT set."""
+    """Call `run` with an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS))
@@ -81,7 +81,7 @@ async def run_until_signal(run: Callable[[asyncio.Event], Awaitable[None]]) -> N
 
 
 def run_loop(main: Coroutine[object, object, None]) -> None:
-    """Run to the end on uvloop, or on asyncio's own loop where there is none, as on Windows."""
+    """Run `main` on uvloop, or on asyncio's own loop if uvloop is missing, as on Windows."""
     try:
         import uvloop  # noqa: PLC0415
     except ModuleNotFoundError:

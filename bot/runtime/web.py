@@ -1,6 +1,6 @@
-"""The web server: Telegram's webhook and the pages that say how we are.
+"""The web server: Telegram's webhook and the health pages.
 
-Owns no signals: who runs it decides when it stops.
+It handles no signals; its owner decides when it stops.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from memory.store.client import RedisClient
 from memory.store.errors import StoreError
 
 _PING_S = 3.0
-_LOOK_EVERY_S = 1.0
+_CHECK_EVERY_S = 1.0
 
 
 class PortUnavailable(Exception):  # noqa: N818 - says when
-    """Raised when a port cannot be listened on, mostly because somebody else does."""
+    """Raised when a port cannot be listened on, mostly because another process does."""
 
     def __init__(self, port: int, error: OSError) -> None:
         super().__init__(f"cannot listen on port {port}: {error.strerror}")
@@ -34,9 +34,9 @@ def health_routes(
 ) -> list[BaseRoute]:
     """Return `/healthz` (the process lives) and `/readyz` (Redis and Telegram answer).
 
-    Redis is not ready with fewer than `wait_replicas`, for then no message is taken.
+    With fewer than `wait_replicas` replicas Redis is not ready, because intake accepts no message.
     """
-    redis = _RedisLook(store, wait_replicas)
+    redis = _RedisCheck(store, wait_replicas)
 
     async def healthz(_: Request) -> PlainTextResponse:
         return PlainTextResponse("ok")
@@ -47,24 +47,24 @@ def health_routes(
             "telegram": _telegram_state(health, has_webhook=has_webhook),
         }
         is_ready = all(state == "ok" for state in checks.values())
-        told = {
+        details = {
             "last_update_s_ago": health.age(health.last_update_at),
             "webhook_error": health.webhook_error,
             "webhook_error_s_ago": health.age(health.webhook_error_at),
         }
-        return JSONResponse(checks | told, status_code=200 if is_ready else 503)
+        return JSONResponse(checks | details, status_code=200 if is_ready else 503)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 class WebServer:
-    """Serves routes on a port within the running loop; raises `PortUnavailable`."""
+    """Serves routes on a port in the running loop; the constructor raises `PortUnavailable`."""
 
     def __init__(self, routes: Sequence[BaseRoute], port: int, host: str = "0.0.0.0") -> None:  # noqa: S104 - a platform's router comes from outside
         config = uvicorn.Config(
             ignore_disconnects(Router(routes)),
             http=BoundedHttpProtocol,
-            # A header must not say where a call comes from: `/metrics` asks.
+            # No header may claim where a call comes from: `/metrics` checks it.
             proxy_headers=False,
             log_config=None,
             access_log=False,
@@ -74,8 +74,8 @@ class WebServer:
             timeout_keep_alive=75,
         )
         self._server = _Server(config)
-        # Made by hand: one from `create_server` names no protocol, and without that asyncio leaves
-        # out TCP_NODELAY, so that each further answer on a connection waits 40 ms.
+        # A socket of `create_server` names no protocol. Without it asyncio does not set
+        # TCP_NODELAY, and each further answer on a connection waits 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -94,7 +94,7 @@ class WebServer:
             self._socket.close()
 
     def stop(self) -> None:
-        """Take no more calls and let those under way finish."""
+        """Accept no more requests and let running ones finish."""
         self._server.should_exit = True
 
 
@@ -105,41 +105,41 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals alone: uvicorn would raise them again and end the process in the middle."""
+        """Handle no signals: uvicorn would raise them again and end the process during a turn."""
         yield
 
 
-class _RedisLook:
-    """Looks at Redis, once a second for all who ask: its connections are for the bot."""
+class _RedisCheck:
+    """Checks Redis at most once a second, however many ask: its connections are for the bot."""
 
     def __init__(self, store: RedisClient, wait_replicas: int) -> None:
         self._store = store
         self._wait_replicas = wait_replicas
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._state = ""
-        self._looking = asyncio.Lock()
+        self._checking = asyncio.Lock()
 
     async def state(self) -> str:
-        """Return "ok" or what is wrong."""
+        """Return "ok", or what is wrong."""
         now = asyncio.get_running_loop().time
-        async with self._looking:
-            if now() - self._looked_at >= _LOOK_EVERY_S:
-                self._state = await self._look()
-                self._looked_at = now()
+        async with self._checking:
+            if now() - self._checked_at >= _CHECK_EVERY_S:
+                self._state = await self._check()
+                self._checked_at = now()
             return self._state
 
-    async def _look(self) -> str:
+    async def _check(self) -> str:
         wait_replicas = self._wait_replicas
         try:
             async with asyncio.timeout(_PING_S):
                 await self._store.ping()
                 policy = (await self._store.info("memory")).get("maxmemory_policy", "noeviction")
-                told = await self._store.info("replication") if wait_replicas else {}
+                replication = await self._store.info("replication") if wait_replicas else {}
         except (StoreError, TimeoutError):
             return "unreachable"
         if policy != "noeviction":
             return f"maxmemory-policy is {policy}, must be noeviction"
-        linked = int(told.get("connected_slaves", wait_replicas))
+        linked = int(replication.get("connected_slaves", wait_replicas))
         if linked < wait_replicas:
             return f"{linked} replicas are connected, INTAKE_WAIT_REPLICAS is {wait_replicas}"
         return "ok"

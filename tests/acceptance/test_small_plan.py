@@ -30,7 +30,7 @@ TROUBLE = {
     "turn failed",
     "turn interrupted",
     "learning failed",
-    "plan not watched",
+    "periodic step postponed",
 }
 
 People = list[tuple[Person, Chat]]

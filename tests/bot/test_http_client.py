@@ -1,4 +1,4 @@
-"""The one HTTP client of all calls to outside servers."""
+"""The HTTP client of all calls to outside servers."""
 
 import socket
 import struct
@@ -11,7 +11,7 @@ import pytest
 from bot.http_client import HttpClient
 
 CALLS = 1_000
-"""About one in 300 met the error that is put right."""
+"""About one call in 300 met the error that the client corrects."""
 
 RESET = struct.pack("ii", 1, 0)
 
@@ -32,7 +32,7 @@ async def resetting() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-async def test_a_connection_that_breaks_at_any_moment_is_an_error_of_http(resetting: str) -> None:
+async def test_a_connection_that_breaks_at_any_moment_is_an_httpx2_error(resetting: str) -> None:
     async with HttpClient(trust_env=False, timeout=5) as client:
         for _ in range(CALLS):
             with pytest.raises(httpx2.TransportError):

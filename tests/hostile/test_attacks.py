@@ -29,5 +29,5 @@ async def test_an_attack_does_no_harm_and_does_not_delay_others(attack: Attack, 
 
     assert waits.usual <= 2 * waits.quiet + BUSY_MACHINE_S
     for line in waits.held:
-        attacked = any(place in line["place"] for place in attack.places)
+        attacked = any(place in line["frames"] for place in attack.places)
         assert line["ms"] < (MAX_ATTACKED_MS if attacked else MAX_MS), line

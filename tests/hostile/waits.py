@@ -37,7 +37,7 @@ async def waits_during(attack: Attack, rig: Rig) -> Waits:
         waits = [await _wait(rig)]
         while not attacking.done():
             waits.append(await _wait(rig))
-    held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop held"]
+    held = [line for line in rig.bot.log[seen:] if line["event"] == "event loop blocked"]
     return Waits(quiet, median(waits), max(waits), tuple(held))
 
 

@@ -17,7 +17,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
-from bot.runtime.maintenance import Learner
+from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
 from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
@@ -113,7 +113,7 @@ class Talk:
             hooks,
             self._learn,
         )
-        self._learner = Learner(memory)
+        self._learner = BackgroundLearner(memory)
         self._is_beside = False
 
     async def exchange(self, exchange: Exchange) -> float:

@@ -1,4 +1,4 @@
-"""Log lines: who and where on each, one JSON object or one pretty line, and never a secret."""
+"""A log line names conversation and turn, is JSON or pretty, and never holds a secret."""
 
 import io
 import logging
@@ -45,7 +45,7 @@ def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("log", [own, untrusted])
-def test_every_line_is_one_json_object_and_names_the_turn(
+def test_every_line_is_one_json_object_that_names_the_turn(
     log: Log, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("info", "json", SECRETS)
@@ -63,7 +63,7 @@ def test_every_line_is_one_json_object_and_names_the_turn(
     }
 
 
-def test_auto_is_json_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_auto_is_json_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("warning", "auto", SECRETS)
     structlog.get_logger("own").info("quiet")
     structlog.get_logger("own").warning("loud")
@@ -72,7 +72,7 @@ def test_auto_is_json_where_there_is_no_terminal(capsys: pytest.CaptureFixture[s
 
 @in_either_style
 @pytest.mark.parametrize("log", [own, untrusted])
-def test_no_secret_is_shown_wherever_it_stands(
+def test_a_secret_is_removed_everywhere_in_a_line(
     log: Log, style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("info", style, SECRETS)
@@ -83,7 +83,7 @@ def test_no_secret_is_shown_wherever_it_stands(
     assert out.count("[secret]") == 4
 
 
-def test_a_secret_that_json_escapes_is_found_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_that_json_escapes_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", "json", SECRETS)
     own("login", given=f"user:{SECRETS[1]}@host")
     assert logged(capsys)[0]["given"] == "user:[secret]@host"
@@ -91,13 +91,13 @@ def test_a_secret_that_json_escapes_is_found_too(capsys: pytest.CaptureFixture[s
 
 @in_either_style
 @pytest.mark.parametrize("log", [own, untrusted])
-def test_a_traceback_shows_where_but_neither_secrets_nor_what_variables_held(
+def test_a_traceback_shows_neither_secrets_nor_values_of_variables(
     log: Log, style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("info", style, SECRETS)
 
-    def failing(words: str) -> None:
-        raise ValueError(f"refused {TOKEN}", len(words))
+    def failing(text: str) -> None:
+        raise ValueError(f"refused {TOKEN}", len(text))
 
     try:
         failing("what Anna " + "said")
@@ -111,7 +111,7 @@ def test_a_traceback_shows_where_but_neither_secrets_nor_what_variables_held(
 
 
 @in_either_style
-async def test_http_libraries_do_not_log_addresses_even_when_debugging(
+async def test_http_libraries_do_not_log_addresses_even_at_debug_level(
     style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("debug", style, SECRETS)
@@ -122,7 +122,7 @@ async def test_http_libraries_do_not_log_addresses_even_when_debugging(
 
 
 @in_either_style
-def test_a_lone_surrogate_does_not_cost_the_line(
+def test_a_line_with_a_lone_surrogate_is_written(
     style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure_logs("info", style, SECRETS)
@@ -131,36 +131,36 @@ def test_a_lone_surrogate_does_not_cost_the_line(
     assert ("half an emoji" in shown.out, shown.err) == (True, "")
 
 
-def test_a_secret_within_another_leaves_no_rest() -> None:
+def test_a_secret_inside_another_leaves_no_rest() -> None:
     clean = Redaction(["secret-word", "secret-word-and-more"])
     assert clean(None, "", {"event": "secret-word-and-more"}) == {"event": "[secret]"}
 
 
-def test_what_is_too_short_to_be_a_secret_stays() -> None:
+def test_a_text_too_short_to_be_a_secret_is_not_removed() -> None:
     assert Redaction(["", "1234"])(None, "", {"event": "1234"}) == {"event": "1234"}
 
 
-def test_numbers_and_nothing_stay_what_they_are() -> None:
+def test_numbers_and_none_are_not_changed() -> None:
     values = {"n": 3, "s": 0.5, "yes": True, "none": None}
     assert Redaction(SECRETS)(None, "", dict(values)) == values
 
 
-SAYING_IT = st.text(st.characters(codec="utf-8")).map(lambda text: f"{text}{TOKEN}{text}")
+WITH_SECRET = st.text(st.characters(codec="utf-8")).map(lambda text: f"{text}{TOKEN}{text}")
 
 
 @given(
     st.recursive(
-        SAYING_IT,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SAYING_IT, inner, max_size=3),
+        WITH_SECRET,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WITH_SECRET, inner, max_size=3),
     )
 )
-def test_no_structure_hides_a_secret(value: object) -> None:
+def test_a_secret_in_a_nested_value_is_removed(value: object) -> None:
     clean = Redaction([TOKEN])(None, "", {"event": "x", "value": value})
     assert TOKEN not in repr(clean)
 
 
 class Terminal(io.StringIO):
-    """A standard output that is a terminal."""
+    """Standard output that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -171,7 +171,7 @@ class Terminal(io.StringIO):
     [(Terminal, "", True), (Terminal, "1", False), (io.StringIO, "", False)],
     ids=["terminal", "NO_COLOR", "file"],
 )
-def test_pretty_lines_are_colored_only_on_a_terminal_that_wants_it(
+def test_pretty_lines_are_colored_only_on_a_terminal_without_no_color(
     monkeypatch: pytest.MonkeyPatch, output: type[io.StringIO], no_color: str, *, is_colored: bool
 ) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)

@@ -1,4 +1,4 @@
-"""The watchdog of the event loop: it names the place that holds the loop, and nothing else."""
+"""The watchdog names the code that blocks the event loop, and nothing else."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from bot.runtime.loop_watchdog import MAX_HELD_S, LoopWatchdog
+from bot.runtime.loop_watchdog import MAX_BLOCKED_S, LoopWatchdog
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ async def watchdog() -> AsyncIterator[asyncio.Task[None]]:
     await asyncio.gather(running, return_exceptions=True)
 
 
-def hold_the_loop(secret: str) -> int:
+def block_the_loop(secret: str) -> int:
     until = time.monotonic() + 0.4
     while time.monotonic() < until:
         secret = secret[::-1]
@@ -28,19 +28,19 @@ def hold_the_loop(secret: str) -> int:
 
 
 @pytest.mark.usefixtures("watchdog")
-async def test_who_holds_the_loop_is_named_without_what_it_holds() -> None:
+async def test_the_blocking_code_is_named_without_its_variables() -> None:
     with capture_logs() as logs:
-        hold_the_loop("the words of a person")
-        await asyncio.sleep(MAX_HELD_S)  # the next beat
+        block_the_loop("the text of a person")
+        await asyncio.sleep(MAX_BLOCKED_S)  # the next beat
 
-    (line,) = [line for line in logs if line["event"] == "event loop held"]
+    (line,) = [line for line in logs if line["event"] == "event loop blocked"]
     assert line["log_level"] == "warning"
     assert 200 < line["ms"] < 5000
-    assert line["place"].startswith("runtime/test_loop_watchdog.py:hold_the_loop < ")
-    assert "words of a person" not in str(line)
+    assert line["frames"].startswith("runtime/test_loop_watchdog.py:block_the_loop < ")
+    assert "text of a person" not in str(line)
 
 
-async def test_it_ends_with_its_task(watchdog: asyncio.Task[None]) -> None:
+async def test_the_watchdog_thread_ends_with_its_task(watchdog: asyncio.Task[None]) -> None:
     watchdog.cancel()
     await asyncio.gather(watchdog, return_exceptions=True)
 

@@ -1,11 +1,12 @@
-"""Of many processes one sweeps, and each that was without Redis sweeps everything once."""
+"""One process sweeps for all, and a process that was without Redis sweeps everything once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bot.runtime.maintenance import Learner, Maintenance
+from bot.runtime.background_learner import BackgroundLearner
+from bot.runtime.maintenance import Maintenance
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.erasure.jobs import Finished, Job
 from memory.memory import Memory, MemoryOptions
@@ -20,7 +21,7 @@ HERE = Scope.of_chat(7)
 
 
 async def nothing(_: object) -> None:
-    """Is told of jobs and deletions."""
+    """Ignore jobs and deletions."""
 
 
 @pytest.fixture
@@ -36,11 +37,11 @@ async def wake_ups(memory: Memory) -> int:
     return int(await memory.client.call("XLEN", memory.keys.ready_queue))
 
 
-async def test_after_its_first_sweep_a_process_sweeps_only_where_no_other_does(
+async def test_after_its_first_sweep_a_process_sweeps_only_if_no_other_does(
     open_memory: Callable[[], Awaitable[Memory]],
 ) -> None:
     memories = [await open_memory() for _ in range(3)]
-    processes = [Maintenance(each, Learner(each), nothing, nothing) for each in memories]
+    processes = [Maintenance(each, BackgroundLearner(each), nothing, nothing) for each in memories]
     await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
     woken = []
     for _ in range(2):
@@ -55,7 +56,9 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
     open_memory: Callable[[], Awaitable[Memory]],
 ) -> None:
     memories = [await open_memory() for _ in range(2)]
-    first, second = (Maintenance(each, Learner(each), nothing, nothing) for each in memories)
+    first, second = (
+        Maintenance(each, BackgroundLearner(each), nothing, nothing) for each in memories
+    )
     await first._sweep()
     await second._sweep()
     await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
@@ -64,49 +67,50 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
     async def fail() -> None:
         raise StoreUnavailable
 
-    await second._once(fail)
+    with pytest.raises(StoreUnavailable):
+        await second._noting_outages(fail)()
     await second._sweep()
     assert await wake_ups(memories[0]) == 1
 
 
-async def test_a_jobs_receipt_that_a_ban_held_up_is_told_when_it_is_over(
+async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
     open_memory: Callable[[], Awaitable[Memory]],
 ) -> None:
     memory = await open_memory()
-    told: list[Finished] = []
+    reports: list[Finished] = []
 
     async def report(finished: Finished) -> None:
-        told.append(finished)
-        if len(told) < 3:
+        reports.append(finished)
+        if len(reports) < 3:
             raise FloodWait(0.05)
 
-    maintenance = Maintenance(memory, Learner(memory), report, nothing)
+    maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
     await maintenance._serve_jobs()
     await memory.jobs.start(Job("job", "forget", 7, 10, 1_000.0, b""))
     async with asyncio.timeout(5):
         while await memory.client.call("XLEN", memory.keys.jobs):
             await maintenance._serve_jobs()
-    assert told == [told[0]] * 3
+    assert reports == [reports[0]] * 3
     assert await memory.jobs.run("job") is None
 
 
-@pytest.mark.parametrize("trouble", [FloodWait(600), Unreachable("away")], ids=str)
-async def test_a_job_whose_receipt_cannot_be_shown_yet_holds_up_no_other(
-    open_memory: Callable[[], Awaitable[Memory]], trouble: TelegramError
+@pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
+async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
+    open_memory: Callable[[], Awaitable[Memory]], error: TelegramError
 ) -> None:
     memory = await open_memory()
-    told: list[str] = []
+    reports: list[str] = []
 
     async def report(finished: Finished) -> None:
-        told.append(finished.job.id)
-        if finished.job.id == "held up":
-            raise trouble
+        reports.append(finished.job.id)
+        if finished.job.id == "delayed":
+            raise error
 
-    maintenance = Maintenance(memory, Learner(memory), report, nothing)
+    maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
     await maintenance._serve_jobs()
-    for job in ("held up", "other"):
+    for job in ("delayed", "other"):
         await memory.jobs.start(Job(job, "forget", 7, 10, 1_000.0, b""))
     for _ in range(3):
         await maintenance._serve_jobs()
-    assert told == ["held up", "other"]
+    assert reports == ["delayed", "other"]
     assert await memory.client.call("XLEN", memory.keys.jobs) == 1

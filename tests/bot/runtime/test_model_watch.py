@@ -1,4 +1,4 @@
-"""Admins hear once that a model fails for everybody, and once that it is back."""
+"""Admins are told once that a model fails for everybody, and once that it answers again."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from bot.language.catalogue import Catalogue
 from bot.model.guarded import ModelCondition
 from bot.model.model_errors import ModelRefused, ModelUnavailable
 from bot.reply.parts import Part
-from bot.runtime.model_watch import ModelWatch
+from bot.runtime.periodic import ModelWatch
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
 from memory.memory import Memory, MemoryOptions
@@ -23,12 +23,12 @@ ONE_MESSAGE = ModelRefused("refused", 400)
 
 
 class Scene(QuietChat):
-    """Two processes of one bot, and what its admin is sent."""
+    """Two processes of one bot, and the messages to its admin."""
 
     def __init__(self, store: RedisClient, tokens: TokenCounter) -> None:
         super().__init__()
         self.now = 1_000.0
-        self.trouble: TelegramError | None = None
+        self.error: TelegramError | None = None
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, tokens, None, options)
         notices = AdminNotices(
@@ -43,8 +43,8 @@ class Scene(QuietChat):
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert to.chat_id == 1
-        if self.trouble:
-            raise self.trouble
+        if self.error:
+            raise self.error
         return await super().send(to, part, timeout_s)
 
     @property
@@ -52,10 +52,10 @@ class Scene(QuietChat):
         return [part.text for _, part in self.sent]
 
     async def later(self, seconds: float) -> int:
-        """Let both processes look after a while; return how many notices there were by then."""
+        """Let time pass and both processes check; return how many notices were sent so far."""
         self.now += seconds
         for watch in self.watches:
-            await watch.look()
+            await watch.check()
         return len(self.sent)
 
 
@@ -64,7 +64,7 @@ def scene(store: RedisClient, tokens: TokenCounter) -> Scene:
     return Scene(store, tokens)
 
 
-async def test_a_model_that_fails_for_a_minute_is_told_once_and_so_is_its_return(
+async def test_a_failure_of_a_minute_is_reported_once_and_its_end_once(
     scene: Scene,
 ) -> None:
     one, other = scene.conditions
@@ -81,7 +81,9 @@ async def test_a_model_that_fails_for_a_minute_is_told_once_and_so_is_its_return
     assert "answer again" in scene.texts[1]
 
 
-async def test_what_another_process_is_answered_is_no_failure_for_everybody(scene: Scene) -> None:
+async def test_a_model_that_answers_another_process_is_not_reported(
+    scene: Scene,
+) -> None:
     one, other = scene.conditions
     one.failed(ModelUnavailable("away"))
     scene.now += 1
@@ -90,16 +92,16 @@ async def test_what_another_process_is_answered_is_no_failure_for_everybody(scen
     assert await scene.later(60) == 0
 
 
-async def test_one_message_that_is_refused_is_no_news(scene: Scene) -> None:
+async def test_one_refused_message_is_not_reported(scene: Scene) -> None:
     scene.conditions[0].failed(ONE_MESSAGE)
     assert await scene.later(600) == 0
     scene.conditions[0].failed(ONE_MESSAGE)
     assert await scene.later(0) == 1
 
 
-async def test_an_admin_who_cannot_be_reached_now_is_told_later(scene: Scene) -> None:
+async def test_an_admin_who_cannot_be_reached_is_told_later(scene: Scene) -> None:
     scene.conditions[0].failed(WRONG_KEY)
-    scene.trouble = Unreachable("away")
+    scene.error = Unreachable("away")
     assert await scene.later(60) == 0
-    scene.trouble = None
+    scene.error = None
     assert await scene.later(15) == 1

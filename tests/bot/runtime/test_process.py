@@ -1,4 +1,4 @@
-"""The process runs on systems for which uvloop has no wheel."""
+"""The process also runs on systems without uvloop."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ from bot.runtime.process import run_loop
 
 
 @pytest.mark.parametrize("has_uvloop", [True, False])
-def test_the_loop_is_asyncios_where_there_is_no_uvloop(
+def test_without_uvloop_the_loop_is_asyncios(
     monkeypatch: pytest.MonkeyPatch, *, has_uvloop: bool
 ) -> None:
     loops: list[str] = []

@@ -1,4 +1,4 @@
-"""The web server and the pages that say how the bot is."""
+"""The web server and the health pages."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ async def pages(
     has_webhook: bool = True,
     wait_replicas: int = 0,
 ) -> tuple[int, dict[str, str]]:
-    """Return status and body of `/readyz`; `/healthz` only says that the process lives."""
+    """Return status and states of `/readyz`; check that `/healthz` answers ok."""
     routes = health_routes(store, health, has_webhook=has_webhook, wait_replicas=wait_replicas)
     app = Router(routes)
     async with httpx2.AsyncClient(
@@ -43,8 +43,8 @@ async def pages(
         return ready.status_code, states
 
 
-async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
-    """Return what `/readyz` tells beside the two states."""
+async def details(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
+    """Return what `/readyz` shows besides the two states."""
     app = Router(health_routes(store, health, has_webhook=True))
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://bot"
@@ -53,14 +53,14 @@ async def told(store: RedisClient, health: TelegramHealth) -> dict[str, object]:
     return {name: body[name] for name in body.keys() - {"redis", "telegram"}}
 
 
-async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
+async def test_the_bot_is_ready_if_redis_and_telegram_are(store: RedisClient) -> None:
     expected = (200, {"redis": "ok", "telegram": "ok"})
     assert await pages(store, TelegramHealth(identity=ME, webhook_set=True)) == expected
     assert await pages(store, TelegramHealth(identity=ME), has_webhook=False) == expected
 
 
 @pytest.mark.parametrize(
-    ("health", "said"),
+    ("health", "expected"),
     [
         (TelegramHealth(), "not reached yet"),
         (TelegramHealth(last_error="Unreachable"), "not reached: Unreachable"),
@@ -68,13 +68,13 @@ async def test_ready_when_redis_and_telegram_are(store: RedisClient) -> None:
         (TelegramHealth(identity=ME, webhook_set=True, last_error="Conflict"), "Conflict"),
     ],
 )
-async def test_what_is_wrong_with_telegram_is_said(
-    store: RedisClient, health: TelegramHealth, said: str
+async def test_readyz_says_what_is_wrong_with_telegram(
+    store: RedisClient, health: TelegramHealth, expected: str
 ) -> None:
-    assert await pages(store, health) == (503, {"redis": "ok", "telegram": said})
+    assert await pages(store, health) == (503, {"redis": "ok", "telegram": expected})
 
 
-async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> None:
+async def test_a_redis_that_may_evict_keys_is_not_ready(store: RedisClient) -> None:
     await store.call("CONFIG SET", "maxmemory-policy", "allkeys-lru")
     try:
         status, checks = await pages(store, TelegramHealth(identity=ME), has_webhook=False)
@@ -84,7 +84,7 @@ async def test_a_redis_that_may_drop_keys_is_not_ready(store: RedisClient) -> No
     assert checks["redis"] == "maxmemory-policy is allkeys-lru, must be noeviction"
 
 
-async def test_a_redis_without_the_replicas_that_are_waited_for_is_not_ready(
+async def test_a_redis_with_too_few_replicas_is_not_ready(
     store: RedisClient,
 ) -> None:
     health = TelegramHealth(identity=ME, webhook_set=True)
@@ -95,7 +95,7 @@ async def test_a_redis_without_the_replicas_that_are_waited_for_is_not_ready(
     )
 
 
-async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
+async def test_a_redis_that_is_away_is_not_ready(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path)
     server.start()
     store = await RedisClient.open(server.url)
@@ -105,8 +105,8 @@ async def test_a_redis_that_is_gone_is_not_ready(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_many_who_ask_at_once_cost_one_look_at_redis(store: RedisClient) -> None:
-    """The page is public, and the bot's own calls would wait behind each look."""
+async def test_many_requests_at_once_cost_one_check_of_redis(store: RedisClient) -> None:
+    """The page is public, and the bot's own calls would wait behind each check."""
     app = Router(health_routes(store, TelegramHealth(identity=ME), has_webhook=False))
     transport = httpx2.ASGITransport(app)
     before = store.round_trips
@@ -125,7 +125,7 @@ async def serving(server: WebServer) -> AsyncIterator[httpx2.AsyncClient]:
     await running
 
 
-async def test_what_is_not_served_is_said_plainly() -> None:
+async def test_unknown_pages_wrong_methods_and_errors_have_their_status() -> None:
     async def broken(_: Request) -> PlainTextResponse:
         raise ValueError("a secret")
 
@@ -140,7 +140,7 @@ async def test_what_is_not_served_is_said_plainly() -> None:
     assert "secret" not in wrong.text
 
 
-async def test_a_call_under_way_is_finished_when_the_server_stops() -> None:
+async def test_a_running_request_is_finished_when_the_server_stops() -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(_: Request) -> PlainTextResponse:
@@ -158,39 +158,39 @@ async def test_a_call_under_way_is_finished_when_the_server_stops() -> None:
 
 
 async def test_the_process_keeps_its_own_signal_handlers() -> None:
-    """Uvicorn would take SIGTERM and end the process in the middle of a turn."""
+    """Uvicorn would handle SIGTERM and end the process during a turn."""
 
     async def here(_: Request) -> PlainTextResponse:
         return PlainTextResponse("here")
 
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, told.set)
+    loop, signalled = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, signalled.set)
     try:
         server = WebServer([Route("/", here)], port=0, host=HERE)
         async with serving(server) as caller:
             assert (await caller.get("/")).text == "here"
             os.kill(os.getpid(), signal.SIGTERM)
-            await told.wait()
+            await signalled.wait()
             assert (await caller.get("/")).text == "here"
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def test_a_port_that_is_taken_is_named() -> None:
+async def test_a_port_in_use_is_named() -> None:
     first = WebServer([], port=0, host=HERE)
     async with serving(first):
         with pytest.raises(PortUnavailable, match=f"cannot listen on port {first.port}: Address"):
             WebServer([], port=first.port, host=HERE)
 
 
-async def test_ready_tells_how_old_the_last_update_is_and_what_telegram_met(
+async def test_readyz_shows_the_age_of_the_last_update_and_telegrams_last_error(
     store: RedisClient,
 ) -> None:
     health = TelegramHealth(clock=lambda: 1_000.0)
     nothing = {"last_update_s_ago": None, "webhook_error": "", "webhook_error_s_ago": None}
-    assert await told(store, health) == nothing
+    assert await details(store, health) == nothing
     health.last_update_at, health.webhook_error, health.webhook_error_at = 940.0, "refused", 400.0
-    assert await told(store, health) == {
+    assert await details(store, health) == {
         "last_update_s_ago": 60,
         "webhook_error": "refused",
         "webhook_error_s_ago": 600,

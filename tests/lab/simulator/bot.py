@@ -13,7 +13,8 @@ from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.receipts import Receipts
 from bot.model.resting import Rest
-from bot.runtime.maintenance import Learner, Maintenance
+from bot.runtime.background_learner import BackgroundLearner
+from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
@@ -118,7 +119,7 @@ class SimulatedBot:
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.erasure, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
-        self._learner = Learner(memory)
+        self._learner = BackgroundLearner(memory)
         answerer = TurnAnswerer(
             SimulatedModel(ends.process, chance).run,
             Desks(commands.handlers),

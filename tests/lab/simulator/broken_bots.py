@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from bot.runtime.maintenance import Learner
+from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.turn.deliver import Deliverer
 from bot.turn.outbox import Outbox
@@ -127,7 +127,7 @@ class UnteachableBot(SimulatedBot):
         self._upkeep._learner = idle
 
 
-class _IdleLearner(Learner):
+class _IdleLearner(BackgroundLearner):
     def learn(self, conversation: Scope) -> None:
         del conversation
 

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from bot.runtime.maintenance import Learner
+from bot.runtime.background_learner import BackgroundLearner
 from memory.behaviors.learning_behavior import Unlearned
 from memory.learning.learner import LearnerBusy, LearningConfig
 from memory.memory import Memory
@@ -333,7 +333,7 @@ async def test_who_speaks_while_learning_fails_is_learned_from_when_the_pause_is
 ) -> None:
     memory.teach(LearningConfig([notes := Notes(every=1)], model))
     model.parts, model.fails = {"notes": {"text": "a"}}, True
-    learner = Learner(memory)
+    learner = BackgroundLearner(memory)
 
     async def speak() -> None:
         await talk(memory, "two")

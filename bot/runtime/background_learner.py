@@ -1,0 +1,87 @@
+"""Learning after replies, in the background and bounded."""
+
+import asyncio
+from dataclasses import asdict
+
+import structlog
+
+from bot.metrics.usage_counter import billed_to
+from bot.model.model_errors import reason_of
+from memory.learning.learner import LearnerBusy
+from memory.limits.usage import NOBODY
+from memory.memory import Memory
+from memory.search.embeddings import EmbeddingsUnavailable
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+from memory.text.internal_model import InternalModelUnavailable
+
+log = structlog.get_logger(__name__)
+
+_MAX_CONCURRENT = 4
+
+
+class BackgroundLearner:
+    """Learns from a few conversations at once, from each in one task at a time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
+        self._running: dict[Scope, asyncio.Task[None]] = {}
+        self._again: set[Scope] = set()
+
+    def learn(self, conversation: Scope) -> None:
+        """Start learning from a conversation, or repeat it after the run under way; return at once.
+
+        No error is raised: learning that fails is logged, and the sweep starts it again.
+        """
+        if conversation in self._running:
+            self._again.add(conversation)
+            return
+        task = asyncio.create_task(self._learn(conversation), name=f"learn {conversation.tag}")
+        self._running[conversation] = task
+
+    async def stop(self, grace_s: float) -> None:
+        """Let running tasks finish within `grace_s`, then cancel them; a sweep learns the rest."""
+        running = list(self._running.values())
+        if running:
+            await asyncio.wait(running, timeout=grace_s)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _learn(self, conversation: Scope) -> None:
+        try:
+            while True:
+                self._again.discard(conversation)
+                await self._learn_once(conversation)
+                if conversation not in self._again:
+                    break
+        finally:
+            del self._running[conversation]
+
+    async def _learn_once(self, conversation: Scope) -> None:
+        # In a private chat learning is billed to the person, in a group to nobody.
+        payer = conversation.chat_id if conversation.is_private else NOBODY
+        try:
+            async with self._slots:
+                with billed_to(conversation, payer):
+                    progress = await self._memory.learn(conversation)
+            log.info("learned", conversation=conversation.tag, **asdict(progress))
+        except (
+            EmbeddingsUnavailable,
+            InternalModelUnavailable,
+            LearnerBusy,
+            StoreError,
+        ) as error:
+            _report_postponed(conversation, error)
+        except Exception:  # the outer fence: the sweep tries again
+            log.exception("learning failed", conversation=conversation.tag)
+
+
+def _report_postponed(conversation: Scope, error: Exception) -> None:
+    """Log the reason; a model that rests was logged as a warning when its rest began."""
+    rests = isinstance(error, EmbeddingsUnavailable | InternalModelUnavailable) and error.rests_s
+    is_embedding = isinstance(error, EmbeddingsUnavailable)
+    setting = "OPENAI_EMBEDDING_MODEL" if is_embedding else "OPENAI_MEMORY_MODEL"
+    report = log.info if rests else log.warning
+    report("learning postponed", conversation=conversation.tag, **reason_of(error, setting))

@@ -1,0 +1,127 @@
+"""Steps that are repeated while the process lives, and the checks of Redis and of the models.
+
+Every process checks. They agree in Redis on what admins have been told.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from bot.commands.notices import AdminNotices
+from bot.model.guarded import ModelCondition
+from bot.model.model_errors import setting_to_check
+from memory.limits.alerts import Level
+from memory.limits.capacity import CapacityMonitor
+from memory.memory import Memory
+from memory.store.errors import StoreError
+
+log = structlog.get_logger(__name__)
+
+_MODELS_EVERY_S = 15.0
+_CAPACITY_EVERY_S = 5.0
+_CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
+
+Step = Callable[[], Awaitable[object]]
+
+
+async def repeat(step: Step, name: str, every_s: float) -> None:
+    """Run a step every `every_s` seconds until cancelled, whether it fails or not.
+
+    `name` stands for the step in the log.
+    """
+    while True:
+        await _try(step, name)
+        await asyncio.sleep(every_s)
+
+
+async def _try(step: Step, name: str) -> None:
+    try:
+        await step()
+    except StoreError as error:
+        log.warning("periodic step postponed", step=name, reason=type(error).__name__)
+    except Exception:  # the outer fence: the next run may succeed
+        log.exception("periodic step failed", step=name)
+
+
+class CapacityWatch:
+    """Has the capacity monitor make room in Redis; runs more often while memory is scarce."""
+
+    def __init__(self, monitor: CapacityMonitor, notices: AdminNotices) -> None:
+        self._monitor = monitor
+        self._notices = notices
+        self._level = Level.CALM
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        while True:
+            await _try(self.check, "capacity")
+            is_tight = self._level >= Level.FULL_SOON
+            await asyncio.sleep(_CAPACITY_WHEN_TIGHT_EVERY_S if is_tight else _CAPACITY_EVERY_S)
+
+    async def check(self) -> None:
+        """Check once; raise `StoreError`."""
+        level = await self._monitor.tend(self._notices.tell)
+        if level is not self._level:
+            log.warning("capacity changed", level=level.name.lower(), was=self._level.name.lower())
+        self._level = level
+
+
+class ModelWatch:
+    """Tells admins once that a model fails for everybody, and once that it answers again.
+
+    One hash in Redis holds when each model last answered, and since when admins know that it does
+    not.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        notices: AdminNotices,
+        conditions: Sequence[ModelCondition],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = memory.client
+        self._key = memory.keys.models
+        self._notices = notices
+        self._conditions = conditions
+        self._clock = clock
+        self._reported: dict[str, float] = {}
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        await repeat(self.check, "models", _MODELS_EVERY_S)
+
+    async def check(self) -> None:
+        """Check each model once; raise `StoreError`."""
+        for condition in self._conditions:
+            await self._check(condition)
+
+    async def _check(self, condition: ModelCondition) -> None:
+        part, answered_at = condition.part, condition.answered_at
+        if not answered_at and not condition.failing_since:
+            return
+        if answered_at > self._reported.get(part, 0.0):
+            await self._client.call("HSET", self._key, f"{part}:answered", answered_at)
+            self._reported[part] = answered_at
+        answered, off = await self._client.call(
+            *("HMGET", self._key, f"{part}:answered", f"{part}:off")
+        )
+        newest = max(float(answered or 0), answered_at)
+        if off is not None and newest > float(off):
+            # Only the process that removes the mark tells of it.
+            if await self._client.call("HDEL", self._key, f"{part}:off"):
+                await self._notices.tell_of_model(f"{part}_on", "", "")
+        elif off is None and condition.fails_for_all and newest < condition.failing_since:
+            await self._report_failure(condition)
+
+    async def _report_failure(self, condition: ModelCondition) -> None:
+        name, error = f"{condition.part}:off", condition.error
+        if not await self._client.call("HSETNX", self._key, name, self._clock()):
+            return
+        reason = " ".join(filter(None, (str(error.status or ""), error.code)))
+        setting = setting_to_check(error, condition.setting)
+        kind = f"{condition.part}_off"
+        if not await self._notices.tell_of_model(kind, reason or type(error).__name__, setting):
+            await self._client.call("HDEL", self._key, name)

@@ -1,0 +1,30 @@
+"""A step that fails is repeated, and the log names it."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from bot.runtime.periodic import repeat
+from memory.store.errors import StoreUnavailable
+
+
+async def test_a_failed_step_is_repeated() -> None:
+    seen = asyncio.Event()
+    errors = [StoreUnavailable("gone"), RuntimeError("a bug")]
+
+    async def step() -> None:
+        if errors:
+            raise errors.pop(0)
+        seen.set()
+
+    with capture_logs() as logs:
+        repeating = asyncio.create_task(repeat(step, "models", 0))
+        await asyncio.wait_for(seen.wait(), 10)
+        repeating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await repeating
+    assert [(line["event"], line["step"]) for line in logs] == [
+        ("periodic step postponed", "models"),
+        ("periodic step failed", "models"),
+    ]
