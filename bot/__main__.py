@@ -40,6 +40,7 @@ from config.settings import Settings
 from config.unknown import unknown_names
 from memory.store.embedded import EmbeddedBusy, EmbeddedError, EmbeddedUnwritable
 from memory.store.errors import StoreError
+from memory.store.migration import LayoutTooNew
 
 log = structlog.get_logger(__name__)
 
@@ -73,6 +74,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
         "use a folder that you may write to: DATA_DIR=~/ricordo make run; or set REDIS_URL",
     ),
     (EmbeddedError, ""),
+    (LayoutTooNew, ""),
     (
         StoreError,
         'look at REDIS_URL; this command should answer PONG: redis-cli -u "$REDIS_URL" ping',

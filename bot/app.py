@@ -149,6 +149,7 @@ class App:
                 )
             )
             memory = Memory(store, self._bot_id, tokens, models.embedder, self._memory_options())
+            await memory.migrate(self._settings.document_namespaces)
             await stack.enter_async_context(recorder.writing(memory.usage))
             behaviors = behaviors_of(self._settings, memory, models.internal)
             memory.teach(teaching_of(self._settings, behaviors, models.internal))

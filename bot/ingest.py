@@ -94,6 +94,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, _options(settings))
+            await memory.migrate([order.namespace, *settings.document_namespaces])
             scope = Scope.of_namespace(order.namespace)
             async with recorder.writing(memory.usage):
                 with billed_to(scope):

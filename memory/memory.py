@@ -4,6 +4,7 @@ Built once, in the composition root.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.behaviors.call_context import facts_scope
@@ -33,6 +34,7 @@ from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.store.lock import NamedLease
+from memory.store.migration import migrate
 from memory.store.scripts import Scripts
 from memory.store.store import Store
 from memory.text.tokens import TokenCounter
@@ -115,6 +117,13 @@ class Memory:
         )
         self.consent = Consent(self.store, self.scopes, self.correcting, teaching.with_domain)
         self.plan.wait_for(teaching.behaviors)
+
+    async def migrate(self, namespaces: Iterable[str] = ()) -> None:
+        """Give what an earlier version stored the names of this one; before anything is read.
+
+        `namespaces` are the operator's. Raise `LayoutTooNew` or `StoreError`.
+        """
+        await migrate(self.client, self.keys, self.scripts, namespaces)
 
     async def drop_erased(self) -> None:
         """Drop what this process holds of scopes in which any process has erased something.

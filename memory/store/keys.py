@@ -119,26 +119,28 @@ class Keys:
     """Names the keys of one bot."""
 
     def __init__(self, bot_id: int) -> None:
-        self._prefix = f"r:{bot_id}:"
-        self.ready_queue = self._prefix + "ready"
-        self.jobs = self._prefix + "jobs"
-        self.due = self._prefix + "due"
-        self.learning = self._prefix + "learning"
-        self.poller = self._prefix + "poller"
-        self.sweeper = self._prefix + "sweeper"
-        self.dead_letters = self._prefix + "dead_letters"
-        self.capacity = self._prefix + "capacity"
-        self.capacity_lease = self._prefix + "capacity:lease"
-        self.ballast = self._prefix + "ballast"
-        self.admins = self._prefix + "admins"
-        self.models = self._prefix + "models"
-        self.erased = self._prefix + "erased"
-        self._usage = self._prefix + "{usage}:"
+        self.prefix = f"r:{bot_id}:"
+        self.ready_queue = self.prefix + "ready"
+        self.jobs = self.prefix + "jobs"
+        self.due = self.prefix + "due"
+        self.learning = self.prefix + "learning"
+        self.poller = self.prefix + "poller"
+        self.sweeper = self.prefix + "sweeper"
+        self.dead_letters = self.prefix + "dead_letters"
+        self.capacity = self.prefix + "capacity"
+        self.capacity_lease = self.prefix + "capacity:lease"
+        self.ballast = self.prefix + "ballast"
+        self.admins = self.prefix + "admins"
+        self.models = self.prefix + "models"
+        self.erased = self.prefix + "erased"
+        self.layout = self.prefix + "layout"
+        self.migrator = self.prefix + "migrator"
+        self._usage = self.prefix + "{usage}:"
         self.counted_calls = self._usage + "calls"
 
     def conversation(self, conversation: Scope) -> ConversationKeys:
         """Name the keys of a conversation."""
-        base = f"{self._prefix}{{{conversation.tag}}}:"
+        base = f"{self.prefix}{{{conversation.tag}}}:"
         return ConversationKeys(
             meta=base + "meta",
             lease=base + "lease",
@@ -156,15 +158,15 @@ class Keys:
 
     def learner(self, conversation: Scope) -> str:
         """Name the lease of whoever learns from a conversation."""
-        return f"{self._prefix}{{{conversation.tag}}}:learner"
+        return f"{self.prefix}{{{conversation.tag}}}:learner"
 
     def conversations(self, shard: int) -> str:
         """Name one shard of the index of conversations by last activity."""
-        return f"{self._prefix}conversations:{shard}"
+        return f"{self.prefix}conversations:{shard}"
 
     def scopes(self, shard: int) -> str:
         """Name one shard of the index of scopes without mail, by last activity."""
-        return f"{self._prefix}scopes:{shard}"
+        return f"{self.prefix}scopes:{shard}"
 
     def index_of(self, scope: Scope) -> str:
         """Name the shard of the index in which a conversation or another scope stands."""
@@ -173,11 +175,11 @@ class Keys:
 
     def person(self, user_id: int) -> str:
         """Name the hash of the conversations in which a person spoke."""
-        return f"{self._prefix}{{u:{user_id}}}:conversations"
+        return f"{self.prefix}{{u:{user_id}}}:conversations"
 
     def person_epoch(self, user_id: int) -> str:
         """Name the newest update up to which a person asked to be forgotten."""
-        return f"{self._prefix}{{u:{user_id}}}:epoch"
+        return f"{self.prefix}{{u:{user_id}}}:epoch"
 
     def usage(self, month: str, name: str) -> str:
         """Name sums of what models billed in a month; all keys of usage share one slot."""
@@ -197,12 +199,12 @@ class Keys:
 
     def send_rate(self, chat_id: int) -> str:
         """Name the send rate of a chat."""
-        return f"{self._prefix}send_rate:{chat_id}"
+        return f"{self.prefix}send_rate:{chat_id}"
 
     def job(self, job_id: str) -> str:
         """Name the record of a job."""
-        return f"{self._prefix}{{j:{job_id}}}:record"
+        return f"{self.prefix}{{j:{job_id}}}:record"
 
     def job_lease(self, job_id: str) -> str:
         """Name the lease of a job."""
-        return f"{self._prefix}{{j:{job_id}}}:lease"
+        return f"{self.prefix}{{j:{job_id}}}:lease"

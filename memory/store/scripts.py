@@ -26,6 +26,7 @@ _OF_CONVERSATION = (
     "hand_over",
     "intake",
     "learn_vectors",
+    "migrate_scope",
     "move",
     "outbox",
     "park",
