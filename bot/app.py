@@ -197,7 +197,7 @@ class App:
         upload = self._upload(parts, sentences, learner)
         admins, deleting = settings.admin_user_ids, parts.hooks.deleting
         resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.erasure, resolve, telegram, sentences)
+        buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
         allowed = settings.allowed_user_ids and settings.allowed_user_ids | admins
         reader = UpdateReader(me, frozenset(commands.handlers), allowed)
         options = AnswerOptions(self._selector(), settings.recall_k, settings.turn_timeout_s)

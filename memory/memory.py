@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.behaviors.call_context import facts_scope
-from memory.erasure.confirmations import Erasure
+from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
@@ -83,7 +83,7 @@ class Memory:
         self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.usage = UsageStore(client, self.keys, self.scripts)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
-        self.erasure = Erasure(self.store, self.mailbox)
+        self.confirmations = Confirmations(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
@@ -94,7 +94,7 @@ class Memory:
         self.scopes = Scopes(self.store, questions, max_bytes=scopes_bytes)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
-        self.forgetting = Forgetting(self.store, self.scopes, self.erasure, options.tail)
+        self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.store, self.scopes)

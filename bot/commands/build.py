@@ -89,7 +89,9 @@ def _conversation_commands(
     memories = MemoryList(entries, deletion, memory.switch, sentences, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
     export = ExportCommand(memory.exporter, sentences)
-    clear = ClearCommand(memory.erasure, memory.forgetting, count, running.deleting, sentences)
+    clear = ClearCommand(
+        memory.confirmations, memory.forgetting, count, running.deleting, sentences
+    )
     return (
         BotCommand("start", general.start, "unlisted"),
         BotCommand("ask", general.ask, "groups"),
@@ -106,7 +108,7 @@ def _person_commands(
 ) -> tuple[BotCommand, ...]:
     """Return what is about one person."""
     wake = memory.mailbox.wake
-    forget = ForgetCommand(memory.erasure, memory.forgetting, receipts, wake, sentences)
+    forget = ForgetCommand(memory.confirmations, memory.forgetting, receipts, wake, sentences)
     limit = UsageLimit(settings.user_tokens_per_day, settings.admin_user_ids)
     budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
     report = UsageReport(budget, sentences)
@@ -126,7 +128,7 @@ def _operators_commands(
     models = ModelsInUse(settings.openai_model, settings.fallback_model or "", rest)
     stats = StatsCommands(memory.store, memory.mailbox, memory.plan, models, sentences)
     letters = PagedList(DeadLetterList(memory.dead_letters, sentences), sentences)
-    clear = ClearMemoryCommand(memory.erasure, receipts, sentences)
+    clear = ClearMemoryCommand(memory.confirmations, receipts, sentences)
     letters_buttons = {DeadLetterList.verb: letters.press}
     return (
         BotCommand("stats", stats.stats, "operators"),

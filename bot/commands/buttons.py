@@ -14,7 +14,7 @@ from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
 from bot.telegram.late_edits import LateEdits
 from bot.telegram.updates import ButtonPress
-from memory.erasure.confirmations import Erasure, NotConfirmed
+from memory.erasure.confirmations import Confirmations, NotConfirmed
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -31,13 +31,13 @@ class Buttons:
     def __init__(
         self,
         handlers: Mapping[str, ButtonHandler],
-        erasure: Erasure,
+        confirmations: Confirmations,
         resolve: Resolve,
         chat: Chat,
         sentences: Sentences,
     ) -> None:
         self._handlers = {**handlers, _CANCEL: self._cancel}
-        self._erasure = erasure
+        self._confirmations = confirmations
         self._resolve = resolve
         self._chat = chat
         self._sentences = sentences
@@ -78,7 +78,7 @@ class Buttons:
     async def _cancel(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
         """Withdraw a question; one that was confirmed is confirmed again, which finishes it."""
         nonce, _, action = rest.partition(":")
-        if await self._erasure.cancel(here, nonce, pressed.sender.id):
+        if await self._confirmations.cancel(here, nonce, pressed.sender.id):
             return self._sentences.say(pressed.sender.language, "clear.cancelled")
         verb, _, detail = action.partition(":")
         if verb == _CANCEL:

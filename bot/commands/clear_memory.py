@@ -7,11 +7,11 @@ from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from memory.erasure.confirmations import Erasure, NotConfirmed
-from memory.erasure.jobs import Kind
+from memory.erasure.confirmations import Confirmations, NotConfirmed
+from memory.erasure.jobs import JobKind
 from memory.store.keys import Scope
 
-_JOBS: dict[str, Kind] = {"user": "forget", "chat": "chat", "all": "all"}
+_JOBS: dict[str, JobKind] = {"user": "forget", "chat": "chat", "all": "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,10 @@ class ErasureTarget:
 class ClearMemoryCommand:
     """Asks, and starts the erasure when the question is confirmed."""
 
-    def __init__(self, erasure: Erasure, receipts: Receipts, sentences: Sentences) -> None:
-        self._erasure = erasure
+    def __init__(
+        self, confirmations: Confirmations, receipts: Receipts, sentences: Sentences
+    ) -> None:
+        self._confirmations = confirmations
         self._receipts = receipts
         self._sentences = sentences
 
@@ -55,7 +57,7 @@ class ClearMemoryCommand:
         target = ErasureTarget.of(asked.text, asked.chat_id)
         if target is None:
             return Answer(self._sentences.say(language, "admin.clear_memory_usage"))
-        nonce = await self._erasure.ask(conversation, "admin", asked.sender.id, str(target))
+        nonce = await self._confirmations.ask(conversation, "admin", asked.sender.id, str(target))
         action = f"admin:{nonce}:{target}"
         return Answer(
             self._sentences.ask(language, "admin.clear_memory_ask", action, target=target)
@@ -64,7 +66,7 @@ class ClearMemoryCommand:
     async def start(self, pressed: ButtonPress, here: Scope, rest: str) -> tuple[Part, ...]:
         """Start the job; the receipt follows when it is done."""
         nonce, _, detail = rest.partition(":")
-        about = await self._erasure.check(here, nonce, "admin", pressed.sender.id)
+        about = await self._confirmations.check(here, nonce, "admin", pressed.sender.id)
         # After the job has run, the question is gone; the job itself still knows its target.
         target = ErasureTarget.of(about or detail, pressed.chat_id)
         if target is None:

@@ -15,7 +15,7 @@ from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from bot.turn.hooks import call_context_of
 from memory.behaviors.call_context import CallContext, is_first_party
-from memory.erasure.confirmations import Erasure
+from memory.erasure.confirmations import Confirmations
 from memory.erasure.forgetting import Forgetting
 from memory.store.keys import Scope
 
@@ -30,13 +30,13 @@ class ClearCommand:
 
     def __init__(
         self,
-        erasure: Erasure,
+        confirmations: Confirmations,
         forgetting: Forgetting,
         count: Count,
         deleting: Deleting,
         sentences: Sentences,
     ) -> None:
-        self._erasure = erasure
+        self._confirmations = confirmations
         self._forgetting = forgetting
         self._count = count
         self._deleting = deleting
@@ -45,7 +45,7 @@ class ClearCommand:
     async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before this conversation is erased."""
         stored = (await self._count(conversation)).messages
-        nonce = await self._erasure.ask(conversation, "clear", asked.sender.id)
+        nonce = await self._confirmations.ask(conversation, "clear", asked.sender.id)
         key = "clear.ask_group" if asked.is_group else "clear.ask"
         language = asked.sender.language
         return Answer(self._sentences.ask(language, key, f"clear:{nonce}", messages=stored))
@@ -54,7 +54,7 @@ class ClearCommand:
         """Erase the conversation; in a group any of its admins may confirm."""
         as_admin = pressed.is_group
         asker = None if as_admin else pressed.sender.id
-        await self._erasure.check(here, nonce, "clear", asker)
+        await self._confirmations.check(here, nonce, "clear", asker)
         await self._deleting(call_context_of(pressed, here))
         receipt = await self._forgetting.clear(
             here, nonce, pressed.sender.id, pressed.update_id, as_admin=as_admin
@@ -68,13 +68,13 @@ class ForgetCommand:
 
     def __init__(
         self,
-        erasure: Erasure,
+        confirmations: Confirmations,
         forgetting: Forgetting,
         receipts: Receipts,
         wake: Callable[[Scope], Awaitable[None]],
         sentences: Sentences,
     ) -> None:
-        self._erasure = erasure
+        self._confirmations = confirmations
         self._forgetting = forgetting
         self._receipts = receipts
         self._wake = wake
@@ -84,19 +84,19 @@ class ForgetCommand:
         """Ask before a person is erased everywhere; as a reply, before that message is."""
         if asked.replied_to:
             return await self._ask_for_message(asked, conversation)
-        nonce = await self._erasure.ask(conversation, "forget", asked.sender.id)
+        nonce = await self._confirmations.ask(conversation, "forget", asked.sender.id)
         return Answer(self._sentences.ask(asked.sender.language, "forget.ask", f"forget:{nonce}"))
 
     async def forget(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Begin to erase the person; the receipt follows when all conversations are done."""
-        await self._erasure.check(here, nonce, "forget", pressed.sender.id)
+        await self._confirmations.check(here, nonce, "forget", pressed.sender.id)
         return await self._receipts.start(pressed, nonce, "forget", pressed.sender.id, "forget.")
 
     async def delete_message(
         self, pressed: ButtonPress, here: Scope, nonce: str
     ) -> tuple[Part, ...]:
         """Erase one message and what was learned from it."""
-        about = await self._erasure.check(here, nonce, "messages", pressed.sender.id)
+        about = await self._confirmations.check(here, nonce, "messages", pressed.sender.id)
         seqs = [int(seq) for seq in about.split(",") if seq]
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
@@ -107,13 +107,13 @@ class ForgetCommand:
     async def _ask_for_message(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Ask before one message is erased: one's own, in private also one of ours."""
         language = asked.sender.language
-        found = await self._forgetting.found(conversation, asked.replied_to)
+        found = await self._forgetting.find_exchange(conversation, asked.replied_to)
         if not found:
             return Answer(self._sentences.say(language, "forget.message_unknown"))
         if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
             log.info("message of another person not forgotten", user=asked.sender.id)
             return Answer(self._sentences.say(language, "forget.message_not_yours"))
         about = ",".join(str(message.seq) for message in found)
-        nonce = await self._erasure.ask(conversation, "messages", asked.sender.id, about)
+        nonce = await self._confirmations.ask(conversation, "messages", asked.sender.id, about)
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask(language, key, f"delete_message:{nonce}"))

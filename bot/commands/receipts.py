@@ -10,7 +10,7 @@ from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.errors import DECLINED, TelegramError
 from bot.telegram.updates import ButtonPress
-from memory.erasure.jobs import Finished, Job, Jobs, Kind
+from memory.erasure.jobs import FinishedJob, Job, JobKind, Jobs
 from memory.scopes.changes import Receipt
 
 log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ class Receipts:
         self._sentences = sentences
 
     async def start(
-        self, pressed: ButtonPress, nonce: str, kind: Kind, target: int, key: str
+        self, pressed: ButtonPress, nonce: str, kind: JobKind, target: int, key: str
     ) -> tuple[Part, ...]:
         """Start a job and say so; `key` begins the keys of two sentences, `started` and `done`.
 
@@ -37,7 +37,7 @@ class Receipts:
         # before the question is erased all the same.
         cut_at = max(time.time(), pressed.asked_at)
         job = Job(nonce, kind, target, pressed.update_id, cut_at, orjson.dumps(report))
-        await self._jobs.start(job)
+        await self._jobs.start_job(job)
         part, *_ = self._sentences.say(language, f"{key}started")
         try:
             await self._chat.edit(pressed.chat_id, pressed.message_id, part)
@@ -45,7 +45,7 @@ class Receipts:
             log.warning("button not answered", reason=type(error).__name__)
         return ()
 
-    async def report(self, finished: Finished) -> None:
+    async def report(self, finished: FinishedJob) -> None:
         """Show a job's receipt, if Telegram lets us; raise `TelegramError` to try again later."""
         key, chat_id, message_id, language = orjson.loads(finished.job.report)
         values = {**counts(finished.receipt), "conversations": finished.conversations}

@@ -14,7 +14,7 @@ from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.periodic import repeat
 from bot.telegram.errors import FloodWait, TelegramError
 from memory.behaviors.call_context import CallContext, Person
-from memory.erasure.jobs import Finished, JobBusy
+from memory.erasure.jobs import FinishedJob, JobBusy
 from memory.memory import Memory
 from memory.queue.ready_queue import WakeUp
 from memory.store.errors import StoreError
@@ -41,7 +41,7 @@ class Maintenance:
         self,
         memory: Memory,
         learner: BackgroundLearner,
-        report: Callable[[Finished], Awaitable[None]],
+        report: Callable[[FinishedJob], Awaitable[None]],
         deleting: Callable[[CallContext], Awaitable[None]],
     ) -> None:
         self._memory = memory
@@ -109,7 +109,7 @@ class Maintenance:
                 await self._serve_job(wake_up)
 
     async def _serve_job(self, wake_up: WakeUp) -> None:
-        finished = await self._memory.jobs.run(wake_up.tag, self._before_erasure)
+        finished = await self._memory.jobs.run_job(wake_up.tag, self._before_erasure)
         if finished is not None:
             log.info(
                 "job finished",

@@ -1,7 +1,7 @@
-"""Deletes single memories on a person's word; a message once learned from is not recalled again.
+"""Deletes single memories that a person points at.
 
-A deleted fact would come back with the message that says so; the message itself stays in the log,
-where it belongs to what was said.
+The messages that a deleted fact rests on stay in the history, but recall does not find them any
+more. Otherwise the fact would come back with them.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 _EXCHANGE = 2
-"""Messages of a question and its answer."""
+"""Messages of an exchange."""
 
 
 class Correcting:
@@ -30,9 +30,9 @@ class Correcting:
         self._scopes = scopes
 
     async def delete_fact(self, conversation: Scope, fact_id: int) -> tuple[int, ...]:
-        """Erase a fact and what it had replaced; return the messages here that it rested on.
+        """Erase a fact and those it had replaced; return the messages here that it rested on.
 
-        These, and the answers to them, are not recalled any more. Nothing where there is no fact.
+        Recall does not find these messages and their answers any more. Empty without such a fact.
         """
         scope = facts_scope(conversation)
         seqs: tuple[int, ...] = ()
@@ -43,7 +43,7 @@ class Correcting:
             if not isinstance(fact, Fact):
                 return None
             seqs = tuple(s.seq for s in fact.sources if s.tag == conversation.tag)
-            # First, so that a crash in between leaves the fact to be deleted again.
+            # Hide first, so that after a crash the fact is still there to be deleted.
             await self._hide(conversation, seqs, hidden=True)
             return Revision(records=chain_of(facts, fact))
 
@@ -53,7 +53,7 @@ class Correcting:
         return seqs
 
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
-        """Erase a synopsis; what was said in its time stays."""
+        """Erase a synopsis; the messages that it sums up stay."""
 
         async def decide(here: ScopeMemory) -> Revision | None:
             is_there = isinstance(here.record(synopsis_id), Synopsis)
@@ -62,7 +62,7 @@ class Correcting:
         await self._scopes.update(conversation, decide)
 
     async def delete_state(self, conversation: Scope) -> None:
-        """Erase the running state; it is learned anew only from what is said from now on."""
+        """Erase the running state; it is learned again from later messages only."""
 
         async def decide(_: ScopeMemory) -> Revision:
             meta = self._keys.conversation(conversation).meta
@@ -73,17 +73,17 @@ class Correcting:
         await self._scopes.update(conversation, decide)
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
-        """Return who said these messages; nobody for those that are gone."""
+        """Return the ids of the senders of these messages; messages that are gone have none."""
         log = self._keys.conversation(conversation).log
         stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
     async def recall_again(self, conversation: Scope, seqs: Sequence[int]) -> None:
-        """Let messages be recalled again that a deleted fact had rested on."""
+        """Let recall find messages again that a deleted fact rested on."""
         await self._hide(conversation, seqs, hidden=False)
 
     async def _hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool) -> None:
-        """Hide messages with the answers to them, with which they would be shown, or show them."""
+        """Hide messages and their answers from recall, or show them again."""
         log = self._keys.conversation(conversation).log
         stored = await self._client.pipeline(
             [("XRANGE", log, f"{seq}-0", "+", "COUNT", _EXCHANGE) for seq in seqs]

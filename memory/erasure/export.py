@@ -1,7 +1,7 @@
-"""All that is stored of one conversation as a JSON file, for the people whose words it is.
+"""Exports one conversation as a JSON file for its people.
 
-Never more than its own scope: its messages and what was learned from them; in a private chat also
-the facts of the person. Search entries are left out, since they can be computed from these.
+It contains the messages and what was learned from them; in a private chat also the facts of the
+person. Vectors are left out, because they can be computed from the texts.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 
 MAX_BYTES = 8 * 2**20
-"""Of a file, so that sending it does not outlast a lease."""
+"""Bytes of a file, so that sending it takes less time than a lease."""
 
 _INDENTED = orjson.OPT_INDENT_2
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file; `left_out` counts the oldest messages for which it had no room."""
+    """A file; `left_out` counts the oldest messages, which did not fit."""
 
     name: str
     content: bytes
@@ -37,7 +37,7 @@ class Export:
 
 
 class Exporter:
-    """Writes exports as of now; nothing of them is stored."""
+    """Makes exports of the present content; the files are not stored."""
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
@@ -45,12 +45,12 @@ class Exporter:
         self._scopes = scopes
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
-        """Return all that is stored of a conversation; of messages the newest that fit."""
+        """Return a file with all that was learned and the newest messages that fit."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(facts_scope(conversation))
         log = self._keys.conversation(conversation).log
         entries = await self._client.call("XRANGE", log, "-", "+")
-        said = [_message(message_of(entry, fields)) for entry, fields in entries]
+        messages = [_message(message_of(entry, fields)) for entry, fields in entries]
         learned = {
             "running_state": orjson.loads(here.state) if here.state else None,
             "facts": [_fact(fact) for fact in facts.facts],
@@ -59,20 +59,20 @@ class Exporter:
             "kept_by_behaviors": stored_by_behaviors(here),
         }
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
-        kept = _newest(said, room)
+        kept = _newest(messages, room)
         now = datetime.now(UTC)
         about = {"exported_at": now.isoformat(timespec="seconds"), "scope": conversation.tag}
         content = orjson.dumps({**about, "messages": kept, **learned}, option=_INDENTED)
-        return Export(f"memory-{now:%Y-%m-%d}.json", content, len(said) - len(kept))
+        return Export(f"memory-{now:%Y-%m-%d}.json", content, len(messages) - len(kept))
 
 
-def _newest(said: Sequence[dict[str, object]], room: int) -> Sequence[dict[str, object]]:
-    """Return the newest messages that have room, in their order."""
-    for count, message in enumerate(reversed(said)):
+def _newest(messages: Sequence[dict[str, object]], room: int) -> Sequence[dict[str, object]]:
+    """Return the newest messages that fit into `room` bytes, in order."""
+    for count, message in enumerate(reversed(messages)):
         room -= len(orjson.dumps([message], option=_INDENTED)) * 5 // 4  # one level deeper
         if room < 0:
-            return said[len(said) - count :]
-    return said
+            return messages[len(messages) - count :]
+    return messages
 
 
 def _message(message: Message) -> dict[str, object]:

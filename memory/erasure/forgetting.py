@@ -1,8 +1,8 @@
-"""Erasures with all that was derived: a clear, single messages, one person's share of a group.
+"""Erases with all that was learned from it: a conversation, messages, a person's share of a group.
 
-What is erased stays erased, whoever was learning from it at that moment: first the words go, so
-that nobody can read them any more, then what rests on them, decided anew whenever something was
-learned in between. Safe to repeat.
+Messages go first, so that nothing can be learned from them any more. Then everything goes that
+rests on them. That is decided again if something was learned in between, so erased text does not
+come back. Every erasure can be repeated safely.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -11,8 +11,9 @@ from math import inf
 from time import time
 
 from memory.behaviors.call_context import facts_scope
-from memory.erasure.confirmations import Erasure, first_step
+from memory.erasure.confirmations import NotConfirmed, first_step
 from memory.message import Message
+from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import Receipt, Revision
 from memory.scopes.entries import Erased
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
@@ -27,13 +28,16 @@ _PAGE = 1_000
 
 
 class Forgetting:
-    """Erases; `tail` is how many of the newest messages a reset state is learned from again."""
+    """Carries out erasures; an erased state is learned again from the newest `tail` messages."""
 
-    def __init__(self, store: Store, scopes: Scopes, erasure: Erasure, tail: int) -> None:
+    def __init__(self, store: Store, scopes: Scopes, mailbox: Mailbox, tail: int) -> None:
         self._client = store.client
         self._keys = store.keys
+        self._scripts = store.scripts
+        self._tell_erased = store.tell_erased
+        self._ttl_s = store.ttl_s
+        self._mailbox = mailbox
         self._scopes = scopes
-        self._erasure = erasure
         self._tail = tail
 
     async def clear(
@@ -45,13 +49,21 @@ class Forgetting:
         *,
         as_admin: bool,
     ) -> Receipt:
-        """Erase a conversation like `Erasure.clear`, and the person's facts that rest on it only.
+        """Erase a conversation and, in private chats, the facts that rest on it alone.
 
-        A repeat returns the same receipt. Raise `NotConfirmed`.
+        It is erased at once, without its lease. Messages up to the confirming update go; a turn in
+        flight is refused at its next step, because the epoch grows. A repeat returns the same
+        receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
-        receipt = await self._erasure.clear(
-            conversation, nonce, presser, update_id, as_admin=as_admin
-        )
+        keys = self._keys.conversation(conversation)
+        arguments = (nonce, presser, update_id, "1" if as_admin else "", self._ttl_s)
+        outcome, *counts = await self._scripts["clear"](keys.all, arguments)
+        if outcome != b"done":
+            raise NotConfirmed(outcome.decode())
+        await self._tell_erased(conversation)
+        receipt = Receipt.of(counts[0])
+        if receipt.left:
+            await self._mailbox.wake(conversation)
         scope = facts_scope(conversation)
         if scope == conversation:
             return receipt
@@ -64,8 +76,8 @@ class Forgetting:
         learned = await self._revise(scope, facts_left, nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
-    async def found(self, conversation: Scope, message_id: int) -> list[Message]:
-        """Return the stored message of a Telegram id, and the answer to it; nothing for none."""
+    async def find_exchange(self, conversation: Scope, message_id: int) -> list[Message]:
+        """Return the message with this Telegram id and its answer; empty if it is not stored."""
         log = self._keys.conversation(conversation).log
         last = b"+"
         answer: Message | None = None
@@ -85,7 +97,8 @@ class Forgetting:
     ) -> Receipt:
         """Erase messages of a conversation and all that was learned from them.
 
-        A repeat answers the same. `receipt_id` may be the nonce of the question that names `seqs`.
+        A repeat returns the same receipt. `receipt_id` may be the nonce of the question that names
+        `seqs`.
         """
         erased = Erased(conversation.tag, seqs)
 
@@ -102,24 +115,24 @@ class Forgetting:
         if scope == conversation:
             return await self._revise(conversation, decide, receipt_id)
         said = await self._revise(conversation, decide, first_step(receipt_id))
-        # Always, since it refuses whoever has read the messages and is about to write here.
+        # Also without facts: it refuses a learner that has read the messages and is about to write.
         learned = await self._revise(scope, facts_left, receipt_id)
-        # The question counts as answered only now: a repeat after a crash has to name the messages.
+        # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
         answered = await self._revise(conversation, nothing, receipt_id)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def erase_share(
         self, group: Scope, person: int, until: float, receipt_id: str
     ) -> Receipt:
-        """Erase what a person said and sent in a group up to a time, and what rests on it.
+        """Erase a person's messages and files in a group up to a time, and what rests on them.
 
-        With it goes what rests on messages that were dropped for room, since nobody knows any more
-        who said them. What the person has waiting there must be gone before.
+        What rests on messages that were dropped for lack of space goes too, because their sender is
+        not known any more. The person's waiting messages must be gone before.
         """
 
         async def decide(here: ScopeMemory) -> Revision:
-            seqs = await self._said_by(group, person, until)
-            # After these were read, so that whatever is dropped meanwhile counts as unknown.
+            seqs = await self._sent_by(group, person, until)
+            # Read last, so that messages dropped in between count as unknown.
             oldest = await self._oldest(group)
             erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
             return replace(without(here, erased), messages=sorted(seqs))
@@ -132,7 +145,7 @@ class Forgetting:
         decide: Callable[[ScopeMemory], Awaitable[Revision]],
         receipt_id: str,
     ) -> Receipt:
-        """Erase what `decide` says; a state that goes is learned again from what remains."""
+        """Erase what `decide` returns; an erased state is learned again from the rest."""
 
         async def revision(scope_memory: ScopeMemory) -> Revision:
             decided = await self._with_state(scope_memory, await decide(scope_memory))
@@ -141,7 +154,7 @@ class Forgetting:
         return await self._scopes.update(scope, revision)
 
     async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
-        """Have a state that goes learned anew from the newest messages that remain."""
+        """Schedule learning of an erased state from the newest messages that remain."""
         if State.PREFIX not in revision.removed:
             return revision
         meta = self._keys.conversation(scope_memory.scope).meta
@@ -150,8 +163,8 @@ class Forgetting:
         mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
         return replace(revision, fields=[*revision.fields, mark])
 
-    async def _said_by(self, group: Scope, person: int, until: float) -> set[int]:
-        """Return the sequences of what a person said in a group, and of the answers to it."""
+    async def _sent_by(self, group: Scope, person: int, until: float) -> set[int]:
+        """Return the sequences of a person's messages in a group and of their answers."""
         log = self._keys.conversation(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
@@ -166,7 +179,7 @@ class Forgetting:
         return seqs
 
     async def _oldest(self, conversation: Scope) -> float:
-        """Return the sequence of the oldest message that is stored, infinity for none."""
+        """Return the sequence of the oldest stored message, infinity for none."""
         log = self._keys.conversation(conversation).log
         first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
         return seq_of(first[0][0]) if first else inf

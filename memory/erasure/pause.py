@@ -1,6 +1,6 @@
-"""Whether a conversation is remembered: people turn that off and on.
+"""Turns memory of a conversation off and on.
 
-While it is off nothing is learned, and what is said is kept only as far as the window shows it.
+While it is off, nothing is learned, and only the messages of the window are stored.
 """
 
 from memory.store.keys import Scope
@@ -8,7 +8,7 @@ from memory.store.store import Store
 
 
 class MemorySwitch:
-    """Turns remembering off and on; an erasure leaves it as it is."""
+    """The switch of a conversation; an erasure does not change it."""
 
     def __init__(self, store: Store) -> None:
         self._client = store.client
@@ -18,13 +18,13 @@ class MemorySwitch:
         self._ttl_s = store.ttl_s
 
     async def turn_off(self, conversation: Scope) -> None:
-        """Let nothing be remembered of what is said from now on; a repeat changes nothing."""
+        """Remember nothing that is said from now on; a repeat changes nothing."""
         await self._scripts["turn_off"](self._keys.conversation(conversation).all, (self._ttl_s,))
 
     async def turn_on(self, conversation: Scope) -> int:
-        """Remember again, and erase what was said meanwhile; return how many messages that were.
+        """Remember again, and erase what was said meanwhile; return the number of these messages.
 
-        Where there were any, an open turn has to begin again.
+        If there were any, an open turn starts again.
         """
         keys = self._keys.conversation(conversation).all
         erased = int(await self._scripts["turn_on"](keys, (self._ttl_s,)))
@@ -33,6 +33,6 @@ class MemorySwitch:
         return erased
 
     async def is_off(self, conversation: Scope) -> bool:
-        """Say whether remembering is off."""
+        """Return whether memory is off."""
         meta = self._keys.conversation(conversation).meta
         return bool(await self._client.call("HEXISTS", meta, "off_at"))

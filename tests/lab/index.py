@@ -124,8 +124,8 @@ class Inspector:
 
     async def forget_ann(self) -> None:
         """Erase one of two persons, with what was answered to them."""
-        await self.memory.jobs.start(Job("job", "forget", ANN, 2**62, 2.0**40, b""))
-        await self.memory.jobs.run("job")
+        await self.memory.jobs.start_job(Job("job", "forget", ANN, 2**62, 2.0**40, b""))
+        await self.memory.jobs.run_job("job")
 
     async def _wire(self) -> int:
         stats = await self.client.info("stats")

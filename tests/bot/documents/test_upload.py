@@ -112,8 +112,8 @@ async def test_a_clear_while_a_file_is_fetched_wins(
     uploads: Uploads, library: Library, memory: Memory
 ) -> None:
     async def clear() -> None:
-        nonce = await memory.erasure.ask(HERE, "clear", 7)
-        await memory.erasure.clear(HERE, nonce, 7, 5, as_admin=False)
+        nonce = await memory.confirmations.ask(HERE, "clear", 7)
+        await memory.forgetting.clear(HERE, nonce, 7, 5, as_admin=False)
 
     uploads.files.meanwhile = clear
 

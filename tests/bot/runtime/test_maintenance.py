@@ -8,7 +8,7 @@ import pytest
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
-from memory.erasure.jobs import Finished, Job
+from memory.erasure.jobs import FinishedJob, Job
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.turns import TurnTimes
@@ -77,21 +77,21 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
     open_memory: Callable[[], Awaitable[Memory]],
 ) -> None:
     memory = await open_memory()
-    reports: list[Finished] = []
+    reports: list[FinishedJob] = []
 
-    async def report(finished: Finished) -> None:
+    async def report(finished: FinishedJob) -> None:
         reports.append(finished)
         if len(reports) < 3:
             raise FloodWait(0.05)
 
     maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
     await maintenance._serve_jobs()
-    await memory.jobs.start(Job("job", "forget", 7, 10, 1_000.0, b""))
+    await memory.jobs.start_job(Job("job", "forget", 7, 10, 1_000.0, b""))
     async with asyncio.timeout(5):
         while await memory.client.call("XLEN", memory.keys.jobs):
             await maintenance._serve_jobs()
     assert reports == [reports[0]] * 3
-    assert await memory.jobs.run("job") is None
+    assert await memory.jobs.run_job("job") is None
 
 
 @pytest.mark.parametrize("error", [FloodWait(600), Unreachable("away")], ids=str)
@@ -101,7 +101,7 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
     memory = await open_memory()
     reports: list[str] = []
 
-    async def report(finished: Finished) -> None:
+    async def report(finished: FinishedJob) -> None:
         reports.append(finished.job.id)
         if finished.job.id == "delayed":
             raise error
@@ -109,7 +109,7 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
     maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
     await maintenance._serve_jobs()
     for job in ("delayed", "other"):
-        await memory.jobs.start(Job(job, "forget", 7, 10, 1_000.0, b""))
+        await memory.jobs.start_job(Job(job, "forget", 7, 10, 1_000.0, b""))
     for _ in range(3):
         await maintenance._serve_jobs()
     assert reports == ["delayed", "other"]

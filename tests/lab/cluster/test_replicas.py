@@ -113,8 +113,8 @@ async def test_what_a_failover_lost_meanwhile_is_not_taken(
 
 
 async def test_what_was_dropped_is_not_waited_for(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(HERE, "clear", 7)
-    await memory.erasure.clear(HERE, nonce, 7, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", 7)
+    await memory.forgetting.clear(HERE, nonce, 7, 10, as_admin=False)
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.DROPPED
 
 

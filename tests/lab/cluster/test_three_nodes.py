@@ -56,8 +56,8 @@ async def test_every_step_works_wherever_its_slot_is(
         facts = (await memory.scopes.read(Scope.of_person(chat.chat_id))).facts
         assert [fact.text for fact in facts] == ["Ann sails", "owns Aurora"]
     job = Job("nonce", "forget", 7, 10_000, time.time() + 1, b"[]")
-    await memory.jobs.start(job)
-    finished = await memory.jobs.run(job.id)
+    await memory.jobs.start_job(job)
+    finished = await memory.jobs.run_job(job.id)
     assert finished is not None
     assert finished.receipt.messages == 2 * len(CHATS)
     await client.close()

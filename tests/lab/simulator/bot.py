@@ -25,7 +25,7 @@ from bot.turn.runner import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
-from memory.erasure.jobs import Finished
+from memory.erasure.jobs import FinishedJob
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.scopes.selectors import BlockWindowMessageSelector
@@ -117,7 +117,7 @@ class SimulatedBot:
         running = Running(_ME, Rest(), hooks.deleting)
         commands = build_commands(_SETTINGS, memory, telegram, sentences, running)
         resolve = memory.mailbox.resolve
-        buttons = Buttons(commands.buttons, memory.erasure, resolve, telegram, sentences)
+        buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory)
         answerer = TurnAnswerer(
@@ -156,7 +156,7 @@ class SimulatedBot:
         await self._worker.stop(_GRACE_S)
         await self._learner.stop(_GRACE_S)
 
-    async def _told(self, finished: Finished) -> None:
+    async def _told(self, finished: FinishedJob) -> None:
         if finished.job.kind == "forget":
             job = finished.job
             self._ends.auditor.forgotten(job.target, job.cut_update, job.cut_at)

@@ -7,7 +7,7 @@ import pytest
 
 from memory.behaviors.context import AgentContext
 from memory.erasure.confirmations import NotConfirmed
-from memory.erasure.jobs import Job, Kind
+from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import LeaseLost, Nothing
@@ -22,10 +22,10 @@ async def test_clear_erases_history_and_what_waited_and_keeps_what_came_after(
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await put(memory, 2)
     await put(memory, 12)
-    receipt = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    receipt = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert receipt == Receipt(messages=2, vectors=0, waiting=1, left=1)
     turn = await take(memory)
     assert [entry.update_id for entry in turn.entries] == [12]
@@ -35,8 +35,8 @@ async def test_clear_erases_history_and_what_waited_and_keeps_what_came_after(
 async def test_a_turn_in_flight_for_the_old_epoch_can_write_nothing(memory: Memory) -> None:
     await put(memory, 1)
     old = await take(memory)
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(old.lease, b"late")
     with pytest.raises(LeaseLost):
@@ -48,8 +48,8 @@ async def test_a_turn_in_flight_for_the_old_epoch_can_write_nothing(memory: Memo
 async def test_an_update_from_before_the_confirmation_that_arrives_late_is_dropped(
     memory: Memory,
 ) -> None:
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
 
@@ -58,47 +58,47 @@ async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothi
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    first = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    first = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     await put(memory, 11)
     await close(memory, await take(memory))
-    assert await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False) == first
+    assert await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False) == first
     assert await texts(memory) == ["text 11", "yes"]
 
 
 async def test_only_the_asker_or_a_group_admin_confirms(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(GROUP, "clear", ANN)
+    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.erasure.clear(GROUP, nonce, BOB, 10, as_admin=False)
+        await memory.forgetting.clear(GROUP, nonce, BOB, 10, as_admin=False)
     with pytest.raises(NotConfirmed, match="unknown"):
-        await memory.erasure.clear(GROUP, "made-up", ANN, 10, as_admin=False)
-    await memory.erasure.clear(GROUP, nonce, BOB, 10, as_admin=True)
+        await memory.forgetting.clear(GROUP, "made-up", ANN, 10, as_admin=False)
+    await memory.forgetting.clear(GROUP, nonce, BOB, 10, as_admin=True)
 
 
 async def test_a_confirmed_question_still_names_its_kind_and_its_asker(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(GROUP, "clear", ANN)
-    await memory.erasure.clear(GROUP, nonce, ANN, 10, as_admin=False)
-    assert await memory.erasure.check(GROUP, nonce, "clear", ANN) == ""
-    assert await memory.erasure.check(GROUP, nonce, "clear", None) == ""
+    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
+    await memory.forgetting.clear(GROUP, nonce, ANN, 10, as_admin=False)
+    assert await memory.confirmations.check(GROUP, nonce, "clear", ANN) == ""
+    assert await memory.confirmations.check(GROUP, nonce, "clear", None) == ""
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.erasure.check(GROUP, nonce, "clear", BOB)
+        await memory.confirmations.check(GROUP, nonce, "clear", BOB)
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.erasure.check(GROUP, nonce, "forget", ANN)
+        await memory.confirmations.check(GROUP, nonce, "forget", ANN)
 
 
 async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
-        await memory.erasure.cancel(HERE, nonce, BOB)
-    assert [await memory.erasure.cancel(HERE, nonce, ANN) for _ in range(2)] == [True, True]
+        await memory.confirmations.cancel(HERE, nonce, BOB)
+    assert [await memory.confirmations.cancel(HERE, nonce, ANN) for _ in range(2)] == [True, True]
     with pytest.raises(NotConfirmed, match="unknown"):
-        await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+        await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
 
 
 async def test_a_question_whose_job_was_started_cannot_be_withdrawn(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(GROUP, "forget", ANN)
-    await memory.jobs.start(Job(nonce, "forget", ANN, 10, time.time(), b""))
-    assert not await memory.erasure.cancel(GROUP, nonce, ANN)
+    nonce = await memory.confirmations.ask(GROUP, "forget", ANN)
+    await memory.jobs.start_job(Job(nonce, "forget", ANN, 10, time.time(), b""))
+    assert not await memory.confirmations.cancel(GROUP, nonce, ANN)
 
 
 async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups(
@@ -111,8 +111,8 @@ async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups
         await close(memory, await take(memory, GROUP))
     await put(memory, 4, GROUP)
     job = Job("job", "forget", ANN, 10, time.time(), b"")
-    assert await memory.jobs.start(job)
-    finished = await memory.jobs.run("job")
+    assert await memory.jobs.start_job(job)
+    finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt) == (2, Receipt(4, 0, 1, 0))
     assert await texts(memory) == []
@@ -128,8 +128,8 @@ async def test_no_bytes_of_what_was_forgotten_stay_behind_in_a_group(memory: Mem
         await close(memory, await take(memory, GROUP))
     log = memory.keys.conversation(GROUP).log
     assert b"text 2" in await memory.client.call("DUMP", log)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     snapshot = await memory.client.call("DUMP", log)
     assert (b"text 2" in snapshot, b"text 3" in snapshot) == (False, True)
     assert await memory.client.call("TTL", log) > 0
@@ -142,8 +142,8 @@ async def test_a_late_answer_to_what_is_forgotten_goes_with_it(memory: Memory) -
     context = await AgentContext.get_or_create({"chat_id": 7}, memory.histories, now=0)
     await context.chat_history.append_user_message("said since", 1002, sender_id=ANN)
     await context.chat_history.append_assistant_message("answered since", 1003)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, 1000.5, b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 1000.5, b""))
+    await memory.jobs.run_job("job")
     assert await texts(memory) == ["said since", "answered since"]
     snapshot = await memory.client.call("DUMP", memory.keys.conversation(HERE).log)
     assert (b"text 1" in snapshot, b"said since" in snapshot) == (False, True)
@@ -153,8 +153,8 @@ async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -
     await put(memory, 1, GROUP, sender=BOB)
     bobs = await take(memory, GROUP)
     await put(memory, 2, GROUP, sender=ANN)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     with pytest.raises(LeaseLost):
         await memory.turns.write_outbox(bobs.lease, b"quotes Ann")
     again = await take(memory, GROUP)
@@ -162,10 +162,10 @@ async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -
 
 
 async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
-    await memory.jobs.start(Job("job", "forget", ANN, 10, 0.0, b""))
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 0.0, b""))
     await put(memory, 11, GROUP)
     await close(memory, await take(memory, GROUP))
-    await memory.jobs.run("job")
+    await memory.jobs.run_job("job")
     assert await texts(memory, GROUP) == ["text 11", "yes"]
 
 
@@ -174,12 +174,12 @@ async def test_a_private_conversation_keeps_what_was_said_after_the_confirmation
 ) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    await memory.jobs.start(Job("job", "forget", ANN, 10, 2_000.0, b""))
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
     await put(memory, 11)
     turn = await take(memory)
     later = [replace(message, sent_at=3_000.0) for message in exchange_of(turn)]
     await memory.turns.commit(turn, later, Cursor())
-    finished = await memory.jobs.run("job")
+    finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert finished.receipt.messages == 2
     assert await texts(memory) == ["text 11", "yes"]
@@ -187,10 +187,10 @@ async def test_a_private_conversation_keeps_what_was_said_after_the_confirmation
 
 async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memory) -> None:
     await put(memory, 1)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 20, as_admin=False)
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 20, as_admin=False)
+    await memory.jobs.run_job("job")
     assert await put(memory, 15) == Outcome.DROPPED
 
 
@@ -198,8 +198,8 @@ async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_
     memory: Memory,
 ) -> None:
     await put(memory, 1, GROUP)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     outcomes = [
         await put(memory, update_id, GROUP, sender=sender)
         for update_id, sender in ((8, ANN), (9, BOB), (11, ANN))
@@ -210,22 +210,22 @@ async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_
 async def test_a_forgotten_persons_late_words_are_dropped_where_they_never_spoke_before(
     memory: Memory,
 ) -> None:
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     outcomes = [await put(memory, update_id, GROUP) for update_id in (8, 9, 11)]
     assert outcomes == [Outcome.DROPPED, Outcome.DROPPED, Outcome.TAKEN]
 
 
 async def test_words_that_a_forgetting_keeps_are_found_by_the_next(memory: Memory) -> None:
     """Even when an older update is delivered again in between."""
-    await memory.jobs.start(Job("first", "forget", ANN, 10, 0.0, b""))
+    await memory.jobs.start_job(Job("first", "forget", ANN, 10, 0.0, b""))
     for update_id in (9, 11, 9):
         await put(memory, update_id, GROUP)
-    await memory.jobs.run("first")
+    await memory.jobs.run_job("first")
     await close(memory, await take(memory, GROUP))
     assert await texts(memory, GROUP) == ["text 11", "yes"]
-    await memory.jobs.start(Job("second", "forget", ANN, 12, time.time(), b""))
-    await memory.jobs.run("second")
+    await memory.jobs.start_job(Job("second", "forget", ANN, 12, time.time(), b""))
+    await memory.jobs.run_job("second")
     assert await texts(memory, GROUP) == []
 
 
@@ -234,11 +234,11 @@ async def test_an_older_forgetting_that_goes_on_later_takes_no_newer_one_back(
 ) -> None:
     elsewhere = Scope.of_chat(-8)
     await put(memory, 1, GROUP)
-    await memory.jobs.start(Job("older", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.start(Job("newer", "forget", ANN, 20, time.time(), b""))
-    await memory.jobs.run("newer")
+    await memory.jobs.start_job(Job("older", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.start_job(Job("newer", "forget", ANN, 20, time.time(), b""))
+    await memory.jobs.run_job("newer")
     await put(memory, 21, GROUP)
-    await memory.jobs.run("older")
+    await memory.jobs.run_job("older")
     outcomes = [await put(memory, 15, where) for where in (GROUP, elsewhere)]
     assert outcomes == [Outcome.DROPPED, Outcome.DROPPED]
 
@@ -246,12 +246,12 @@ async def test_an_older_forgetting_that_goes_on_later_takes_no_newer_one_back(
 async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    first = await memory.jobs.run("job")
-    assert await memory.jobs.run("job") == first
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    first = await memory.jobs.run_job("job")
+    assert await memory.jobs.run_job("job") == first
     await memory.jobs.mark_reported("job")
-    assert await memory.jobs.run("job") is None
-    assert not await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
+    assert await memory.jobs.run_job("job") is None
+    assert not await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
 
 
 async def test_a_job_that_waits_to_be_reported_erases_nothing_twice(memory: Memory) -> None:
@@ -262,10 +262,10 @@ async def test_a_job_that_waits_to_be_reported_erases_nothing_twice(memory: Memo
 
     await put(memory, 1)
     await close(memory, await take(memory))
-    await memory.jobs.start(Job("job", "all", 0, 10, time.time(), b""))
-    first = await memory.jobs.run("job", deleting)
+    await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
+    first = await memory.jobs.run_job("job", deleting)
     await memory.client.call("DEL", memory.keys.conversation(HERE).confirm)  # an hour passes
-    assert await memory.jobs.run("job", deleting) == first
+    assert await memory.jobs.run_job("job", deleting) == first
     assert erased == [HERE]
 
 
@@ -275,11 +275,11 @@ async def test_a_job_that_was_reported_tells_its_receipt_again_when_confirmed_ag
     await put(memory, 1)
     await close(memory, await take(memory))
     job = Job("job", "forget", ANN, 10, time.time(), b"")
-    await memory.jobs.start(job)
-    first = await memory.jobs.run("job")
+    await memory.jobs.start_job(job)
+    first = await memory.jobs.run_job("job")
     await memory.jobs.mark_reported("job")
-    await memory.jobs.start(replace(job, cut_update=20))
-    assert await memory.jobs.run("job") == first
+    await memory.jobs.start_job(replace(job, cut_update=20))
+    assert await memory.jobs.run_job("job") == first
 
 
 async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
@@ -287,8 +287,8 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
         conversation = Scope.of_chat(chat_id)
         await put(memory, chat_id, conversation)
         await close(memory, await take(memory, conversation))
-    await memory.jobs.start(Job("job", "all", 0, 100, time.time(), b""))
-    finished = await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "all", 0, 100, time.time(), b""))
+    finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
 
@@ -298,11 +298,11 @@ async def test_a_moved_group_is_cleared_by_either_of_its_chats(memory: Memory) -
     await put(memory, 1, new)
     await memory.mailbox.move(GROUP, new)
     await close(memory, await take(memory, GROUP))
-    targets: list[tuple[Kind, int]] = [("chat", -100), ("chat", -7), ("all", 0)]
+    targets: list[tuple[JobKind, int]] = [("chat", -100), ("chat", -7), ("all", 0)]
     for number, (kind, target) in enumerate(targets):
         job = Job(f"job {number}", kind, target, 10, time.time(), b"")
-        await memory.jobs.start(job)
-        finished = await memory.jobs.run(job.id)
+        await memory.jobs.start_job(job)
+        finished = await memory.jobs.run_job(job.id)
         assert finished is not None
         assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
     await memory.forgetting.erase_share(new, ANN, 0, "of whoever wrote to the new one")

@@ -174,7 +174,7 @@ async def test_what_a_tool_was_to_keep_while_it_was_off_is_not_kept_once_it_is_o
 
 async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
     await memory.switch.turn_off(HERE)
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert await memory.switch.is_off(HERE)
 

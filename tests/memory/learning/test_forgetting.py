@@ -74,13 +74,13 @@ async def forget(memory: Memory, *seqs: int) -> Receipt:
 
 async def press(memory: Memory, nonce: str) -> Receipt:
     """Confirm that messages are forgotten, as the button under the question does."""
-    about = await memory.erasure.check(HERE, nonce, "messages", ANN)
+    about = await memory.confirmations.check(HERE, nonce, "messages", ANN)
     seqs = [int(seq) for seq in about.split(",") if seq]
     return await memory.forgetting.erase_messages(HERE, seqs, nonce)
 
 
 async def clear(memory: Memory, update_id: int = 10, nonce: str = "") -> Receipt:
-    nonce = nonce or await memory.erasure.ask(HERE, "clear", ANN)
+    nonce = nonce or await memory.confirmations.ask(HERE, "clear", ANN)
     return await memory.forgetting.clear(HERE, nonce, ANN, update_id, as_admin=False)
 
 
@@ -140,23 +140,23 @@ async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_con
 ) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
-    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
     receipts = memory.keys.conversation(ANNS).confirm
     await memory.client.call("SET", receipts, "no hash, so that writing one here fails")
     with pytest.raises(StoreError):
         await press(memory, nonce)
     assert await texts(memory) == ["two", "yes"]
     await memory.client.call("DEL", receipts)
-    assert not await memory.erasure.cancel(HERE, nonce, ANN)
+    assert not await memory.confirmations.cancel(HERE, nonce, ANN)
     assert await press(memory, nonce) == await press(memory, nonce) == Receipt(2, 0, 0, 0, 1)
     assert await facts_of(memory, ANNS) == []
 
 
 async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> None:
     await talk(memory, "one")
-    nonce = await memory.erasure.ask(HERE, "messages", ANN, "1,2")
+    nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
     await press(memory, nonce)
-    assert not await memory.erasure.cancel(HERE, nonce, ANN)
+    assert not await memory.confirmations.cancel(HERE, nonce, ANN)
 
 
 @pytest.mark.parametrize("is_personal", [True, False])
@@ -191,7 +191,7 @@ async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
         Fact(0, CANARY, (source(1),), 1),
         Fact(0, "said in another topic, too", (source(1), source(1, other)), 1),
     )
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     receipt = await clear(memory, 1, nonce)
     assert receipt == Receipt(messages=2, records=1)
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["said in another topic, too"]
@@ -298,8 +298,8 @@ async def test_forgetting_a_person_leaves_nothing_of_theirs_and_all_of_the_other
         State(f"mentions a {CANARY}"),
     )
     await memory.learn(GROUP)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    finished = await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert finished.conversations == 2
     assert (finished.receipt.messages, finished.receipt.records) == (4, 4)
@@ -313,8 +313,8 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     await write(memory, manual, Chunk(0, "doc", 0, "how to", "Manual"))
-    await memory.jobs.start(Job("job", "all", 0, 10, time.time(), b""))
-    finished = await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
+    finished = await memory.jobs.run_job("job")
     assert finished is not None
     assert (finished.conversations, finished.receipt.records) == (1, 1)
     assert await facts_of(memory, ANNS) == []
@@ -324,8 +324,8 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
 async def test_clearing_a_private_chat_for_its_person_takes_their_facts(memory: Memory) -> None:
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
-    await memory.jobs.start(Job("job", "chat", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "chat", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     assert await facts_of(memory, ANNS) == []
 
 
@@ -338,8 +338,8 @@ async def test_a_behavior_hears_of_each_conversation_before_a_job_erases_it(
     async def deleting(conversation: Scope) -> None:
         heard.append((conversation.tag, await texts(memory, conversation)))
 
-    await memory.jobs.start(Job("job", "forget", ANN, 10, time.time(), b""))
-    await memory.jobs.run("job", deleting)
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job", deleting)
     assert heard == [(HERE.tag, ["one", "yes"])]
 
 

@@ -261,8 +261,8 @@ async def test_what_an_erasure_of_something_else_got_in_the_way_of_is_learned_so
         await close(memory, await take(memory, GROUP))
 
     async def forget_bob() -> None:
-        await memory.jobs.start(Job("job", "forget", BOB, 10, 2_000.0, b""))
-        await memory.jobs.run("job")
+        await memory.jobs.start_job(Job("job", "forget", BOB, 10, 2_000.0, b""))
+        await memory.jobs.run_job("job")
 
     embedder.meanwhile = forget_bob
     assert (await memory.learn(GROUP)).messages == 0

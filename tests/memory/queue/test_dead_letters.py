@@ -141,8 +141,8 @@ async def test_a_dropped_letter_leaves_nothing(memory: Memory) -> None:
 async def test_a_clear_erases_letters_too_and_counts_their_messages(memory: Memory) -> None:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    receipt = await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    receipt = await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert receipt.waiting == 1
     assert await listed(memory) == [(GROUP.tag, "2", "ValueError")]
     assert b"text 1" not in await everything_stored(memory)
@@ -150,8 +150,8 @@ async def test_a_clear_erases_letters_too_and_counts_their_messages(memory: Memo
 
 async def test_a_clear_keeps_what_was_sent_after_it(memory: Memory) -> None:
     await set_aside(memory, 11)
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert await listed(memory) == [(HERE.tag, "11", "ValueError")]
 
 
@@ -159,8 +159,8 @@ async def test_forgetting_a_person_erases_their_letters_and_nobody_elses(memory:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
     await set_aside(memory, 3, GROUP, sender=BOB)
-    await memory.jobs.start(Job("job", "forget", ANN, 10, 2_000.0, b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, 2_000.0, b""))
+    await memory.jobs.run_job("job")
     assert await listed(memory) == [(GROUP.tag, "3", "ValueError")]
     stored = await everything_stored(memory)
     assert (b"text 1" in stored, b"text 2" in stored, b"text 3" in stored) == (False, False, True)

@@ -216,8 +216,8 @@ async def test_a_refused_holder_learns_whether_the_part_just_sent_may_stand(
         await put(memory, update_id)
         await close(memory, await take(memory))
     assert await refusals() == [Superseded, Superseded, Superseded]
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert await refusals() == [LeaseLost, LeaseLost, LeaseLost]
 
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from memory.behaviors.context import AgentContext
-from memory.erasure.jobs import Job, Kind
+from memory.erasure.jobs import Job, JobKind
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import LeaseLost, OpenTurn
@@ -107,8 +107,8 @@ class Process:
     async def forget(self) -> None:
         """Erase single messages: one person's, with the answers to them."""
         job = f"job {self._random.random()}"
-        await self._memory.jobs.start(Job(job, "forget", BOB, 0, 2000.0, b""))
-        await self._memory.jobs.run(job)
+        await self._memory.jobs.start_job(Job(job, "forget", BOB, 0, 2000.0, b""))
+        await self._memory.jobs.run_job(job)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -176,7 +176,7 @@ def held(memory: Memory) -> tuple[int, ScopeCursor]:
 
 @pytest.mark.parametrize("kind", ["chat", "forget", None])
 async def test_what_one_process_erases_every_process_drops(
-    two: tuple[Memory, Memory], kind: Kind | None
+    two: tuple[Memory, Memory], kind: JobKind | None
 ) -> None:
     """At once, not only when the conversation is touched again; `None` erases one message."""
     one = two[0]
@@ -189,8 +189,8 @@ async def test_what_one_process_erases_every_process_drops(
         await one.forgetting.erase_messages(GROUP, {1}, "receipt")
     else:
         target = GROUP.chat_id if kind == "chat" else ANN
-        await one.jobs.start(Job("job", kind, target, 2**60, 2000.0, b""))
-        await one.jobs.run("job")
+        await one.jobs.start_job(Job("job", kind, target, 2**60, 2000.0, b""))
+        await one.jobs.run_job("job")
     for memory in two:
         await memory.drop_erased()
     assert [held(memory) for memory in two] == [(0, ScopeCursor())] * 2

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from memory.behaviors.context import AgentContext
-from memory.erasure.jobs import Job, Kind
+from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
@@ -433,19 +433,19 @@ async def test_clearing_takes_what_waits_and_refuses_nothing_that_comes(memory: 
 
 
 async def test_clearing_keeps_an_earlier_confirmations_cut(memory: Memory) -> None:
-    nonce = await memory.erasure.ask(HERE, "clear", ANN)
-    await memory.erasure.clear(HERE, nonce, ANN, 10, as_admin=False)
+    nonce = await memory.confirmations.ask(HERE, "clear", ANN)
+    await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     await (await history_of(memory)).clear()
     assert [await put(memory, 9), await put(memory, 11)] == [Outcome.DROPPED, Outcome.TAKEN]
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", get_args(JobKind))
 async def test_what_was_appended_without_a_turn_can_be_forgotten(
-    memory: Memory, kind: Kind
+    memory: Memory, kind: JobKind
 ) -> None:
     await talk(await history_of(memory), ("I am Ann", "Hello"))
-    await memory.jobs.start(Job("job", kind, ANN, 10, time.time(), b""))
-    await memory.jobs.run("job")
+    await memory.jobs.start_job(Job("job", kind, ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
     assert texts((await history_of(memory)).messages) == []
 
 
