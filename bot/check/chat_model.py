@@ -15,8 +15,8 @@ from bot.check.model_trouble import trouble
 from bot.check.prompt_front import whole_prompt
 from bot.check.recognition import KnownServer, recognize
 from bot.check.rows import Row, Rows
+from bot.model.answering import OpenAIChatModel
 from bot.model.call import ChatModel, PromptMessage
-from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import ModelError, ModelRefused
 from bot.model.models import secret_of, wishes_of
 from bot.model.openai_client import open_client

@@ -9,12 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bot.model.call import ModelReply, PromptMessage, Usage
-from bot.model.dialects import Accumulator, Effort, Options, Verbosity, WrittenAnswer
+from bot.model.call import ModelReply, PromptMessage
+from bot.model.dialects import (
+    Accumulator,
+    Effort,
+    Options,
+    Verbosity,
+    WrittenAnswer,
+    usage_of,
+)
 from bot.model.model_errors import CONTENT_FILTER, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
-    count_of,
     joined,
     list_of,
     new_call_id,
@@ -87,7 +93,7 @@ class ChatCompletions:
         message, reason = object_of(choice["message"]), choice.get("finish_reason")
         if message.get("refusal") or reason == CONTENT_FILTER:
             raise ContentRefused("the model declined")
-        usage = usage_of(object_of(body.get("usage")))
+        usage = usage_of(body.get("usage"), "prompt", "completion")
         text = joined([text_of(message.get("content"))]).strip()
         return WrittenAnswer(text, reason == "length", usage)
 
@@ -147,7 +153,7 @@ class ChunkAccumulator(Accumulator):
         if chunk.get("error"):
             raise reported_error(chunk)
         if usage := object_of(chunk.get("usage")):
-            self._usage = usage_of(usage)
+            self._usage = usage_of(usage, "prompt", "completion")
         for choice in map(object_of, list_of(chunk.get("choices"))):
             delta = object_of(choice.get("delta"))
             self._text.add(text_of(delta.get("content")))
@@ -205,15 +211,3 @@ class ChunkAccumulator(Accumulator):
             return None
         self._calls.append(_PartialCall(index))
         return self._calls[-1]
-
-
-def usage_of(usage: Mapping[str, object]) -> Usage:
-    """Read what the server billed, as far as it says."""
-    prompt = object_of(usage.get("prompt_tokens_details"))
-    completion = object_of(usage.get("completion_tokens_details"))
-    return Usage(
-        prompt_tokens=count_of(usage.get("prompt_tokens")),
-        completion_tokens=count_of(usage.get("completion_tokens")),
-        cached_tokens=count_of(prompt.get("cached_tokens")),
-        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
-    )

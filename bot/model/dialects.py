@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from bot.model.call import ModelReply, PromptMessage, Usage
 from bot.model.model_errors import AnswerIncomplete
-from bot.model.wire import MAX_CALL_CHARS, BoundedText
+from bot.model.wire import MAX_CALL_CHARS, BoundedText, count_of, object_of
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import Shape
 
@@ -35,6 +35,17 @@ _LESS: Mapping[Effort | None, Effort] = {
 def less(effort: Effort | None) -> Effort:
     """Return less effort, for an answer whose tokens all went into reasoning."""
     return _LESS.get(effort, "none")
+
+
+def usage_of(given: object, prompt: str, completion: str) -> Usage:
+    """Read what the server billed, as far as it says; the APIs name the two directions."""
+    usage = object_of(given)
+    return Usage(
+        count_of(usage.get(f"{prompt}_tokens")),
+        count_of(usage.get(f"{completion}_tokens")),
+        count_of(object_of(usage.get(f"{prompt}_tokens_details")).get("cached_tokens")),
+        count_of(object_of(usage.get(f"{completion}_tokens_details")).get("reasoning_tokens")),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from pydantic import SecretStr
 
+from bot.model.answering import OpenAIChatModel, Wishes
 from bot.model.call import ChatModel
 from bot.model.call_report import ModelObserver
-from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondition
@@ -50,36 +50,40 @@ async def open_models(
     settings: Settings, observers: Sequence[ModelObserver] = ()
 ) -> AsyncIterator[Models]:
     """Yield the models; `observers` are told of each call of each model."""
+    fallback, limit_s = settings.fallback_model, settings.model_timeout_s
     # A silence ends early enough to ask once more, or to ask the second model.
-    silence_s = min(_SILENCE_S, settings.model_timeout_s / 2)
-    has_fallback = settings.fallback_model is not None
+    silence_s = min(_SILENCE_S, limit_s / 2)
+    first_limit_s = limit_s if fallback is None else limit_s / 2
     client = open_client(
         settings.openai_base_url,
         secret_of(settings.openai_api_key),
         silence_s,
-        retries=0 if has_fallback else RETRIES,
+        retries=RETRIES if fallback is None else 0,
         api=settings.openai_api,
     )
     answers = ModelCondition("answers", "OPENAI_MODEL")
     learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
+    rest = Rest()
     async with client, AsyncExitStack() as stack:
-        rest = Rest()
-        if has_fallback:
-            other = client.to(
-                settings.fallback_base_url,
-                secret_of(settings.fallback_api_key),
-                silence_s,
-                which="second",
-            )
-            chats = _chat_pair(settings, (client, other), rest, observers)
-            internals = _internal_pair(settings, (client, other), observers)
+        watching = [*observers, answers.observe] if fallback is None else observers
+        chat: ChatModel = OpenAIChatModel(
+            client, settings.openai_model, first_limit_s, wishes_of(settings), watching
+        )
+        name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
+        internal = StructuredModel(client, name, first_limit_s, reasoning, observers)
+        internals = ModelPair(internal)
+        if fallback is not None:
+            key = secret_of(settings.fallback_api_key)
+            other = client.to(settings.fallback_base_url, key, silence_s, "second")
+            wishes = Wishes(reply_tokens=settings.reply_tokens)
+            second = OpenAIChatModel(other, fallback, limit_s, wishes, observers)
+            second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
+            chats = ModelPair[ChatModel](chat, second, rest, limit_s)
+            internals = ModelPair(internal, second_internal, Rest(), limit_s)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
-            chat: ChatModel = FallbackChatModel(chats, [answers.observe])
-        else:
-            chat = _chat(settings, client, [*observers, answers.observe])
-            internals = ModelPair(_internal(settings, client, observers))
+            chat = FallbackChatModel(chats, [answers.observe])
         embedder = _embedder(settings, client, observers)
         yield Models(
             chat,
@@ -88,63 +92,6 @@ async def open_models(
             rest,
             (answers, learning, vectors),
         )
-
-
-def wishes_of(settings: Settings) -> Wishes:
-    """Return what the operator wants of the model that answers."""
-    return Wishes(
-        settings.reply_tokens,
-        settings.openai_reasoning,
-        settings.openai_verbosity,
-        settings.openai_service_tier,
-    )
-
-
-def _chat_pair(
-    settings: Settings,
-    clients: tuple[ModelClient, ModelClient],
-    rest: Rest,
-    observers: Sequence[ModelObserver],
-) -> ModelPair[ChatModel]:
-    limit_s = settings.model_timeout_s
-    second = OpenAIChatModel(
-        clients[1],
-        str(settings.fallback_model),
-        limit_s,
-        Wishes(reply_tokens=settings.reply_tokens),
-        observers,
-    )
-    return ModelPair(_chat(settings, clients[0], observers), second, rest, limit_s)
-
-
-def _internal_pair(
-    settings: Settings,
-    clients: tuple[ModelClient, ModelClient],
-    observers: Sequence[ModelObserver],
-) -> ModelPair[StructuredModel]:
-    limit_s = settings.model_timeout_s
-    second = StructuredModel(clients[1], str(settings.fallback_model), limit_s, observers=observers)
-    return ModelPair(_internal(settings, clients[0], observers), second, Rest(), limit_s)
-
-
-def _chat(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
-) -> OpenAIChatModel:
-    return OpenAIChatModel(
-        client, settings.openai_model, _first_limit_s(settings), wishes_of(settings), observers
-    )
-
-
-def _internal(
-    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
-) -> StructuredModel:
-    return StructuredModel(
-        client,
-        settings.openai_memory_model,
-        _first_limit_s(settings),
-        settings.openai_memory_reasoning,
-        observers,
-    )
 
 
 def _embedder(
@@ -160,9 +107,14 @@ def _embedder(
     return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
 
 
-def _first_limit_s(settings: Settings) -> float:
-    """Return the time of the first model: half of it is the second model's, if there is one."""
-    return settings.model_timeout_s / (2 if settings.fallback_model else 1)
+def wishes_of(settings: Settings) -> Wishes:
+    """Return what the operator wants of the model that answers."""
+    return Wishes(
+        settings.reply_tokens,
+        settings.openai_reasoning,
+        settings.openai_verbosity,
+        settings.openai_service_tier,
+    )
 
 
 def secret_of(value: SecretStr | None) -> str | None:

@@ -9,13 +9,12 @@ from typing import Any, Literal
 
 from bot.model.call import PromptMessage
 from bot.model.completions import wire_name
-from bot.model.dialects import Effort, Options, Verbosity, WrittenAnswer
+from bot.model.dialects import Effort, Options, Verbosity, WrittenAnswer, usage_of
 from bot.model.model_errors import ContentRefused
 from bot.model.responses_stream import (
     ResponseAccumulator,
     finish_reason_of,
     text_of_output,
-    usage_of_response,
 )
 from bot.model.wire import list_of, object_of, reported_error
 from memory.behaviors.tool import ToolDefinition
@@ -78,7 +77,7 @@ class ResponsesApi:
         if any(_is_refused(entry) for entry in output):
             raise ContentRefused("the model declined")
         reason = finish_reason_of(body, has_calls=False)
-        usage = usage_of_response(object_of(body.get("usage")))
+        usage = usage_of(body.get("usage"), "input", "output")
         return WrittenAnswer(text_of_output(output).strip(), reason == "length", usage)
 
 

@@ -7,12 +7,11 @@ response.
 
 from collections.abc import Mapping, Sequence
 
-from bot.model.call import ModelReply, ReasoningItem, Usage
-from bot.model.dialects import Accumulator
+from bot.model.call import ModelReply, ReasoningItem
+from bot.model.dialects import Accumulator, usage_of
 from bot.model.model_errors import CONTENT_FILTER, AnswerIncomplete, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
-    count_of,
     joined,
     list_of,
     new_call_id,
@@ -96,7 +95,7 @@ class ResponseAccumulator(Accumulator):
     def _add_end(self, response: Mapping[str, object]) -> None:
         if error := object_of(response.get("error")):
             raise reported_error({"error": error})
-        self._usage = usage_of_response(object_of(response.get("usage")))
+        self._usage = usage_of(response.get("usage"), "input", "output")
         output = [object_of(item) for item in list_of(response.get("output"))]
         if not self._items:
             for item in output[: 2 * MAX_CALLS]:
@@ -113,18 +112,6 @@ class ResponseAccumulator(Accumulator):
             ReasoningItem(self._origin, before_call, _sendable(item), tokens)
             for before_call, item in items
         )
-
-
-def usage_of_response(usage: Mapping[str, object]) -> Usage:
-    """Read what the server billed, as far as it says."""
-    prompt = object_of(usage.get("input_tokens_details"))
-    completion = object_of(usage.get("output_tokens_details"))
-    return Usage(
-        prompt_tokens=count_of(usage.get("input_tokens")),
-        completion_tokens=count_of(usage.get("output_tokens")),
-        cached_tokens=count_of(prompt.get("cached_tokens")),
-        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
-    )
 
 
 def finish_reason_of(response: Mapping[str, object], *, has_calls: bool) -> str:

@@ -21,7 +21,7 @@ from bot.model.responses import RESPONSES
 log = structlog.get_logger(__name__)
 
 Api = Literal["auto", "chat", "responses"]
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 _OPENAI = "api.openai.com"
 _PROMPT_FIELDS = frozenset({"messages", "input"})
@@ -96,8 +96,8 @@ class ServedModel:
     async def ask(
         self,
         groups_of: Callable[[Accepted], Sequence[Options]],
-        send: Callable[[Dialect, Options], Awaitable[Answer]],
-    ) -> Answer:
+        send: Callable[[Dialect, Options], Awaitable[_Answer]],
+    ) -> _Answer:
         """Return the answer to the first form of a request that the server does not refuse.
 
         `groups_of` gives the parts of the request, the least needed first; `send` makes one

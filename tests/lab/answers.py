@@ -15,8 +15,8 @@ import time
 from contextlib import suppress
 from statistics import median
 
+from bot.model.answering import OpenAIChatModel
 from bot.model.call import PromptMessage
-from bot.model.chat import OpenAIChatModel
 from bot.model.openai_client import open_client
 from memory.behaviors.tool import ToolDefinition
 from tests.lab.bots import REPLY

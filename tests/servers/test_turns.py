@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from bot.model.answering import OpenAIChatModel, Wishes
 from bot.model.call import ModelReply, PromptMessage
-from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import Api
 from bot.model.structured import StructuredModel

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.chat import OpenAIChatModel
+from bot.model.answering import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from tests.servers.model_api import ModelApiServer, Scripted

@@ -1,4 +1,4 @@
-"""Pieces of tool calls are joined, whatever a server leaves out; `test_chat` has the quirks."""
+"""Pieces of tool calls are joined, whatever a server leaves out; see also `test_answering`."""
 
 from collections.abc import Mapping
 

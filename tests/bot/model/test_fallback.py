@@ -7,8 +7,8 @@ from time import monotonic
 
 import pytest
 
+from bot.model.answering import OpenAIChatModel
 from bot.model.call import ChatModel, PromptMessage
-from bot.model.chat import OpenAIChatModel
 from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, InternalCalls, ModelCondition
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused

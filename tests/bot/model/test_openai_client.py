@@ -7,8 +7,8 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
+from bot.model.answering import OpenAIChatModel
 from bot.model.call import PromptMessage
-from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import (
     ContentRefused,
     ModelError,

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.model.answering import OpenAIChatModel, Wishes
 from bot.model.call import CallLabels, ModelReply, PromptMessage
-from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel

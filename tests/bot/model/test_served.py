@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 from structlog.testing import capture_logs
 
+from bot.model.answering import OpenAIChatModel, Wishes
 from bot.model.call import CallLabels, PromptMessage
-from bot.model.chat import OpenAIChatModel, Wishes
 from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import ServerApi

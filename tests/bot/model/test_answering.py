@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from openai import AsyncOpenAI
 
+from bot.model.answering import OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
-from bot.model.chat import OpenAIChatModel
 from bot.model.model_errors import (
     AnswerIncomplete,
     ContentRefused,
