@@ -1,4 +1,4 @@
-"""Stand-ins with a script and a log: time that passes at once, a lease, a mailbox."""
+"""Scripted implementations: pauses that end at once, a lease, a mailbox."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from bot.telegram.errors import IntakeClosed
 
 
 class Pauses:
-    """Passes at once and remembers how long each pause would have been."""
+    """Ends each pause at once and keeps its length."""
 
     def __init__(self) -> None:
         self.taken_s: list[float] = []
@@ -18,7 +18,7 @@ class Pauses:
 
 
 class ScriptedLease:
-    """Held, except for the first `refusals` times."""
+    """Refuses `refusals` times, then is held."""
 
     def __init__(self, refusals: int = 0) -> None:
         self.refusals = refusals
@@ -33,7 +33,7 @@ class ScriptedLease:
 
 
 class Mailbox:
-    """Takes updates, after raising each of `failures` once."""
+    """Raises each of `failures` once, then accepts updates."""
 
     def __init__(self, *failures: Exception) -> None:
         self.taken: list[Mapping[str, object]] = []
@@ -50,14 +50,14 @@ class Mailbox:
 
 
 class ClosedMailbox:
-    """Takes only updates of these ids until it is opened; then of others what overtakes nothing."""
+    """Accepts only the updates of these ids until it is opened, then all in their order."""
 
-    def __init__(self, *urgent: int) -> None:
+    def __init__(self, *commands: int) -> None:
         self.ids: list[object] = []
-        self.urgent = urgent
+        self.commands = commands
         self.is_open = False
 
     async def accept(self, raw: Mapping[str, object], *, after_refusal: bool = False) -> None:
-        if raw["update_id"] not in self.urgent and (after_refusal or not self.is_open):
+        if raw["update_id"] not in self.commands and (after_refusal or not self.is_open):
             raise IntakeClosed
         self.ids.append(raw["update_id"])

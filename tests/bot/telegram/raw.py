@@ -43,7 +43,7 @@ def entities(text: str) -> list[dict[str, object]]:
 
 
 def message(text: str | None = None, /, **fields: object) -> dict[str, object]:
-    """Write a message of Anna's to us in private; `chat=GROUP` and so on replace its fields."""
+    """Return a message from Anna to us in private; `chat=GROUP` and so on replace its fields."""
     body: dict[str, object] = {
         "message_id": 11,
         "date": 1_700_000_000,
@@ -56,7 +56,7 @@ def message(text: str | None = None, /, **fields: object) -> dict[str, object]:
 
 
 def said(text: str, author: Mapping[str, object], **fields: object) -> dict[str, object]:
-    """Write a message that another one replies to."""
+    """Return a message that another one replies to."""
     return {
         "message_id": 10,
         "date": 1_699_999_999,
@@ -68,7 +68,7 @@ def said(text: str, author: Mapping[str, object], **fields: object) -> dict[str,
 
 
 def pressed(**fields: object) -> dict[str, object]:
-    """Press a button under our message, as Anna."""
+    """Return a press by Anna of a button under our message."""
     query: dict[str, object] = {
         "id": "cb1",
         "from": ANNA,

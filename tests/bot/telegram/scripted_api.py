@@ -1,6 +1,6 @@
-"""A Bot API on loopback that answers as its script says and keeps a log of what was asked.
+"""A Bot API on loopback that follows a script and logs its calls.
 
-Speaks just enough HTTP/1.1 for one client; a connection serves one call.
+It speaks just enough HTTP/1.1 for one client. Each connection serves one call.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qsl
 
-TOKEN = "42:TOKEN-of-nobody"
+TOKEN = "42:TOKEN-for-tests"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: a body that is bytes goes out as it is."""
+    """An answer; a body of bytes is sent unchanged."""
 
     body: object
     status: int = 200
@@ -25,13 +25,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Call:
-    """What was asked, with form values as they came."""
+    """A method and its form values as they were sent."""
 
     method: str
     parameters: dict[str, str]
 
 
-# "cut" closes the connection once the request is read; "hang" never answers.
+# "cut" closes the connection after reading the request; "hang" never answers.
 Act = Reply | Literal["cut", "hang"]
 
 
@@ -51,7 +51,7 @@ DONE = ok(result=True)
 
 @dataclass
 class ScriptedApi:
-    """Plays its acts in turn, then answers `true` to everything."""
+    """Plays its acts in order, then answers `true` to everything."""
 
     url: str = ""
     acts: deque[Act] = field(default_factory=deque)

@@ -1,4 +1,4 @@
-"""When a message is for us, and which of its words are."""
+"""Which messages are addressed to us, and which of their text is meant for us."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ ANNAS_MESSAGE = said("Good morning", ANNA)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("hello", "hello"),
         ("@Ricordo_bot hello", "hello"),
@@ -35,13 +35,15 @@ ANNAS_MESSAGE = said("Good morning", ANNA)
         ("@other_bot hello", "@other_bot hello"),
     ],
 )
-def test_in_private_every_text_is_for_us_without_a_mention_in_front(text: str, words: str) -> None:
+def test_in_private_every_text_is_for_us_and_a_leading_mention_is_cut_off(
+    text: str, expected: str
+) -> None:
     update = inbound(message(text))
-    assert (update.kind, update.text) == ("text", words)
+    assert (update.kind, update.text) == ("text", expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("@Ricordo_bot when is dinner?", "when is dinner?"),
         ("@RICORDO_BOT: when, then:", "when, then:"),
@@ -49,32 +51,32 @@ def test_in_private_every_text_is_for_us_without_a_mention_in_front(text: str, w
         ("dinner, @Ricordo_bot?", "dinner, @Ricordo_bot?"),
     ],
 )
-def test_in_a_group_a_mention_anywhere_calls_us(text: str, words: str) -> None:
+def test_in_a_group_a_mention_anywhere_addresses_us(text: str, expected: str) -> None:
     update = inbound(message(text, chat=GROUP))
-    assert (update.kind, update.text, update.is_group) == ("text", words, True)
+    assert (update.kind, update.text, update.is_group) == ("text", expected, True)
 
 
 @pytest.mark.parametrize(
     "text",
     ["dinner is ready", "@Ricordo_bot2 hi", "@other_bot hi", "mail me@Ricordo_bot", "Ricordo_bot"],
 )
-def test_in_a_group_other_talk_is_not_for_us(text: str) -> None:
+def test_in_a_group_other_messages_are_not_for_us(text: str) -> None:
     assert ignored(message(text, chat=GROUP)) == "unaddressed"
 
 
-def test_our_name_in_a_code_block_calls_nobody() -> None:
+def test_our_name_in_a_code_block_does_not_address_us() -> None:
     code = [{"type": "code", "offset": 0, "length": 12}]
     assert ignored(message("@Ricordo_bot", chat=GROUP, entities=code)) == "unaddressed"
 
 
-def test_a_mention_by_link_calls_us() -> None:
+def test_a_mention_by_link_addresses_us() -> None:
     link = [{"type": "text_mention", "offset": 0, "length": 2, "user": US}]
     assert inbound(message("\U0001f600 hi", chat=GROUP, entities=link)).text == "hi"
     link = [{"type": "text_mention", "offset": 0, "length": 2, "user": ANNA}]
     assert ignored(message("\U0001f600 hi", chat=GROUP, entities=link)) == "unaddressed"
 
 
-def test_a_caption_is_text() -> None:
+def test_a_caption_is_read_as_text() -> None:
     photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
     marks = [{"type": "mention", "offset": 3, "length": 12}]
     caption = "\U0001f600 @Ricordo_bot what is it?"
@@ -87,12 +89,12 @@ def test_a_reply_to_us_is_for_us() -> None:
     assert (update.kind, update.text) == ("text", "and then?")
 
 
-def test_a_reply_to_somebody_else_is_not() -> None:
+def test_a_reply_to_somebody_else_is_not_for_us() -> None:
     raw = message("and then?", chat=GROUP, reply_to_message=ANNAS_MESSAGE)
     assert ignored(raw) == "unaddressed"
 
 
-def test_answering_nothing_in_a_topic_that_we_opened_is_no_reply_to_us() -> None:
+def test_a_plain_message_in_a_topic_that_we_opened_is_not_a_reply_to_us() -> None:
     opened = said("", US, forum_topic_created={"name": "Trips", "icon_color": 1})
     raw = message("hi all", chat=GROUP, reply_to_message=opened, is_topic_message=True)
     assert ignored(raw) == "unaddressed"
@@ -111,14 +113,16 @@ def test_answering_nothing_in_a_topic_that_we_opened_is_no_reply_to_us() -> None
         ("/unheard_of@Ricordo_bot x", "unheard_of", "x"),
     ],
 )
-def test_commands_of_ours(chat: dict[str, object], text: str, command: str, arguments: str) -> None:
+def test_our_commands_are_read(
+    chat: dict[str, object], text: str, command: str, arguments: str
+) -> None:
     update = inbound(message(text, chat=chat))
     assert (update.kind, update.command, update.text) == ("command", command, arguments)
 
 
 @pytest.mark.parametrize("chat", [PRIVATE, GROUP])
 @pytest.mark.parametrize("text", ["/ask when is dinner?", "/ASK@Ricordo_bot  when is dinner?"])
-def test_ask_is_just_the_words(chat: dict[str, object], text: str) -> None:
+def test_ask_with_a_text_is_an_ordinary_message(chat: dict[str, object], text: str) -> None:
     update = inbound(message(text, chat=chat))
     assert (update.kind, update.command, update.text) == ("text", "", "when is dinner?")
 
@@ -138,11 +142,11 @@ def test_an_unknown_bare_command_is_ours_in_private_only() -> None:
 
 
 @pytest.mark.parametrize("text", ["/usr/bin/env", "see /help", "//help"])
-def test_what_only_looks_like_a_command_is_text(text: str) -> None:
+def test_a_text_that_only_looks_like_a_command_is_text(text: str) -> None:
     assert inbound(message(text)).kind == "text"
 
 
-def test_another_bots_replied_message_does_not_call_us() -> None:
+def test_a_reply_to_another_bot_does_not_address_us() -> None:
     raw = message("hi", chat=GROUP, reply_to_message=said("x", OTHER_BOT))
     assert ignored(raw) == "unaddressed"
 
@@ -153,7 +157,7 @@ _talk = st.text(
 
 
 @given(before=_talk, after=_talk)
-def test_a_mention_is_found_by_its_utf16_offset_wherever_it_stands(before: str, after: str) -> None:
+def test_a_mention_is_found_anywhere_by_its_utf16_offset(before: str, after: str) -> None:
     text = f"{before} @{ME.username} {after}"
     mark = {"type": "mention", "offset": utf16(before) + 1, "length": utf16(ME.username) + 1}
     update = read(message(text, chat=GROUP, entities=[mark]))
@@ -162,7 +166,7 @@ def test_a_mention_is_found_by_its_utf16_offset_wherever_it_stands(before: str, 
 
 
 @given(before=_talk, after=_talk, shift=st.sampled_from([-1, 1]))
-def test_a_mark_beside_our_name_does_not_call_us(before: str, after: str, shift: int) -> None:
+def test_a_mark_beside_our_name_does_not_address_us(before: str, after: str, shift: int) -> None:
     text = f"{before} @{ME.username} {after}"
     offset = utf16(before) + 1 + shift
     mark = {"type": "mention", "offset": offset, "length": utf16(ME.username) + 1}
@@ -170,7 +174,7 @@ def test_a_mark_beside_our_name_does_not_call_us(before: str, after: str, shift:
 
 
 @given(words=_talk.filter(lambda words: words.strip().strip(",:;").strip() != ""))
-def test_a_mention_in_front_is_cut_off_and_nothing_else(words: str) -> None:
+def test_only_the_leading_mention_is_cut_off(words: str) -> None:
     text = f"@{ME.username} {words}"
     mark = {"type": "mention", "offset": 0, "length": utf16(ME.username) + 1}
     update = inbound(message(text, chat=GROUP, entities=[mark]))

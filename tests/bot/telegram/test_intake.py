@@ -1,4 +1,4 @@
-"""The way in: nothing is told as taken that is not stored."""
+"""Intake accepts an update only after it was stored or acted on."""
 
 import asyncio
 from pathlib import Path
@@ -29,11 +29,11 @@ from tests.valkey import ValkeyServer
 
 ANNAS = Scope.of_chat(7)
 KEYS = Keys(raw.ME.id)
-MAX_BELLS = 3
+MAX_PENDING = 3
 
 
 class Buttons:
-    """Remembers what was pressed, or raises what it is told to."""
+    """Keeps the presses, or raises the failure it was given."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.pressed: list[ButtonPress] = []
@@ -46,7 +46,7 @@ class Buttons:
 
 
 class HangingButtons(Buttons):
-    """Never done."""
+    """Never returns from a press."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class HangingButtons(Buttons):
 
 def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int) -> Intake:
     stored = store_on(store)
-    backpressure = Backpressure(store, KEYS, MAX_BELLS)
+    backpressure = Backpressure(store, KEYS, MAX_PENDING)
     return Intake(
         raw.reader(*allowed).read,
         Mailbox(stored),
@@ -88,34 +88,34 @@ async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisCl
     assert await store.call("XLEN", KEYS.ready_queue) == 1
 
 
-async def test_commands_and_strangers_are_turns_of_their_own(store: RedisClient) -> None:
+async def test_commands_and_strangers_get_a_turn_of_their_own(store: RedisClient) -> None:
     await intake_on(store).accept(raw.message("/help"))
     await intake_on(store, None, 8).accept(raw.message("Let me in") | {"update_id": 2})
     assert [entry.is_command for entry in await waiting(store)] == [True, True]
 
 
-async def test_a_topic_has_a_mailbox_of_its_own(store: RedisClient) -> None:
+async def test_each_topic_has_its_own_mailbox(store: RedisClient) -> None:
     topic = {"message_thread_id": 5, "is_topic_message": True}
     await intake_on(store).accept(raw.message("/help", chat=raw.GROUP, **topic))
     assert len(await waiting(store, Scope.of_chat(-1005, 5))) == 1
 
 
-async def test_what_is_not_for_us_is_not_stored(store: RedisClient) -> None:
+async def test_a_message_that_is_not_for_us_is_not_stored(store: RedisClient) -> None:
     await intake_on(store).accept(raw.message("plain talk", chat=raw.GROUP))
     assert await store.call("DBSIZE") == 0
 
 
-async def test_a_button_is_acted_upon_at_once(store: RedisClient) -> None:
+async def test_a_button_press_is_acted_on_at_once(store: RedisClient) -> None:
     buttons = Buttons()
     await intake_on(store, buttons).accept(raw.pressed())
     assert buttons.pressed == [raw.press(raw.pressed())]
     assert await store.call("DBSIZE") == 0
 
 
-async def test_what_overfills_a_mailbox_is_dropped_since_it_would_hold_up_everybody(
+async def test_a_message_to_a_full_mailbox_is_dropped(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A poller's offset stays at what was not taken."""
+    """If it were refused, the offset of a poller would stay there and delay everybody."""
     monkeypatch.setattr("memory.queue.mailbox.MAX_UPDATES", 1)
     intake = intake_on(store)
     await intake.accept(raw.message("one"))
@@ -123,10 +123,10 @@ async def test_what_overfills_a_mailbox_is_dropped_since_it_would_hold_up_everyb
     assert [entry.update_id for entry in await waiting(store)] == [1]
 
 
-async def test_what_nobody_hears_any_more_stays_with_telegram_but_buttons_work(
+async def test_with_too_many_pending_conversations_messages_are_refused_and_buttons_work(
     store: RedisClient,
 ) -> None:
-    for number in range(MAX_BELLS + 1):
+    for number in range(MAX_PENDING + 1):
         await store.call("XADD", KEYS.ready_queue, "*", "c", f"c:{number}:0")
     buttons = Buttons()
     intake = intake_on(store, buttons)
@@ -136,7 +136,9 @@ async def test_what_nobody_hears_any_more_stays_with_telegram_but_buttons_work(
     assert (await waiting(store), len(buttons.pressed)) == ([], 1)
 
 
-async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: RedisClient) -> None:
+async def test_after_a_refused_message_only_commands_and_buttons_are_accepted(
+    store: RedisClient,
+) -> None:
     buttons = Buttons()
     intake = intake_on(store, buttons)
     with pytest.raises(IntakeClosed):
@@ -147,7 +149,7 @@ async def test_only_commands_and_buttons_overtake_what_was_not_taken(store: Redi
     assert len(buttons.pressed) == 1
 
 
-async def test_a_process_takes_in_no_more_at_once_than_it_can(
+async def test_a_process_accepts_a_bounded_number_of_updates_at_once(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.telegram.intake._MAX_CONCURRENT", 1)
@@ -163,7 +165,7 @@ async def test_a_process_takes_in_no_more_at_once_than_it_can(
     assert len(await waiting(store)) == 1
 
 
-async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Path) -> None:
+async def test_without_redis_the_update_stays_with_telegram(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path)
     server.start()
     store = await RedisClient.open(server.url)
@@ -178,7 +180,7 @@ async def test_a_redis_that_is_gone_leaves_the_update_with_telegram(tmp_path: Pa
     [StoreUnavailable("away"), StoreFull("full"), OutcomeUnknown("timeout")],
     ids=["Redis away", "Redis full", "Telegram silent"],
 )
-async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
+async def test_a_press_that_failed_for_now_is_delivered_again(
     store: RedisClient, failure: Exception
 ) -> None:
     with pytest.raises(NotAccepted):
@@ -192,11 +194,11 @@ async def test_a_button_that_could_not_be_acted_upon_is_pressed_again(
         Refused("other"),
         Blocked("kicked"),
         ChatMigrated(-1009),
-        RuntimeError("a mistake of ours"),
+        RuntimeError("an error of ours"),
     ],
     ids=lambda failure: type(failure).__name__,
 )
-async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
+async def test_a_press_that_can_never_succeed_is_dropped(
     store: RedisClient, failure: Exception
 ) -> None:
     with capture_logs() as logged:
@@ -208,7 +210,7 @@ async def test_a_button_that_never_will_be_acted_upon_is_not_asked_for_again(
     assert line["update"] == 2
 
 
-async def test_what_takes_too_long_stays_with_telegram(
+async def test_an_update_that_takes_too_long_stays_with_telegram(
     store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.telegram.intake._MAX_ACCEPT_S", 0.01)
@@ -218,12 +220,12 @@ async def test_what_takes_too_long_stays_with_telegram(
     assert len(buttons.pressed) == 1
 
 
-async def test_an_unreadable_update_is_not_asked_for_again(store: RedisClient) -> None:
+async def test_an_unreadable_update_is_reported_as_such(store: RedisClient) -> None:
     with pytest.raises(UnreadableUpdate):
         await intake_on(store).accept({"update_id": 3, "message": {"chat": "nonsense"}})
 
 
-async def test_a_group_that_moved_is_found_by_its_new_chat(store: RedisClient) -> None:
+async def test_messages_to_a_migrated_group_go_to_its_old_mailbox(store: RedisClient) -> None:
     intake = intake_on(store)
     await intake.accept(raw.message(migrate_to_chat_id=-1009, chat={"id": -5, "type": "group"}))
     new = {"id": -1009, "type": "supergroup", "title": "Family"}
@@ -232,14 +234,14 @@ async def test_a_group_that_moved_is_found_by_its_new_chat(store: RedisClient) -
     assert await waiting(store, Scope.of_chat(-1009)) == []
 
 
-async def test_when_redis_is_full_the_reserve_is_freed_and_only_commands_and_buttons_come_in(
+async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_buttons_are_accepted(
     tmp_path: Path,
 ) -> None:
     server = ValkeyServer(tmp_path)
     server.start()
     store = await RedisClient.open(server.url)
     ballast, buttons = Ballast(store_on(store)), Buttons()
-    backpressure = Backpressure(store, KEYS, MAX_BELLS)
+    backpressure = Backpressure(store, KEYS, MAX_PENDING)
     intake = Intake(
         raw.reader().read, Mailbox(store_on(store)), buttons.press, ballast, backpressure
     )

@@ -1,4 +1,4 @@
-"""Polling: nothing is confirmed that was not taken, and nothing stops it but its owner."""
+"""Polling confirms only accepted updates and goes on until it is cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -39,7 +39,7 @@ def offsets(api: ScriptedApi) -> list[str | None]:
     return [call.parameters.get("offset") for call in api.named("getUpdates")]
 
 
-async def test_updates_are_taken_in_order_and_confirmed_by_the_next_poll(
+async def test_updates_are_accepted_in_order_and_confirmed_by_the_next_poll(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), updates(7), "hang")
@@ -51,7 +51,7 @@ async def test_updates_are_taken_in_order_and_confirmed_by_the_next_poll(
     assert (health.last_poll_at, health.last_update_at) == (1_000.0, 1_000.0)
 
 
-async def test_a_webhook_is_taken_over_only_if_we_may_and_what_waits_is_kept(
+async def test_a_webhook_is_taken_over_if_we_may_and_waiting_updates_are_kept(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(WEBHOOK, DONE, updates(5), "hang")
@@ -62,7 +62,7 @@ async def test_a_webhook_is_taken_over_only_if_we_may_and_what_waits_is_kept(
     assert deleted.parameters == {"drop_pending_updates": "false"}
 
 
-async def test_a_webhook_that_is_not_ours_is_left_alone_and_named(
+async def test_a_webhook_that_we_may_not_delete_is_kept_and_reported(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(WEBHOOK, NO_WEBHOOK, "hang")
@@ -77,10 +77,10 @@ async def test_a_webhook_that_is_not_ours_is_left_alone_and_named(
     assert api.named("deleteWebhook") == []
 
 
-async def test_after_a_conflict_the_webhook_is_read_again(
+async def test_after_a_conflict_the_webhook_is_checked_again(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    """The process that we took over from may set it once more before it stops."""
+    """The process that we took over from may set it again before it stops."""
     conflict = refusal(409, "Conflict: can't use getUpdates method while webhook is active")
     api.script(NO_WEBHOOK, conflict, WEBHOOK, DONE, updates(5), "hang")
     mailbox = Mailbox()
@@ -90,7 +90,7 @@ async def test_after_a_conflict_the_webhook_is_read_again(
     assert mailbox.ids == [5]
 
 
-async def test_a_server_that_does_not_know_about_webhooks_is_polled(
+async def test_a_server_without_webhook_methods_is_polled(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(404, "Not Found"), updates(5), "hang")
@@ -103,7 +103,7 @@ async def test_a_server_that_does_not_know_about_webhooks_is_polled(
 async def test_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    """Otherwise a server that does not hold the poll is asked hundreds of times a second."""
+    """A server that does not hold polls open would be polled hundreds of times a second."""
     api.script(NO_WEBHOOK, updates(), updates(), updates(5), "hang")
     pauses = Pauses()
     async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
@@ -111,7 +111,7 @@ async def test_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
     assert pauses.taken_s == [1.0, 1.0]
 
 
-async def test_a_poll_that_was_held_is_followed_by_the_next_at_once(
+async def test_a_poll_that_was_held_open_is_followed_by_the_next_at_once(
     client: TelegramClient,
     api: ScriptedApi,
     health: TelegramHealth,
@@ -125,9 +125,10 @@ async def test_a_poll_that_was_held_is_followed_by_the_next_at_once(
     assert pauses.taken_s == []
 
 
-async def test_after_an_empty_poll_no_offset_is_named_since_numbers_may_begin_anew(
+async def test_after_an_empty_poll_no_offset_is_sent(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
+    """Telegram restarts its update ids after a quiet week."""
     api.script(NO_WEBHOOK, updates(500), updates(), updates(3), "hang")
     mailbox, pause = Mailbox(), Pauses()
     async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
@@ -136,8 +137,8 @@ async def test_after_an_empty_poll_no_offset_is_named_since_numbers_may_begin_an
     assert offsets(api) == [None, "501", None, "4"]
 
 
-@pytest.mark.parametrize("failure", [NotAccepted(), RuntimeError("a mistake of ours")])
-async def test_the_offset_never_passes_an_update_that_was_not_taken(
+@pytest.mark.parametrize("failure", [NotAccepted(), RuntimeError("an error of ours")])
+async def test_the_offset_never_passes_an_update_that_was_not_accepted(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth, failure: Exception
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
@@ -149,12 +150,12 @@ async def test_the_offset_never_passes_an_update_that_was_not_taken(
     assert len(pauses.taken_s) == 1
 
 
-async def test_what_a_closed_intake_takes_overtakes_what_it_refuses_and_is_taken_once(
+async def test_commands_behind_a_refused_message_are_accepted_once(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    """The offset waits for the refused; what came behind is taken in order once that is."""
-    told = (updates(5, 6, 7), updates(5, 6, 7, 8, 9), updates(5, 6, 7, 8, 9), updates(10))
-    api.script(NO_WEBHOOK, *told, "hang")
+    """The offset waits for the refused message. Once it is accepted, the rest follows in order."""
+    polls = (updates(5, 6, 7), updates(5, 6, 7, 8, 9), updates(5, 6, 7, 8, 9), updates(10))
+    api.script(NO_WEBHOOK, *polls, "hang")
     mailbox = ClosedMailbox(6, 8)
     seen: list[list[object]] = []
 
@@ -169,10 +170,10 @@ async def test_what_a_closed_intake_takes_overtakes_what_it_refuses_and_is_taken
     assert offsets(api) == [None, None, None, "10", "11"]
 
 
-async def test_nothing_overtakes_a_refused_update_of_its_own_kind(
+async def test_no_message_overtakes_a_refused_message(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    """Intake may open in the midst of what one poll brought."""
+    """Intake may open while the updates of one poll are handed on."""
     api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
     mailbox = ClosedMailbox()
 
@@ -187,7 +188,7 @@ async def test_nothing_overtakes_a_refused_update_of_its_own_kind(
     assert mailbox.ids == [5, 6]
 
 
-async def test_behind_any_other_trouble_nothing_is_tried(
+async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     """Each try could take as long as intake waits for Redis."""
@@ -210,7 +211,7 @@ async def test_behind_any_other_trouble_nothing_is_tried(
     assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
 
 
-async def test_an_unreadable_update_is_counted_and_left_behind(
+async def test_an_unreadable_update_is_counted_and_skipped(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), "hang")
@@ -221,7 +222,7 @@ async def test_an_unreadable_update_is_counted_and_left_behind(
     assert health.unreadable_updates == 1
 
 
-async def test_conflicts_and_outages_are_waited_out_ever_longer(
+async def test_the_waits_after_conflicts_and_outages_grow(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     conflict = refusal(409, "Conflict: terminated by other getUpdates request")
@@ -233,12 +234,12 @@ async def test_conflicts_and_outages_are_waited_out_ever_longer(
     assert mailbox.ids == [5]
     bounds = [(0.25, 0.5), (0.5, 1.0), (1.0, 2.0)]
     assert all(
-        least <= pause <= most for pause, (least, most) in zip(pauses.taken_s, bounds, strict=True)
+        low <= pause <= high for pause, (low, high) in zip(pauses.taken_s, bounds, strict=True)
     )
     assert health.last_error == ""
 
 
-async def test_health_names_the_trouble_while_it_lasts(health: TelegramHealth) -> None:
+async def test_health_names_the_failure_while_it_lasts(health: TelegramHealth) -> None:
     client = TelegramClient(TOKEN, "http://127.0.0.1:1")
     waiting = asyncio.Event()
 
@@ -253,7 +254,7 @@ async def test_health_names_the_trouble_while_it_lasts(health: TelegramHealth) -
     await client.close()
 
 
-async def test_a_flood_is_waited_out_in_full(
+async def test_the_wait_of_a_429_is_kept_in_full(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=9), NO_WEBHOOK, "hang")
@@ -263,7 +264,7 @@ async def test_a_flood_is_waited_out_in_full(
     assert pauses.taken_s[0] > 9
 
 
-async def test_without_the_lease_telegram_is_not_asked(
+async def test_without_the_lease_telegram_is_not_polled(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(NO_WEBHOOK, "hang")
@@ -277,25 +278,25 @@ async def test_without_the_lease_telegram_is_not_asked(
     assert len(api.calls) == 2
 
 
-async def test_trouble_is_over_for_who_stands_by(
+async def test_a_process_on_standby_reports_no_failure(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
-    """Whoever polls now meets what is left of it."""
+    """The failure now concerns the process that polls."""
     api.script(NO_WEBHOOK, refusal(502, "Bad Gateway"))
-    lease, stands_by = ScriptedLease(), asyncio.Event()
+    lease, standby = ScriptedLease(), asyncio.Event()
 
     async def pause(_: float) -> None:
         if health.standby:
-            stands_by.set()
+            standby.set()
             await asyncio.Event().wait()
         lease.refusals = 1
 
     async with running(Poller(client, Mailbox().accept, lease, health, pause=pause)):
-        await stands_by.wait()
+        await standby.wait()
     assert health.last_error == ""
 
 
-async def test_stopping_breaks_off_the_poll_and_gives_the_lease_back(
+async def test_stopping_aborts_the_poll_and_releases_the_lease(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(NO_WEBHOOK, "hang")
@@ -306,7 +307,7 @@ async def test_stopping_breaks_off_the_poll_and_gives_the_lease_back(
     assert lease.released.is_set()
 
 
-async def test_stopping_while_an_update_is_being_taken_leaves_it_with_telegram(
+async def test_stopping_while_an_update_is_being_accepted_leaves_it_with_telegram(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(NO_WEBHOOK, updates(5))

@@ -1,4 +1,4 @@
-"""Introducing ourselves to Telegram, however long that takes."""
+"""Our account is set up at the start, however long Telegram is away."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ MENUS = (
 )
 
 
-async def test_who_we_are_is_asked_until_telegram_answers(
+async def test_identify_is_retried_until_telegram_answers(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script("cut", refusal(502, "Bad Gateway"), ok(US))
@@ -39,7 +39,7 @@ async def test_who_we_are_is_asked_until_telegram_answers(
     assert len(pauses.taken_s) == 2
 
 
-async def test_a_token_that_telegram_does_not_know_is_not_tried_again(
+async def test_an_unknown_token_is_not_tried_again(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(401, "Unauthorized"))
@@ -48,7 +48,7 @@ async def test_a_token_that_telegram_does_not_know_is_not_tried_again(
     assert health.last_error == "BadToken"
 
 
-async def test_the_webhook_is_set_however_often_it_takes(
+async def test_setting_the_webhook_is_retried_until_it_succeeds(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(400, "Bad Request: bad webhook: failed to resolve host"), "cut")
@@ -63,7 +63,7 @@ def delivering_to(url: str) -> Reply:
     return ok({"url": url, "has_custom_certificate": False, "pending_update_count": 3})
 
 
-async def test_polling_is_refused_where_a_webhook_is_set(
+async def test_polling_is_refused_while_a_webhook_is_set(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(
@@ -76,7 +76,7 @@ async def test_polling_is_refused_where_a_webhook_is_set(
     assert api.named("deleteWebhook") == []
 
 
-async def test_polling_takes_a_webhook_over_where_the_operator_says_so(
+async def test_polling_takes_a_webhook_over_if_the_operator_allows_it(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(delivering_to("https://prod.example.org/secret-path"))
@@ -85,7 +85,7 @@ async def test_polling_takes_a_webhook_over_where_the_operator_says_so(
 
 
 @pytest.mark.parametrize("url", ["", "https://elsewhere.example/telegram"])
-async def test_a_webhook_that_was_taken_away_is_set_again_and_until_then_we_are_not_ready(
+async def test_a_lost_webhook_is_set_again_and_until_then_the_bot_is_not_ready(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth, url: str
 ) -> None:
     health.webhook_set = True
@@ -122,7 +122,7 @@ async def test_menus_and_descriptions_are_set(
     assert methods == ["setWebhook", *["setMyCommands"] * 3, "setMyDescription"]
 
 
-async def test_a_menu_that_telegram_declines_is_passed_over(
+async def test_a_menu_that_telegram_declines_is_skipped(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(DONE, refusal(400, "Bad Request: chat not found"))
@@ -132,7 +132,7 @@ async def test_a_menu_that_telegram_declines_is_passed_over(
     assert pauses.taken_s == []
 
 
-async def test_a_flood_among_the_menus_is_waited_out(
+async def test_a_429_among_the_menus_is_waited_out(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=3))
@@ -142,7 +142,7 @@ async def test_a_flood_among_the_menus_is_waited_out(
     assert pauses.taken_s[0] > 3
 
 
-async def test_trouble_with_menus_leaves_the_bot_ready(
+async def test_a_failure_of_a_menu_leaves_the_bot_ready(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=3))

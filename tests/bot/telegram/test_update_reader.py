@@ -1,6 +1,5 @@
-"""What becomes of every kind of update."""
+"""Every kind of update becomes one of our values, is ignored by name, or is unreadable."""
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +11,9 @@ from bot.telegram.updates import (
     IncomingMessage,
     Sender,
     SentFile,
-    from_bytes,
-    to_bytes,
 )
 from tests.bot.telegram.raw import (
     ANNA,
-    COMMANDS,
     GROUP,
     OTHER_BOT,
     PRIVATE,
@@ -90,7 +86,7 @@ def test_a_message_carries_what_a_turn_needs() -> None:
 
 
 @pytest.mark.parametrize(("kind", "fields"), KINDS, ids=[kind for kind, _ in KINDS])
-def test_what_we_cannot_read_yet_is_named(kind: str, fields: dict[str, object]) -> None:
+def test_content_that_we_cannot_read_is_named(kind: str, fields: dict[str, object]) -> None:
     update = inbound(message(**fields))
     assert (update.kind, update.text) == ("unsupported", kind)
 
@@ -99,14 +95,14 @@ NOTES = {**FILE, "file_name": "my\n notes.txt", "mime_type": "text/plain", "file
 SENT_NOTES = SentFile("f", "my notes.txt", "text/plain", 9)
 
 
-def test_a_file_is_described_and_its_caption_is_what_was_said_of_it() -> None:
+def test_a_file_is_described_and_its_caption_is_the_text() -> None:
     update = inbound(message(document=NOTES, caption="Read this", caption_entities=[]))
     assert (update.kind, update.text, update.file) == ("document", "Read this", SENT_NOTES)
     update = inbound(message(document=FILE))
     assert (update.kind, update.text, update.file) == ("document", "", SentFile("f", "file", "", 0))
 
 
-def test_a_file_under_a_command_belongs_to_ask_alone() -> None:
+def test_a_file_belongs_to_ask_and_to_no_other_command() -> None:
     for caption, expected in {
         "/ask": ("document", "", SENT_NOTES),
         "/ask What is it?": ("document", "What is it?", SENT_NOTES),
@@ -117,7 +113,7 @@ def test_a_file_under_a_command_belongs_to_ask_alone() -> None:
         assert (update.kind, update.text, update.file) == expected
 
 
-def test_in_a_group_a_file_counts_when_it_is_meant_for_us() -> None:
+def test_in_a_group_a_file_counts_if_it_is_addressed_to_us() -> None:
     assert ignored(message(document=NOTES, chat=GROUP)) == "unaddressed"
     reply = message(document=NOTES, chat=GROUP, reply_to_message=said("x", US))
     mentioned = {"caption": "@Ricordo_bot", "caption_entities": entities("@Ricordo_bot")}
@@ -126,12 +122,12 @@ def test_in_a_group_a_file_counts_when_it_is_meant_for_us() -> None:
         assert (update.kind, update.text, update.file) == ("document", "", SENT_NOTES)
 
 
-def test_a_strangers_file_is_not_kept() -> None:
+def test_the_file_of_a_stranger_is_not_kept() -> None:
     update = inbound(message(document=NOTES), 99)
     assert (update.kind, update.text, update.file) == ("stranger", "", None)
 
 
-def test_in_a_group_it_is_named_only_to_who_replies_to_us() -> None:
+def test_in_a_group_unsupported_content_counts_only_in_a_reply_to_us() -> None:
     photo = message(photo=PHOTO, chat=GROUP)
     assert ignored(photo) == "unaddressed"
     reply = message(photo=PHOTO, chat=GROUP, reply_to_message=said("x", US))
@@ -173,12 +169,12 @@ def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) 
     assert ignored({"update_id": 1, **raw}) == reason
 
 
-def test_bots_and_we_ourselves_are_ignored() -> None:
+def test_messages_of_bots_and_of_ourselves_are_ignored() -> None:
     assert ignored(message("@Ricordo_bot hi", chat=GROUP, **{"from": OTHER_BOT})) == "bot"
     assert ignored(message("hello", **{"from": US})) == "bot"
 
 
-def test_what_a_person_sends_through_an_inline_bot_is_the_persons() -> None:
+def test_a_message_sent_through_an_inline_bot_has_the_person_as_sender() -> None:
     assert inbound(message("hello", via_bot=OTHER_BOT)).sender.id == 7
 
 
@@ -188,16 +184,16 @@ def test_a_channel_post_that_telegram_forwards_into_its_group_is_ignored() -> No
     assert ignored(raw) == "channel_post"
 
 
-def test_a_channel_that_speaks_in_a_group_is_the_sender_and_no_person() -> None:
+def test_a_channel_that_writes_in_a_group_is_the_sender_but_not_a_person() -> None:
     channel = {"id": -1009, "type": "channel", "title": "News"}
-    stand_in = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
-    raw = message("@Ricordo_bot hi", chat=GROUP, sender_chat=channel, **{"from": stand_in})
+    made_up_bot = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
+    raw = message("@Ricordo_bot hi", chat=GROUP, sender_chat=channel, **{"from": made_up_bot})
     assert inbound(raw).sender == Sender(-1009, "News", is_person=False)
 
 
-def test_an_anonymous_admin_is_the_group_and_no_person() -> None:
-    stand_in = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
-    raw = message("/clear", chat=GROUP, sender_chat=GROUP, **{"from": stand_in})
+def test_an_anonymous_admin_is_the_group_and_not_a_person() -> None:
+    made_up_bot = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
+    raw = message("/clear", chat=GROUP, sender_chat=GROUP, **{"from": made_up_bot})
     assert inbound(raw).sender == Sender(-1005, "Family", is_person=False)
 
 
@@ -215,14 +211,14 @@ def test_only_a_topic_has_a_topic_id(fields: dict[str, object], topic_id: int) -
     assert inbound(message("@Ricordo_bot hi", chat=GROUP, **fields)).topic_id == topic_id
 
 
-def test_both_notices_of_a_move_mean_the_same() -> None:
+def test_both_notices_of_a_migration_mean_the_same() -> None:
     old = {"id": -5, "type": "group", "title": "Family"}
-    moved = ChatMigration(1, old_chat_id=-5, new_chat_id=-1005)
-    assert read(message(chat=old, migrate_to_chat_id=-1005)) == moved
-    assert read(message(chat=GROUP, migrate_from_chat_id=-5)) == moved
+    migration = ChatMigration(1, old_chat_id=-5, new_chat_id=-1005)
+    assert read(message(chat=old, migrate_to_chat_id=-1005)) == migration
+    assert read(message(chat=GROUP, migrate_from_chat_id=-5)) == migration
 
 
-def test_a_stranger_is_known_as_one_in_private_and_loses_the_words() -> None:
+def test_the_text_of_a_stranger_in_private_is_dropped() -> None:
     for raw in (message("secret"), message("/start x"), message(photo=PHOTO)):
         update = inbound(raw, 1, 2)
         assert (update.kind, update.text, update.command) == ("stranger", "", "")
@@ -235,7 +231,7 @@ def test_a_stranger_in_a_group_or_at_a_button_is_ignored() -> None:
     assert ignored(pressed(), 1) == "stranger"
 
 
-def test_a_press_carries_its_button_and_place() -> None:
+def test_a_button_press_carries_its_button_and_message() -> None:
     under = said("sure?", US, message_thread_id=3, is_topic_message=True)
     assert read(pressed(message=under)) == ButtonPress(
         update_id=2,
@@ -250,7 +246,7 @@ def test_a_press_carries_its_button_and_place() -> None:
     )
 
 
-def test_a_press_under_a_message_too_old_to_show_is_still_one() -> None:
+def test_a_press_under_a_message_too_old_to_be_shown_is_read() -> None:
     old = {"message_id": 10, "date": 0, "chat": GROUP}
     assert (press(pressed(message=old)).message_id, press(pressed(message=old)).asked_at) == (10, 0)
 
@@ -283,14 +279,14 @@ def test_a_name_is_one_short_visible_line(first: str, last: str, name: str) -> N
     assert inbound(raw).sender.name == name
 
 
-def test_a_lone_surrogate_is_replaced_and_does_not_move_the_mention() -> None:
+def test_a_lone_surrogate_is_replaced_and_the_mention_is_still_found() -> None:
     mark = [{"type": "mention", "offset": 2, "length": 12}]
     raw = message("\ud83d @Ricordo_bot hi", chat=GROUP, entities=mark)
     assert inbound(raw).text == "\ufffd @Ricordo_bot hi"
 
 
 @pytest.mark.parametrize("raw", [{}, {"update_id": "1"}, {"message": BODY}])
-def test_an_update_without_id_is_unreadable(raw: dict[str, object]) -> None:
+def test_an_update_without_an_id_is_unreadable(raw: dict[str, object]) -> None:
     with pytest.raises(UnreadableUpdate) as raised:
         read(raw)
     assert raised.value.update_id is None
@@ -306,7 +302,7 @@ def test_an_id_that_telegram_could_not_have_given_is_unreadable(field: str, odd:
 
 @pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])
 @pytest.mark.parametrize("odd", ["x", 1, [1], True])
-def test_what_is_no_object_is_unreadable(kind: str, odd: object) -> None:
+def test_a_message_or_query_that_is_not_an_object_is_unreadable(kind: str, odd: object) -> None:
     with pytest.raises(UnreadableUpdate) as raised:
         read({"update_id": 1, kind: odd})
     assert raised.value.update_id == 1
@@ -323,7 +319,7 @@ _json = st.recursive(
     field=st.sampled_from(["message_id", "date", "chat", "from", "text", "entities", "photo"]),
     value=_json,
 )
-def test_a_broken_update_is_read_or_unreadable_by_its_id(field: str, value: object) -> None:
+def test_a_malformed_update_is_read_or_unreadable_with_its_id(field: str, value: object) -> None:
     raw = message("/help@Ricordo_bot", **{field: value})
     try:
         update_id = reader().read(raw).update_id
@@ -332,45 +328,7 @@ def test_a_broken_update_is_read_or_unreadable_by_its_id(field: str, value: obje
     assert update_id == 1
 
 
-_ids = st.integers(-(2**52), 2**52)
-_text = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@given(
-    st.builds(
-        IncomingMessage,
-        update_id=_ids,
-        chat_id=_ids,
-        topic_id=_ids,
-        is_group=st.booleans(),
-        message_id=_ids,
-        sent_at=_ids,
-        sender=st.builds(
-            Sender,
-            id=_ids,
-            name=_text,
-            first_name=_text,
-            last_name=_text,
-            language=_text,
-            is_person=st.booleans(),
-        ),
-        kind=st.sampled_from(["text", "command", "document", "unsupported", "stranger"]),
-        text=_text,
-        command=st.sampled_from(sorted(COMMANDS)),
-        file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),
-    )
-)
-def test_what_is_packed_comes_out_the_same(inbound_message: IncomingMessage) -> None:
-    assert from_bytes(to_bytes(inbound_message)) == inbound_message
-
-
-def test_what_waits_from_before_there_were_files_is_still_read() -> None:
-    sender = [7, "Anna K.", "Anna", "K.", "de", True]
-    packed = orjson.dumps([1, 7, 0, False, 11, 1_700_000_000, sender, "text", "hello", ""])
-    assert from_bytes(packed) == inbound(message("hello"))
-
-
-def test_what_a_message_answers_is_known_but_not_the_notice_of_its_topic() -> None:
+def test_the_answered_message_is_known_unless_it_is_the_notice_of_the_topic() -> None:
     assert inbound(message("/forget", reply_to_message=said("x", ANNA))).replied_to == 10
     opened = said("", US, forum_topic_created={"name": "Topic", "icon_color": 1})
     assert inbound(message("/forget", reply_to_message=opened)).replied_to == 0
@@ -385,9 +343,11 @@ def test_what_a_message_answers_is_known_but_not_the_notice_of_its_topic() -> No
     ids=["forwarded", "via a bot"],
 )
 @pytest.mark.parametrize("command", ["/clear", "/memory off", "/start@Ricordo_bot"])
-def test_a_command_of_somebody_else_is_only_text(how: dict[str, object], command: str) -> None:
-    read_as = inbound(message(command, **how))
-    assert (read_as.kind, read_as.text, read_as.is_first_party) == ("text", command, False)
+def test_a_command_that_somebody_else_wrote_is_only_text(
+    how: dict[str, object], command: str
+) -> None:
+    update = inbound(message(command, **how))
+    assert (update.kind, update.text, update.is_first_party) == ("text", command, False)
 
 
 def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str, object]:
@@ -401,7 +361,7 @@ def membership(old: str, new: str, chat: dict[str, object] = GROUP) -> dict[str,
 
 
 @pytest.mark.parametrize("old", ["left", "kicked"])
-def test_being_taken_into_a_group_reads_as_start_there(old: str) -> None:
+def test_being_added_to_a_group_is_read_as_start_there(old: str) -> None:
     update = inbound(membership(old, "member"))
     assert (update.kind, update.command, update.is_group) == ("command", "start", True)
     assert (update.chat_id, update.message_id, update.sender.id) == (GROUP["id"], 0, 7)
@@ -415,11 +375,9 @@ def test_being_taken_into_a_group_reads_as_start_there(old: str) -> None:
         (membership("left", "member", PRIVATE), "membership"),
     ],
 )
-def test_what_else_becomes_of_our_membership_is_ignored(
-    raw: dict[str, object], reason: str
-) -> None:
+def test_other_changes_of_our_membership_are_ignored(raw: dict[str, object], reason: str) -> None:
     assert ignored(raw) == reason
 
 
-def test_a_stranger_who_takes_us_into_a_group_is_not_answered() -> None:
+def test_being_added_to_a_group_by_a_stranger_is_ignored() -> None:
     assert ignored(membership("left", "member"), 8) == "stranger"

@@ -1,4 +1,4 @@
-"""The webhook page: who is let in, and what Telegram is told."""
+"""The webhook page accepts calls with the secret and answers 200 only for stored updates."""
 
 from collections.abc import AsyncIterator, MutableMapping
 
@@ -31,7 +31,7 @@ async def telegram(mailbox: Mailbox, health: TelegramHealth) -> AsyncIterator[ht
         yield caller
 
 
-async def test_an_update_is_taken_and_then_acknowledged(
+async def test_an_update_is_accepted_and_then_acknowledged(
     telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
     answer = await telegram.post("/telegram", json={"update_id": 1})
@@ -40,16 +40,18 @@ async def test_an_update_is_taken_and_then_acknowledged(
     assert health.last_update_at == 1_000.0
 
 
-@pytest.mark.parametrize("told", [b"", b"S3cret", b"s3cret2", b"\xff"])
-async def test_without_the_secret_nothing_is_let_in(
-    telegram: httpx2.AsyncClient, mailbox: Mailbox, told: bytes
+@pytest.mark.parametrize("given", [b"", b"S3cret", b"s3cret2", b"\xff"])
+async def test_a_call_without_the_secret_is_refused(
+    telegram: httpx2.AsyncClient, mailbox: Mailbox, given: bytes
 ) -> None:
-    headers = httpx2.Headers([(HEADER.encode(), told)])
+    headers = httpx2.Headers([(HEADER.encode(), given)])
     answer = await telegram.post("/telegram", json={"update_id": 1}, headers=headers)
     assert (answer.status_code, mailbox.taken) == (403, [])
 
 
-async def test_a_stranger_is_sent_away_before_the_body_is_read(health: TelegramHealth) -> None:
+async def test_a_call_without_the_secret_is_refused_before_the_body_is_read(
+    health: TelegramHealth,
+) -> None:
     mailbox = Mailbox()
     (route,) = webhook_routes(SECRET, mailbox.accept, health)
     sent: list[MutableMapping[str, object]] = []
@@ -66,14 +68,14 @@ async def test_a_stranger_is_sent_away_before_the_body_is_read(health: TelegramH
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"\xff", b'"text"', b"[" * 400_000])
-async def test_what_is_no_json_object_is_a_bad_request(
+async def test_a_body_that_is_not_a_json_object_is_a_bad_request(
     telegram: httpx2.AsyncClient, mailbox: Mailbox, body: bytes
 ) -> None:
     answer = await telegram.post("/telegram", content=body)
     assert (answer.status_code, mailbox.taken) == (400, [])
 
 
-async def test_a_body_of_more_than_a_megabyte_is_refused_however_it_is_announced(
+async def test_a_body_of_more_than_a_megabyte_is_refused_without_an_announced_length(
     telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     async def chunks() -> AsyncIterator[bytes]:
@@ -84,7 +86,7 @@ async def test_a_body_of_more_than_a_megabyte_is_refused_however_it_is_announced
     assert (answer.status_code, mailbox.taken) == (413, [])
 
 
-async def test_a_lone_surrogate_is_let_through(
+async def test_an_update_with_a_lone_surrogate_is_accepted(
     telegram: httpx2.AsyncClient, mailbox: Mailbox
 ) -> None:
     body = b'{"update_id": 1, "text": "\\ud83d"}'
@@ -92,7 +94,7 @@ async def test_a_lone_surrogate_is_let_through(
     assert (answer.status_code, mailbox.taken) == (200, [{"update_id": 1, "text": "\ud83d"}])
 
 
-async def test_what_cannot_be_stored_now_stays_with_telegram(
+async def test_an_update_that_cannot_be_stored_now_stays_with_telegram(
     telegram: httpx2.AsyncClient, mailbox: Mailbox, health: TelegramHealth
 ) -> None:
     mailbox.failures = [NotAccepted()]
@@ -109,5 +111,5 @@ async def test_an_unreadable_update_is_counted_and_acknowledged(
     assert (answer.status_code, health.unreadable_updates) == (200, 1)
 
 
-async def test_only_telegrams_way_of_calling_is_known(telegram: httpx2.AsyncClient) -> None:
+async def test_only_post_requests_are_allowed(telegram: httpx2.AsyncClient) -> None:
     assert (await telegram.get("/telegram")).status_code == 405
