@@ -30,7 +30,7 @@ _TIME_LIMIT_S = 8.0
 """For one hook of one behavior; the narrative within it has a limit of its own."""
 
 
-class UnusableBehavior(Exception):  # noqa: N818 - says when
+class UnusableBehavior(Exception):
     """Raised at start when a class that the operator names cannot be used; the text says why."""
 
 

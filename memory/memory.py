@@ -33,10 +33,9 @@ from memory.scopes.scopes import Scopes
 from memory.search.embeddings import Embedder, QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from memory.store.lock import NamedLease
 from memory.store.migration import migrate
 from memory.store.scripts import Scripts
-from memory.store.store import Store
+from memory.store.store import NamedLease, Store
 from memory.text.tokens import TokenCounter
 
 _PAGE = 1_000
@@ -151,11 +150,11 @@ class Memory:
 
     def poller_lease(self, ttl_ms: int) -> NamedLease:
         """Return this process's claim on being the one that polls Telegram."""
-        return NamedLease(self.scripts, self.keys.poller, ttl_ms)
+        return self.store.lease(self.keys.poller, ttl_ms)
 
     def sweeper_lease(self, ttl_ms: int) -> NamedLease:
         """Return this process's claim on being the one that walks the indexes again and again."""
-        return NamedLease(self.scripts, self.keys.sweeper, ttl_ms)
+        return self.store.lease(self.keys.sweeper, ttl_ms)
 
     def known(self, conversation: Scope) -> Cursor:
         """Return what a turn of a conversation need not read again."""

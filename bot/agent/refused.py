@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 _HARMLESS = "Hello"
 
 
-class WordsRefused(Exception):  # noqa: N818 - says when
+class WordsRefused(Exception):
     """Raised when the server refuses the person's words and takes others; the cause says why."""
 
 

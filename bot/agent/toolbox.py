@@ -25,7 +25,7 @@ from memory.text.untrusted_text import UNTRUSTED_MARK
 log = structlog.get_logger(__name__)
 
 
-class ToolNameClash(Exception):  # noqa: N818 - says when
+class ToolNameClash(Exception):
     """Raised when two tools have one name."""
 
 

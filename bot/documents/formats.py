@@ -68,7 +68,7 @@ _MAX_HEADING_CHARS = 80
 _PDF_READER = Path(__file__).with_name("pdf_text.py")
 
 
-class DocumentRefused(Exception):  # noqa: N818 - says when
+class DocumentRefused(Exception):
     """Raised for a file that cannot be read or stored; `reason` says why."""
 
     def __init__(self, reason: Reason) -> None:

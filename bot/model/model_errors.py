@@ -62,11 +62,11 @@ class ModelError(Exception):
         self.code = code
 
 
-class ModelUnavailable(ModelError):  # noqa: N818 - the names say when
+class ModelUnavailable(ModelError):
     """Raised when the same request may succeed later."""
 
 
-class ModelRefused(ModelError):  # noqa: N818
+class ModelRefused(ModelError):
     """Raised when the server will never take this request.
 
     `objection` is the server's text, which may quote a person: it is searched and never shown.
@@ -128,15 +128,15 @@ class ContentRefused(ModelRefused):
         return True
 
 
-class AnswerIncomplete(ModelError):  # noqa: N818
+class AnswerIncomplete(ModelError):
     """Raised when an answer began and was not finished."""
 
 
-class AnswerUnreadable(ModelError):  # noqa: N818
+class AnswerUnreadable(ModelError):
     """Raised when an answer should have a shape, or any text, and has none."""
 
 
-class NotAModel(ModelError):  # noqa: N818
+class NotAModel(ModelError):
     """Raised when the answer is not what the API describes."""
 
 

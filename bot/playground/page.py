@@ -259,7 +259,7 @@ async def _guard(request: Request, call_next: RequestResponseEndpoint) -> Respon
     return response
 
 
-class _TooLarge(Exception):  # noqa: N818 - says when
+class _TooLarge(Exception):
     """Raised when a form is larger than the largest file with its text."""
 
 

@@ -26,7 +26,7 @@ _FIRST_PEOPLE = (("Anna", "en"), ("Ben", "en"))
 _FIRST_TOPICS = ("Kitchen",)
 
 
-class SceneFull(Exception):  # noqa: N818 - says when
+class SceneFull(Exception):
     """Raised when the scene has its maximum of people or topics."""
 
 

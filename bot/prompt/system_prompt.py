@@ -9,7 +9,7 @@ from pathlib import Path
 _MAX_BYTES = 64 * 1024
 
 
-class UnusableSystemPrompt(Exception):  # noqa: N818 - says when, not that it is an error
+class UnusableSystemPrompt(Exception):
     """Raised at start when the system prompt cannot be used; the text says what to change."""
 
 

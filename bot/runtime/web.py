@@ -22,7 +22,7 @@ _PING_S = 3.0
 _CHECK_EVERY_S = 1.0
 
 
-class PortUnavailable(Exception):  # noqa: N818 - says when
+class PortUnavailable(Exception):
     """Raised when a port cannot be listened on, mostly because another process does."""
 
     def __init__(self, port: int, error: OSError) -> None:

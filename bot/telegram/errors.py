@@ -69,15 +69,15 @@ class TelegramError(Exception):
     """Raised when a call to Telegram failed."""
 
 
-class Unreachable(TelegramError):  # noqa: N818 - the names say when
+class Unreachable(TelegramError):
     """Raised when the connection failed before the request was sent."""
 
 
-class OutcomeUnknown(TelegramError):  # noqa: N818
+class OutcomeUnknown(TelegramError):
     """Raised when the request was sent and we cannot tell whether Telegram carried it out."""
 
 
-class FloodWait(TelegramError):  # noqa: N818
+class FloodWait(TelegramError):
     """Raised on 429; another call before `retry_after_s` have passed lengthens the ban."""
 
     def __init__(self, retry_after_s: float) -> None:
@@ -85,11 +85,11 @@ class FloodWait(TelegramError):  # noqa: N818
         self.retry_after_s = retry_after_s
 
 
-class Blocked(TelegramError):  # noqa: N818
+class Blocked(TelegramError):
     """Raised when the bot was blocked, removed or muted in that chat."""
 
 
-class Refused(TelegramError):  # noqa: N818
+class Refused(TelegramError):
     """Raised when Telegram understood the request and declined it.
 
     `description` is Telegram's own sentence. It may only be shown to the operator, and only if the
@@ -107,7 +107,7 @@ class Refused(TelegramError):  # noqa: N818
         return self.reason == "entities"
 
 
-class ChatMigrated(TelegramError):  # noqa: N818
+class ChatMigrated(TelegramError):
     """Raised when the group continues as a supergroup under `new_chat_id`."""
 
     def __init__(self, new_chat_id: int) -> None:
@@ -115,11 +115,11 @@ class ChatMigrated(TelegramError):  # noqa: N818
         self.new_chat_id = new_chat_id
 
 
-class Conflict(TelegramError):  # noqa: N818
+class Conflict(TelegramError):
     """Raised when another process polls with this token, or a webhook is set."""
 
 
-class WebhookTaken(TelegramError):  # noqa: N818
+class WebhookTaken(TelegramError):
     """Raised instead of polling while a webhook is set; `host` is where it delivers."""
 
     def __init__(self, host: str) -> None:
@@ -131,7 +131,7 @@ class WebhookTaken(TelegramError):  # noqa: N818
         self.host = host
 
 
-class BadToken(TelegramError):  # noqa: N818
+class BadToken(TelegramError):
     """Raised when Telegram does not accept the token."""
 
 
@@ -143,7 +143,7 @@ class DeliveryError(Exception):
     """Raised when an update could not be handed on."""
 
 
-class UnreadableUpdate(DeliveryError):  # noqa: N818
+class UnreadableUpdate(DeliveryError):
     """Raised when an update is not as the Bot API describes it; its id may be known."""
 
     def __init__(self, update_id: int | None) -> None:
@@ -151,7 +151,7 @@ class UnreadableUpdate(DeliveryError):  # noqa: N818
         self.update_id = update_id
 
 
-class NotAccepted(DeliveryError):  # noqa: N818
+class NotAccepted(DeliveryError):
     """Raised when an update cannot be stored now: the store is down, or intake is full."""
 
 

@@ -78,7 +78,7 @@ async def deliver(
     health.updated()
 
 
-class Overloaded(Exception):  # noqa: N818 - says when
+class Overloaded(Exception):
     """Raised when too many conversations wait for an answer; buttons still work."""
 
 

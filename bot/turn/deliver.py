@@ -47,7 +47,7 @@ MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
 """Returns everything that is stored of a conversation as a file; raises `StoreError`."""
 
 
-class Parked(Exception):  # noqa: N818 - says when
+class Parked(Exception):
     """Raised when Telegram wants a longer pause than a lease should last."""
 
     def __init__(self, pause_s: float) -> None:

@@ -15,7 +15,7 @@ MAX_ENTRIES = 100
 MAX_CHARS = 1_000
 
 
-class CannotStore(Exception):  # noqa: N818 - says when
+class CannotStore(Exception):
     """Raised if a text is too long, if there are too many, or if the turn was answered already."""
 
 

@@ -87,7 +87,7 @@ class Learned:
     learned_up_to: int = 0
 
 
-class PartRejected(Exception):  # noqa: N818 - says when
+class PartRejected(Exception):
     """Raised by `learn` for an answer that would do harm. State and watermark stay as they are."""
 
 

@@ -15,7 +15,7 @@ from memory.message import Message
 log = structlog.get_logger(__name__)
 
 
-class FunctionNameClash(Exception):  # noqa: N818 - says when
+class FunctionNameClash(Exception):
     """Raised when two behaviors offer functions of the same name."""
 
 

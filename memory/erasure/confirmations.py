@@ -3,6 +3,7 @@
 from secrets import token_urlsafe
 from typing import Literal
 
+from memory.store.errors import MemoryFailure
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -16,7 +17,7 @@ def first_step(receipt_id: str) -> str:
     return f"{receipt_id}:said"
 
 
-class NotConfirmed(Exception):  # noqa: N818 - says when
+class NotConfirmed(MemoryFailure):
     """Raised for a confirmation that is `unknown` (or expired), or `not_yours`: asked of others."""
 
 

@@ -14,7 +14,8 @@ from memory.erasure.forgetting import Forgetting
 from memory.limits.usage import UsageStore
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
-from memory.store.client import Arg
+from memory.store.commands import Arg
+from memory.store.errors import MemoryFailure
 from memory.store.keys import SHARDS, Scope
 from memory.store.store import Store
 
@@ -60,7 +61,7 @@ class FinishedJob:
         return f"{self.conversations}|{self.receipt.written}"
 
 
-class JobBusy(Exception):  # noqa: N818 - says when
+class JobBusy(MemoryFailure):
     """Raised if another worker runs the job."""
 
 

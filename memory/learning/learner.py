@@ -28,7 +28,7 @@ from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.store.errors import StoreError
+from memory.store.errors import MemoryFailure, StoreError
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
@@ -45,7 +45,7 @@ Unavailable = EmbeddingsUnavailable | InternalModelUnavailable
 """That a model gives no answer now."""
 
 
-class LearnerBusy(Exception):  # noqa: N818 - says when
+class LearnerBusy(MemoryFailure):
     """Raised when another process learns from the conversation, or had begun to when it died."""
 
 

@@ -14,7 +14,7 @@ from memory.scopes.history import fingerprint_of, version_of
 from memory.scopes.log import message_of, packed, seq_of
 from memory.search.embeddings import Embedder
 from memory.search.message_search import indexed_text
-from memory.store.client import Command
+from memory.store.commands import Command
 from memory.store.keys import ConversationKeys, Scope
 from memory.store.store import Store
 

@@ -15,7 +15,6 @@ from memory.limits.alerts import AlertLog, Level, News
 from memory.limits.ballast import Ballast, reserve_bytes
 from memory.limits.dropping import Dropped, Dropping
 from memory.limits.fill_level import FillLevel, Gauge
-from memory.store.lock import NamedLease
 from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
@@ -49,7 +48,7 @@ class CapacityMonitor:
         self._tail = tail
         self._gauge = Gauge(store.client, told_bytes)
         self._told = AlertLog(store)
-        self._lease = NamedLease(store.scripts, store.keys.capacity_lease, _LEASE_MS)
+        self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
         self._dropping = Dropping(store, tail)
         self._seen: Level | None = None
         self._walk_from = 0.0

@@ -15,7 +15,7 @@ from memory.learning.progress import watermark_place
 from memory.scopes.fields import Watermark, name_of
 from memory.scopes.history import version_of
 from memory.scopes.log import seq_of
-from memory.store.client import Command, Reply
+from memory.store.commands import Command, Reply
 from memory.store.keys import SHARDS, Scope
 from memory.store.store import Store
 

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from time import time
 
-from memory.store.client import RedisClient, Reply, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Reply, ScriptCall
 from memory.store.keys import Keys, Scope
 from memory.store.scripts import Scripts
 

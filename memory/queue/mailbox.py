@@ -11,8 +11,8 @@ from time import time
 import orjson
 
 from memory.queue.ready_queue import COALESCES_FIELD, TAG_FIELD
-from memory.store.client import Arg
-from memory.store.errors import StoreUnavailable
+from memory.store.commands import Arg
+from memory.store.errors import MemoryFailure, StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -29,7 +29,7 @@ Messages of others still come in, and at the bound of messages so do the sender'
 _REPLICATION_MS = 1_000
 
 
-class MailboxFull(Exception):  # noqa: N818 - says when
+class MailboxFull(MemoryFailure):
     """Raised when a sender has reached `MAX_UPDATES` in a conversation; nothing was stored."""
 
 

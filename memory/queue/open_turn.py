@@ -8,11 +8,12 @@ import orjson
 
 from memory.queue.mailbox import Entry
 from memory.scopes.delta import Loaded, ScopeNotes, loaded_of
-from memory.store.client import Reply
+from memory.store.commands import Reply
+from memory.store.errors import Outdated
 from memory.store.keys import Scope
 
 
-class LeaseLost(Exception):  # noqa: N818 - says when
+class LeaseLost(Outdated):
     """Raised when a step was refused: another worker has the lease, or something was erased."""
 
 

@@ -9,7 +9,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from secrets import token_hex
 
-from memory.store.client import RedisClient, Reply, Request
+from memory.store.client import RedisClient
+from memory.store.commands import Reply, Request
 from memory.store.errors import StoreRefused
 from memory.store.scripts import Scripts
 

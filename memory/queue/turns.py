@@ -27,7 +27,7 @@ from memory.queue.open_turn import (
 )
 from memory.scopes.delta import Cursor, ScopeCursor, ScopeNotes
 from memory.scopes.log import stored_fields
-from memory.store.client import Command, ScriptCall
+from memory.store.commands import Command, ScriptCall
 from memory.store.keys import Scope
 from memory.store.store import Store
 

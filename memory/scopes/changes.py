@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from memory.scopes.entries import Entry, Record
 from memory.scopes.fields import Field
 from memory.scopes.scope_memory import ScopeMemory
+from memory.store.errors import Outdated
 
 
-class NotWritten(Exception):  # noqa: N818 - says when
+class NotWritten(Outdated):
     """Raised when a change was refused because the scope has changed since it was read."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memory.message import Message
 from memory.scopes.log import message_of, paired, seq_of
-from memory.store.client import Reply
+from memory.store.commands import Reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from memory.scopes.selectors import MessageSelector
 from memory.search.embeddings import Embedder, QuestionVectors, Vectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, RECIPE, Flags, SearchFilter, SearchResult
-from memory.store.client import Command, Reply
+from memory.store.commands import Command, Reply
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.text.tokens import TokenCounter

@@ -6,7 +6,8 @@ It shows what people said, so no bot in service may call it; `census` counts wit
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.store.client import Command, RedisClient, Reply
+from memory.store.client import RedisClient
+from memory.store.commands import Command, Reply
 from memory.store.keys import Keys, Scope
 
 _NEWEST = 20

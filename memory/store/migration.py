@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 
 import structlog
 
-from memory.store.client import RedisClient, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import ScriptCall
 from memory.store.errors import StoreRefused
 from memory.store.keys import SHARDS, ConversationKeys, Keys, Scope
-from memory.store.lock import NamedLease
 from memory.store.scripts import Scripts
+from memory.store.store import NamedLease
 
 log = structlog.get_logger(__name__)
 

@@ -1,91 +1,43 @@
-"""Loads the Lua scripts that make each step of the protocol atomic.
+"""Loads the Lua scripts that make each step atomic.
 
-Only this package calls them; every script takes the keys of one conversation in the order of
-`ConversationKeys.all`, keys of one person, keys of usage, or one key of its own.
+A script's first line may name shared parts ("-- Uses: scope, notes"), which stand before it. Each
+script takes one JSON object, and opaque bytes after it. The scripts of one scope take all its keys
+in the order of `ScopeKeys.all`; the others say in their comments which keys they take.
 """
 
+from functools import cache
 from importlib.resources import files
 
-from memory.store.client import RedisClient, Script
+from memory.store.client import RedisClient
+from memory.store.commands import Script
 
 _LUA = files("memory.store") / "lua"
-_WITH_BEGIN = ("acquire", "commit")
-_WITH_NOTES = (*_WITH_BEGIN, "read_notes")
-_WITH_CONSUMERS = ("count_consumers", "remove_consumers")
-_WITH_SEND_RATE = ("take_permit", "ban_chat")
-_OF_CONVERSATION = (
-    *_WITH_BEGIN,
-    "append",
-    "clear",
-    "cut",
-    "drop_messages",
-    "drop_vectors",
-    "erase_person",
-    "failed",
-    "forwarded",
-    "hand_over",
-    "intake",
-    "learn_vectors",
-    "migrate_scope",
-    "move",
-    "outbox",
-    "park",
-    "read_notes",
-    "renew",
-    "revise",
-    "sending",
-    "set_aside",
-    "take_letter",
-    "touch",
-    "turn_off",
-    "turn_on",
-    "wipe",
-    "write",
-)
-_OF_PERSON = ("spoke",)
-_OF_USAGE = (
-    "admit_turn",
-    "count_usage",
-    "forget_usage",
-)
-_OF_ONE_KEY = (
-    *_WITH_CONSUMERS,
-    *_WITH_SEND_RATE,
-    "ack",
-    "drop_unless_newer",
-    "forget_until",
-    "lease",
-    "note_capacity",
-    "postpone",
-    "reclaim",
-    "release_ballast",
-    "renew_wake_up",
-    "take_due",
-    "unlease",
-)
+_USES = "-- Uses: "
 
 
+@cache
 def source(name: str) -> str:
-    """Return the whole text of a script, the shared parts in front."""
-    parts = ["clock"]
-    parts += ["prelude"] if name in _OF_CONVERSATION else []
-    parts += ["notes"] if name in _WITH_NOTES else []
-    parts += ["begin"] if name in _WITH_BEGIN else []
-    parts += ["consumers"] if name in _WITH_CONSUMERS else []
-    parts += ["token_sums"] if name in _OF_USAGE else []
-    parts += ["send_rate"] if name in _WITH_SEND_RATE else []
-    return "\n".join((_LUA / f"{part}.lua").read_text() for part in (*parts, name))
+    """Return the text of a script after its shared parts; the server's clock is always one."""
+    text = (_LUA / f"{name}.lua").read_text()
+    first_line = text.partition("\n")[0]
+    used = first_line.removeprefix(_USES).split(", ") if first_line.startswith(_USES) else []
+    shared = [(_LUA / "shared" / f"{part}.lua").read_text() for part in ("clock", *used)]
+    return "\n".join((*shared, text))
+
+
+@cache
+def script_names() -> tuple[str, ...]:
+    """Return the names of all scripts, in alphabetical order."""
+    found = (entry.name for entry in _LUA.iterdir() if entry.is_file())
+    return tuple(sorted(name.removesuffix(".lua") for name in found if name.endswith(".lua")))
 
 
 class Scripts:
-    """All scripts of the protocol, ready to be called on one client."""
+    """All scripts, ready to be called on one client."""
 
     def __init__(self, client: RedisClient) -> None:
-        self._scripts = {
-            name: client.script(source(name))
-            for name in (*_OF_CONVERSATION, *_OF_PERSON, *_OF_USAGE, *_OF_ONE_KEY)
-        }
+        self._scripts = {name: client.script(source(name)) for name in script_names()}
 
     def __getitem__(self, name: str) -> Script:
-        """Return the script of this name; `KeyError` when there is none."""
+        """Return the script of this name; raise `KeyError` if there is none."""
         return self._scripts[name]

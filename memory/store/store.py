@@ -1,8 +1,9 @@
-"""What every room needs to work on one bot's Redis, as one value."""
+"""One bot's Redis as one value: client, names of keys, scripts. Also leases by name."""
 
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
@@ -11,14 +12,15 @@ from memory.store.scripts import Scripts
 
 _MAX_ERASED = 10_000
 _ERASED_S = 60
-"""How long it is known which scopes were erased; every process looks twice a second."""
+"""How long the stream `erased` lives; every process reads it twice a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A client, the names of a bot's keys, its scripts, and how long what is silent is kept.
+    """What every package needs to work on one bot's Redis.
 
-    `erased` is set whenever this process has erased something, for whoever cleans up behind it.
+    `ttl_s` is after how many seconds without activity a scope expires. `erased` is set when this
+    process has erased something, so that the embedded server rewrites its file.
     """
 
     client: RedisClient
@@ -28,13 +30,39 @@ class Store:
     ttl_s: int
 
     async def tell_erased(self, *scopes: Scope) -> None:
-        """Tell every process that something of these scopes was erased (`Memory.drop_erased`).
+        """Tell every process that something in these scopes was erased (`Memory.drop_erased`).
 
-        What a process holds in memory is never used after an erasure, so trouble with the store is
-        no error here: it only stays there for longer.
+        Processes never use cached content after an erasure. So if this fails, it is not an error:
+        the content only stays in their memory longer.
         """
         self.erased.set()
         stream = (self.keys.erased, "MAXLEN", "~", _MAX_ERASED, "*")
-        told = [("XADD", *stream, "c", scope.tag) for scope in scopes]
+        entries = [("XADD", *stream, "c", scope.tag) for scope in scopes]
         with suppress(StoreError):
-            await self.client.pipeline([*told, ("EXPIRE", self.keys.erased, _ERASED_S)])
+            await self.client.pipeline([*entries, ("EXPIRE", self.keys.erased, _ERASED_S)])
+
+    def lease(self, key: str, ttl_ms: int) -> "NamedLease":
+        """Return this process's lease on a key."""
+        return NamedLease(self.scripts, key, ttl_ms)
+
+
+class NamedLease:
+    """A lease on a key, so that one process at a time does something.
+
+    It has to be extended well before `ttl_ms` is over; the lease of a dead process expires.
+    """
+
+    def __init__(self, scripts: Scripts, key: str, ttl_ms: int) -> None:
+        self._scripts = scripts
+        self._key = key
+        self._ttl_ms = ttl_ms
+        self._token = token_hex(16)
+
+    async def hold(self) -> bool:
+        """Take or extend the lease; false if another process has it."""
+        request = {"token": self._token, "ttl_ms": self._ttl_ms}
+        return bool(await self._scripts["lease"]([self._key], request))
+
+    async def release(self) -> None:
+        """Give the lease back if this process has it."""
+        await self._scripts["unlease"]([self._key], {"token": self._token})

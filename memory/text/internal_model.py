@@ -6,7 +6,7 @@ from typing import Protocol
 from memory.text.shape import Shape
 
 
-class InternalModelUnavailable(Exception):  # noqa: N818 - says when
+class InternalModelUnavailable(Exception):
     """Raised if there is no usable answer now. Nothing is changed, and learning tries again.
 
     `rests_s`: the model fails for everybody and is not asked for this many seconds; 0 if only this

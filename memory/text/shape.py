@@ -21,7 +21,7 @@ _NULL_WORD = "null"
 """Some models write this word instead of null."""
 
 
-class PartInvalid(Exception):  # noqa: N818 - says when
+class PartInvalid(Exception):
     """Raised for a part that does not fit its model; the error text quotes nothing of the part."""
 
 

@@ -37,7 +37,7 @@ _MAX_DEPTH = 10
 """Levels that api.openai.com accepts, including the object around all parts."""
 
 
-class NotStrict(Exception):  # noqa: N818 - says what the model is
+class NotStrict(Exception):
     """Raised for a model that the dialect cannot describe; the text names field and reason."""
 
 

@@ -46,7 +46,7 @@ _SLICE_CHARS = 100_000
 _CHARS_PER_TOKEN = 16
 
 
-class VocabularyDamaged(Exception):  # noqa: N818 - says when
+class VocabularyDamaged(Exception):
     """Raised if the vocabulary file does not have the expected hash."""
 
 

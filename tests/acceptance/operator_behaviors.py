@@ -69,7 +69,7 @@ class HookLog(AIContextBehavior):
         _note("resume", call_context, heard=self._heard[tag])
 
 
-class Failed(Exception):  # noqa: N818 - says when
+class Failed(Exception):
     """Raised by a behavior that cannot do what it should."""
 
 

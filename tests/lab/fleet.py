@@ -27,7 +27,7 @@ _STOP_S = 8
 _LOG_TAIL = 3_000
 
 
-class Died(Exception):  # noqa: N818 - says when
+class Died(Exception):
     """Raised when a process ended that should run; says what it logged last."""
 
 

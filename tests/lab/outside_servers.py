@@ -23,7 +23,7 @@ _INSTALL_S = 1200
 _START_S = 120
 
 
-class NotInstallable(Exception):  # noqa: N818 - the name says when
+class NotInstallable(Exception):
     """Raised when a server cannot be installed here; the text says why."""
 
 

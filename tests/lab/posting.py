@@ -24,7 +24,7 @@ CONNECTIONS = 40
 _PATIENCE_S = 60
 
 
-class NotAcknowledged(Exception):  # noqa: N818 - says when
+class NotAcknowledged(Exception):
     """Raised when a webhook answers otherwise than with 200, or not at all."""
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 
-from memory.store.client import Arg, Command, RedisClient, Reply, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Arg, Command, Reply, ScriptCall
 
 
 class InterruptedClient(RedisClient):

@@ -1,3 +1,4 @@
+-- Uses: send_rate
 -- KEYS[1]: a chat's send rate. ARGV[1], a JSON object, times in ms: `ban_ms`, how long nothing may be sent; `burst_ms`
 -- and `max_ms` as in `take_permit`. A shorter ban does not end a longer one. Permits that were taken are void.
 local request = cjson.decode(ARGV[1])

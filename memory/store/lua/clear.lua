@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: nonce, who pressed, update id of the confirmation, '1' when any admin may confirm, ttl s.
 local receipt, asked = receipt_of(ARGV[1])
 if receipt then return {'done', receipt} end

@@ -1,3 +1,4 @@
+-- Uses: consumers
 -- KEYS[1]: a ready queue. ARGV[1], a JSON object: `group`, `within_ms`. Counts the consumers that were active within
 -- this time.
 local request, count = cjson.decode(ARGV[1]), 0

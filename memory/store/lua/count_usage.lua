@@ -1,3 +1,4 @@
+-- Uses: token_sums
 -- KEYS, all in the slot of usage: ids of calls counted of late; the month's sums; its days; its people by tokens; the
 -- person's days; the conversation's sums; what the person's quota of today has spent.
 -- ARGV[1], a JSON object: `call`, its id; `known_ms`, how long ids are remembered; `expires_at`, when the month's sums

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: tag of a conversation, the lowest epoch of it that still counts here, ttl s.
 -- What was learned from it before is not written any more.
 local lowest = redis.call('HGET', META, 'from:' .. ARGV[1])

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: epoch, erasure, first sequence to keep, how many of the newest stay whatever it says. Drops
 -- older messages for want of room, in whole nodes of the stream, since only these free memory.
 -- Answers how many messages and vectors went.

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: receipt id, person, update id of the confirmation.
 -- Erases of a person's share of a group what waits or was set aside, and an open turn.
 local receipt = receipt_of(ARGV[1])

@@ -1,3 +1,4 @@
+-- Uses: token_sums
 -- KEYS, all in the slot of usage: a person's days; those of tokens that nobody caused; the month's people by tokens;
 -- then sums of conversations to drop. ARGV[1], a JSON object: `person`; `nobody`, the id that gets their tokens;
 -- `expires_at`, when the month's sums expire. Sums of the whole bot stay. Safe to repeat.

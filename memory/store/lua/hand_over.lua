@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `token`. Gives the lease back without an answer; the attempt does not count. If the turn
 -- has no outbox, no failure and no other attempt, it is dissolved, so that the next one also takes later messages.
 local request = cjson.decode(ARGV[1])

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- Takes one update into the mailbox, once.
 -- ARGV[1], a JSON object: `update_id`; `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender

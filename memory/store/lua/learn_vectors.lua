@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: 'said' or 'records': whose vectors; epoch, erasure, stamp, ttl s, then a batch: the last
 -- sequence that had a vector when it was made, and pairs of sequence and packed vector, ascending.
 -- Vectors are of one model and without gaps: a call without a batch drops those of another stamp, a batch that does not fit on is refused, and

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- KEYS[13]: the old name of the dead letters. ARGV[1], a JSON object: `meta` and `turn`, an old name of a field ->
 -- its new name; `fields`, an old prefix of a field in `learned` -> its new prefix.
 -- Gives all that is stored of one scope its new names. A repeat changes nothing.

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `storage`, the tag under which the old chat is stored. Makes this conversation an alias
 -- of it, and answers the mailbox members that must be put there.
 local request = cjson.decode(ARGV[1])

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`. ARGV[2]: the outbox.
 -- Stores the reply with its first part marked as being sent. From now on the model is not asked for this turn.
 local request = cjson.decode(ARGV[1])

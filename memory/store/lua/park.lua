@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `pause_ms`. The turn keeps its outbox and waits
 -- without a lease.
 local request = cjson.decode(ARGV[1])

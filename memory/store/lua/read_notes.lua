@@ -1,3 +1,4 @@
+-- Uses: scope, notes
 -- ARGV: newest record and newest vector that the caller has, entries at most; then the versions under
 -- which it has them: if something was erased since, all is read anew.
 local epoch, erasure = versions()

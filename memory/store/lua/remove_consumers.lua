@@ -1,3 +1,4 @@
+-- Uses: consumers
 -- KEYS[1]: a ready queue. ARGV[1], a JSON object: `group`, `idle_ms`. Removes consumers that have no pending wake-up
 -- and were idle for so long. Answers how many.
 local request, removed = cjson.decode(ARGV[1]), 0

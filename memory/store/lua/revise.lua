@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1]: a JSON object.
 --   receipt: the id under which the receipt is kept, '' for none
 --   ttl_s

@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `token`, `epoch` and `erasure` of a step; `lease_ms`; `ttl_s`; `error`, the class of the
 -- error; `max_letters`. ARGV[2]: the outbox with the apology.
 -- Turns the messages of this turn into a dead letter, and gives the turn an outbox, in one step. A dead letter is a

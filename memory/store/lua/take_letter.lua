@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1], a JSON object: `letter`; `puts_back`, whether its messages return to the mailbox; `ttl_s`.
 -- Removes a dead letter. Answers 1, or 0 if there is none. There is none yet while its turn is open, because the
 -- commit would remove the messages. It also cannot be put back while the lease is held that closed its turn: under

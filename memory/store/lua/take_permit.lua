@@ -1,3 +1,4 @@
+-- Uses: send_rate
 -- KEYS[1]: a chat's send rate. ARGV[1], a JSON object, times in ms: `every_ms`, after how long one permit is free again;
 -- `burst_ms`, how far ahead permits may be taken; `max_ms`, when all are free at the latest; `max_wait_ms`, the
 -- longest wait that is accepted, absent if the caller does not wait and only counts; `spare`, how many permits must stay

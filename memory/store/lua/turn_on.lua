@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: ttl s. Learning goes on with what is said from here on; what was said meanwhile is erased.
 -- Answers how many messages that were.
 local off_at = redis.call('HGET', META, 'off_at')

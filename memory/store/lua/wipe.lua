@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV: job, update id of the confirmation, ttl s, time of the confirmation in Unix seconds.
 -- Erases the conversation on behalf of a job; what people said since the confirmation stays, answered.
 local receipt = receipt_of(ARGV[1])

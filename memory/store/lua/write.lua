@@ -1,3 +1,4 @@
+-- Uses: scope
 -- ARGV[1]: a JSON object.
 --   epoch, erasure: the versions under which this was decided
 --   ttl_s

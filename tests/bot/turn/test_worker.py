@@ -27,7 +27,8 @@ from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
-from memory.store.client import Command, RedisClient, Reply, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter

@@ -11,7 +11,8 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue import mailbox
 from memory.queue.mailbox import Entry, Outcome
 from memory.queue.turns import TurnTimes
-from memory.store.client import Command, RedisClient
+from memory.store.client import RedisClient
+from memory.store.commands import Command
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter

@@ -23,7 +23,7 @@ Raises `TimeoutError` when it does not happen within `_LONGEST_S`.
 """
 
 
-class MomentMissed(Exception):  # noqa: N818 - says when
+class MomentMissed(Exception):
     """Raised when a moment does not come in time; says which."""
 
 

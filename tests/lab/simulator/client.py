@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from redis.asyncio import ConnectionPool, Redis
 
-from memory.store.client import Arg, Command, RedisClient, Reply, Script, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
 from memory.store.errors import StoreRefused, StoreUnavailable
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import VirtualLoop

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from memory.store.client import Arg, Command, RedisClient, Reply, Script, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Arg, Command, Reply, Script, ScriptCall
 from tests.lab.simulator.client import NamelessScript, Observer, SharedServer
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Process

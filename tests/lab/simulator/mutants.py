@@ -26,7 +26,7 @@ class Mutant:
     since: int = 0
 
 
-class MutationMissed(Exception):  # noqa: N818 - says when
+class MutationMissed(Exception):
     """Raised when a script no longer has the text that a mutant replaces."""
 
 

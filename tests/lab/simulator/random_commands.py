@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from memory.store.client import Arg
+from memory.store.commands import Arg
 
 Words = tuple[Arg, ...]
 

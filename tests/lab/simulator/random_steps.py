@@ -7,7 +7,7 @@ from random import Random
 
 import orjson
 
-from memory.store.client import Arg, Reply
+from memory.store.commands import Arg, Reply
 
 Step = tuple[str, tuple[Arg, ...]]
 

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from memory.store.client import RedisClient, Reply, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Reply, ScriptCall
 from memory.store.errors import StoreError
 
 pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lupa")

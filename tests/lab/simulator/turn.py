@@ -35,7 +35,7 @@ T = TypeVar("T")
 _TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
 
 
-class MadeUpBug(Exception):  # noqa: N818 - says what
+class MadeUpBug(Exception):
     """Raised where a turn fails for no reason."""
 
 

@@ -16,7 +16,8 @@ from memory.memory import Memory
 from memory.scopes.fields import Digest, Failures, Field, Question, ToolWrites, read_field
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Keep, Remember
-from memory.store.client import Arg, Command, RedisClient, Reply, ScriptCall
+from memory.store.client import RedisClient
+from memory.store.commands import Arg, Command, Reply, ScriptCall
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.migration import LAYOUT, LayoutTooNew

@@ -74,7 +74,7 @@ def test_every_error_of_the_sdk_has_a_meaning() -> None:
     for name, kind in classes:
         if name not in NOT_OURS:
             assert issubclass(kind, store_errors.SDK_ERRORS)
-            said[type(store_errors.meaning("GET", kind.__new__(kind, "text")))].add(name)
+            said[type(store_errors.translate("GET", kind.__new__(kind, "text")))].add(name)
     assert said == MEANINGS
 
 
@@ -91,7 +91,7 @@ def test_every_error_of_the_sdk_has_a_meaning() -> None:
     ],
 )
 def test_objections_without_a_class_have_a_meaning(text: str, expected: type[StoreError]) -> None:
-    assert type(store_errors.meaning("EVALSHA", untrusted.ResponseError(text))) is expected
+    assert type(store_errors.translate("EVALSHA", untrusted.ResponseError(text))) is expected
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_objections_without_a_class_have_a_meaning(text: str, expected: type[Sto
 )
 def test_neither_an_error_nor_its_cause_shows_what_was_sent(error: Exception) -> None:
     try:
-        with store_errors.own_errors("GET", 1):
+        with store_errors.translated_errors("GET", 1):
             raise error
     except StoreError as exc:
         shown = "".join(traceback.format_exception(exc))

@@ -1,4 +1,4 @@
--- Begins the next turn under a held lease, or says why there is none. Follows `prelude` and `notes`.
+-- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `notes`.
 -- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `max_entries`, `tail` (how many messages, and how
 -- many of anything else, are read at most) and `cursor`, the newest of each kind that the caller has already.
 -- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
