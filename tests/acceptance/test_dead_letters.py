@@ -75,7 +75,7 @@ async def test_mail_that_cannot_be_read_does_not_hold_up_its_chat(admin_rig: Rig
 
     shows = await rig.ask(ada, adas, "/deadletters")
     assert labels(shows) == [["Retry 1", "Drop 1"]]
-    for told in (f"chat {annas.id}", "JSONDecodeError", "reference 7", "failing: 1"):
+    for told in (f"chat {annas.id}", "JSONDecodeError", "reference 7", "failed: 1"):
         assert told in shows.text
     assert WORDS not in shows.text
 
