@@ -56,7 +56,7 @@ async def test_everybody_sees_what_their_own_messages_took(usage_rig: Rig) -> No
         for name in ("prompt", "completion")
     ]
     assert f"fresh {prompt}, cached 0, output {completion}" in reply.text
-    assert f"5000 tokens of answers a day; {5000 - mine} are left" in reply.text
+    assert f"5000 tokens of answers; {5000 - mine} are left" in reply.text
     assert "00:00 UTC" in reply.text
     assert len(rig.requests) == 3
     group = rig.telegram.group("Club", [anna])
