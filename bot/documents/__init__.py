@@ -1,1 +1,1 @@
-"""Files that people send: fetched, read, and handed to the memory as passages."""
+"""Files that people send: fetched, read, and stored as passages."""

@@ -1,7 +1,7 @@
-"""The fixed sentences of every language, found by key.
+"""Finds the fixed sentences of every language by key.
 
-Sentences are Markdown for `bot.reply.render`; buttons and menu descriptions are plain. What the
-model is told is written elsewhere, in English.
+Sentences are Markdown for `bot.reply.render`; labels of buttons and descriptions of commands are
+plain text. Texts for the model are not here: they are in English, beside the code that sends them.
 """
 
 import re
@@ -12,16 +12,16 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _DEFAULT = "en"
-_MARKUP = re.compile(r"[!-/:-@\[-`{-~]")  # ASCII punctuation
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")  # of ASCII, any of which may be markup
 
 
 class Catalogue:
-    """Reads all files, once in a process; afterwards a lookup touches no disk."""
+    """Reads all files once in a process; a lookup does not touch the disk."""
 
     def __init__(self) -> None:
         files = sorted(_FOLDER.glob("*.toml"))
         english = _read(_FOLDER / f"{_DEFAULT}.toml")
-        # A sentence that a language lacks is said in English; without it the bot would not start.
+        # A sentence that a language lacks is said in English; an incomplete file is no error.
         self._sentences = {file.stem: english | _read(file) for file in files}
 
     @property
@@ -30,14 +30,14 @@ class Catalogue:
         return tuple(self._sentences)
 
     def __contains__(self, key: str) -> bool:
-        """Say whether there is a sentence `table.name`."""
+        """Say whether a sentence `table.name` exists."""
         return key in self._sentences[_DEFAULT]
 
     def text(self, language_code: str, key: str, **values: object) -> str:
-        """Return the sentence `table.name`, in English for a language that we do not speak.
+        """Return the sentence `table.name`; English for a language without a file.
 
-        `de-AT` finds German. Values are shown as they are, whatever signs are in them. Raise
-        `KeyError` for a key that does not exist or a value that is missing.
+        `de-AT` finds German. Values are shown literally, on one line, whatever characters they
+        have. Raise `KeyError` for an unknown key or a missing value.
         """
         language = language_code.lower().replace("_", "-").partition("-")[0]
         sentences = self._sentences.get(language) or self._sentences[_DEFAULT]
@@ -61,5 +61,5 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
-    """Return a value on one line, its signs as character references: these are never markup."""
-    return _MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", " ".join(str(value).split()))
+    """Return a value on one line; its punctuation as character references is never markup."""
+    return _PUNCTUATION.sub(lambda found: f"&#{ord(found[0])};", " ".join(str(value).split()))

@@ -1,4 +1,4 @@
-"""Admins are told in private, each in their language, and again later where nobody was reached."""
+"""Operators are told in private, each in their language; if nobody was reached, again later."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -24,7 +24,7 @@ NOBODY: Mapping[int, TelegramError] = {}
 
 
 class Telegram(QuietChat):
-    """Keeps what was sent to whom; fails for some."""
+    """Keeps what each person was sent; fails for some."""
 
     def __init__(self, failures: Mapping[int, TelegramError]) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ async def told(
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 
 
-async def test_each_admin_is_told_in_their_language(store: RedisClient) -> None:
+async def test_each_operator_is_told_in_their_language(store: RedisClient) -> None:
     is_told, sent = await told(store, NOBODY, 1, 2)
     assert is_told
     for admin, lines in {
@@ -66,18 +66,18 @@ async def test_each_admin_is_told_in_their_language(store: RedisClient) -> None:
             assert line in sent[admin]
 
 
-async def test_it_is_enough_that_one_was_reached(store: RedisClient) -> None:
+async def test_a_notice_is_done_when_one_operator_was_reached(store: RedisClient) -> None:
     is_told, sent = await told(store, {1: Unreachable("away")}, 1, 2)
     assert (is_told, list(sent)) == (True, [2])
 
 
-async def test_nobody_reached_is_not_told(store: RedisClient) -> None:
+async def test_a_notice_is_not_done_when_nobody_was_reached(store: RedisClient) -> None:
     assert await told(store, {1: Unreachable("away")}, 1) == (False, {})
 
 
-async def test_who_blocked_us_is_not_told_again_and_again(store: RedisClient) -> None:
+async def test_an_operator_who_blocked_the_bot_is_not_told_again(store: RedisClient) -> None:
     assert await told(store, {1: Blocked("blocked")}, 1) == (True, {})
 
 
-async def test_without_admins_there_is_nobody_to_tell(store: RedisClient) -> None:
+async def test_a_notice_without_operators_is_done(store: RedisClient) -> None:
     assert await told(store, NOBODY) == (True, {})

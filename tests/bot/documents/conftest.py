@@ -1,4 +1,4 @@
-"""The memory in which uploaded documents are stored."""
+"""Fixtures: the memory in which uploaded documents are stored."""
 
 from tests.memory.documents.conftest import embedder, library, memory
 

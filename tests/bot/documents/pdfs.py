@@ -1,4 +1,4 @@
-"""PDFs as small as they can be: one page for each text, and what strangers make of them."""
+"""Small PDFs for tests: ordinary ones, and ones that attack their reader."""
 
 import io
 import zlib
@@ -8,23 +8,23 @@ from pypdf import PdfReader, PdfWriter
 
 
 def pdf(*pages: str) -> bytes:
-    """Return a PDF whose pages say this, in Latin letters, a line for each line."""
+    """Return a PDF with a page for each text (Latin-1), a line for each line."""
     return _written([_page_text(page) for page in pages])
 
 
 def content_pdf(content: bytes, filters: str = "") -> bytes:
-    """Return a PDF whose one page is drawn by `content`, as it stands behind its filters."""
+    """Return a PDF with one page; `content` are its drawing operators, encoded with `filters`."""
     return _written([content], filters)
 
 
 def bomb(nbytes: int) -> bytes:
-    """Return a PDF whose page unpacks, layer by layer, to so many bytes."""
+    """Return a PDF whose page decompresses, in two layers, to `nbytes` bytes."""
     layers = zlib.compress(zlib.compress(b" " * nbytes, 9), 9)
     return _written([layers], "/Filter [/FlateDecode /FlateDecode]")
 
 
 def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
-    """Return a PDF of some 44 kB whose pages share one stream that shows nothing, at length."""
+    """Return a PDF of some 44 kB whose pages share one long stream that shows nothing."""
     shown = zlib.compress(b"BT /F1 12 Tf " + b"() Tj " * operators + b"ET", 9)
     one = _written([shown], "/Filter /FlateDecode")
     kids = b" ".join([b"4 0 R"] * pages)
@@ -32,7 +32,7 @@ def slow_pdf(pages: int = 300, operators: int = 12_000) -> bytes:
 
 
 def encrypted(content: bytes, password: str) -> bytes:
-    """Return a PDF that opens with a password; "" only forbids things."""
+    """Return a PDF that opens with a password; "" only forbids printing and the like."""
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(content)))
     writer.encrypt(password, "owner", algorithm="RC4-128")
     written = io.BytesIO()
@@ -59,11 +59,11 @@ def _written(contents: Sequence[bytes], filters: str = "") -> bytes:
         page += f" /Resources << /Font << /F1 3 0 R >> >> /Contents {own} 0 R >>"
         head = f"<< /Length {len(content)} {filters} >>\nstream\n".encode()
         objects += [page.encode(), head + content + b"\nendstream"]
-    written, places = b"%PDF-1.4\n", []
+    written, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
-        places.append(len(written))
+        offsets.append(len(written))
         written += f"{number} 0 obj\n".encode() + body + b"\nendobj\n"
-    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
     size = len(objects) + 1
     tail = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\n"
     return written + tail.encode() + f"startxref\n{len(written)}\n%%EOF\n".encode()

@@ -1,4 +1,4 @@
-"""Files as strangers send them: text is read, all else is refused, in time and by its reason."""
+"""Files from anybody: text is read; everything else is refused in time, with a reason."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def reason(content: bytes, format_: Format, limits: Limits = LIMITS) -> st
         ("report.txt", "application/pdf", "pdf"),
     ],
 )
-def test_a_format_is_what_telegram_or_the_name_says(
+def test_the_declared_type_or_the_name_decides_the_format(
     name: str, mime_type: str, expected: str
 ) -> None:
     assert format_of(name, mime_type) == expected
@@ -47,26 +47,26 @@ def test_a_format_is_what_telegram_or_the_name_says(
 @pytest.mark.parametrize(
     ("name", "mime_type"), [("a.zip", "application/zip"), ("a.exe", ""), ("file", "image/png")]
 )
-def test_other_types_are_refused(name: str, mime_type: str) -> None:
+def test_a_file_of_another_type_is_refused(name: str, mime_type: str) -> None:
     with pytest.raises(DocumentRefused, match="type"):
         format_of(name, mime_type)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-async def test_text_is_read_in_the_encodings_of_unicode(encoding: str) -> None:
+async def test_text_is_read_in_every_unicode_encoding(encoding: str) -> None:
     assert await read("Grüße, мир".encode(encoding), "text") == [Section("Grüße, мир")]
 
 
-async def test_text_in_another_encoding_is_refused() -> None:
+async def test_text_in_a_legacy_encoding_is_refused() -> None:
     assert await reason("Привет".encode("cp1251"), "text") == "letters"
 
 
-async def test_what_only_claims_to_be_text_is_refused() -> None:
+async def test_a_binary_file_that_claims_to_be_text_is_refused() -> None:
     assert await reason(b"PK\x00\x01", "text") == "type"
 
 
 @pytest.mark.parametrize("format_", ["text", "markdown"])
-async def test_a_file_without_words_is_refused(format_: Format) -> None:
+async def test_a_file_without_text_is_refused(format_: Format) -> None:
     assert await reason(b" \n\t ", format_) == "no_text"
 
 
@@ -74,7 +74,7 @@ async def test_a_text_that_is_too_long_is_refused() -> None:
     assert await reason(b"a" * 1_001, "text") == "too_long"
 
 
-async def test_a_section_of_markdown_is_what_stands_below_a_heading() -> None:
+async def test_a_section_of_markdown_is_a_heading_with_the_text_below_it() -> None:
     text = "Before.\n# One ##\nA\n```\n# no heading\n```\n## Two\nB"
 
     assert await read(text.encode(), "markdown") == [
@@ -92,7 +92,7 @@ async def test_a_section_of_a_pdf_is_a_page() -> None:
     ]
 
 
-async def test_lines_of_a_page_that_are_no_ends_of_sentences_flow_on() -> None:
+async def test_line_breaks_inside_a_sentence_are_removed() -> None:
     (page,) = await read(pdf("The remark-\nable cat\nsat there.\nIt slept."), "pdf")
 
     assert page.text == "The remarkable cat sat there.\nIt slept."
@@ -110,7 +110,7 @@ async def test_a_pdf_of_pictures_is_refused() -> None:
     assert await reason(pdf("", ""), "pdf") == "no_text"
 
 
-async def test_a_pdf_with_too_many_pages_or_letters_is_refused() -> None:
+async def test_a_pdf_with_too_many_pages_or_characters_is_refused() -> None:
     assert await reason(pdf(*"abcd"), "pdf") == "too_long"
     assert await reason(pdf("a " * 600), "pdf") == "too_long"
 
@@ -122,22 +122,22 @@ async def test_a_damaged_pdf_is_refused(content: bytes) -> None:
     assert await reason(content, "pdf") == "damaged"
 
 
-async def test_a_decompression_bomb_is_refused_in_little_time_and_memory() -> None:
+async def test_a_decompression_bomb_is_refused_before_it_takes_much_time() -> None:
     began = monotonic()
 
     assert await reason(bomb(400 * 2**20), "pdf") in ("damaged", "no_text")
     assert monotonic() - began < 15
 
 
-async def test_a_pdf_that_takes_too_long_is_given_up_and_its_process_ended() -> None:
+async def test_reading_a_slow_pdf_is_given_up_at_the_time_limit() -> None:
     limits = Limits(pages=3, chars=1_000, pdf_s=0.01, pdf_mb=512)
 
     assert await reason(pdf("slow"), "pdf", limits) == "damaged"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-def test_a_parser_that_was_taken_over_can_open_nothing() -> None:
-    """Its user is the bot's, so it could read the bot's secrets in /proc otherwise."""
+def test_code_injected_into_the_parser_cannot_open_files() -> None:
+    """The parser has the same user as the bot, so it could read the bot's secrets in /proc."""
     attack = (
         "import runpy, sys; sys.argv = ['']; own = runpy.run_path('bot/documents/pdf_text.py');"
         "own['main'].__globals__['_read'] = lambda *_: {'pages': [open(sys.orig_argv[-1]).read()]};"
@@ -156,7 +156,7 @@ def children() -> set[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 @pytest.mark.parametrize("after_s", [0, 0.1])
-async def test_who_gives_up_reading_leaves_no_process(after_s: float) -> None:
+async def test_cancelled_reading_leaves_no_process(after_s: float) -> None:
     before = children()
     reading = asyncio.create_task(read(pdf("slow"), "pdf"))
     await asyncio.sleep(after_s)
@@ -165,7 +165,7 @@ async def test_who_gives_up_reading_leaves_no_process(after_s: float) -> None:
     with pytest.raises(asyncio.CancelledError):
         await reading
     async with asyncio.timeout(10):
-        while children() - before:  # noqa: ASYNC110 - nobody tells of their ends
+        while children() - before:  # noqa: ASYNC110 - nothing signals the end of a process
             await asyncio.sleep(0.01)
 
 

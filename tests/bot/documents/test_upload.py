@@ -1,4 +1,4 @@
-"""Taking in a file: fences against erasure, room for it, and words that are answered after it."""
+"""Uploading a file: erasures win, capacity is limited, and a caption is answered afterwards."""
 
 from collections.abc import Awaitable, Callable
 
@@ -21,17 +21,17 @@ HERE = Scope.of_chat(7)
 
 
 class Files(QuietChat):
-    """Gives `content`; or refuses, or does something `meanwhile`, as if fetching took long."""
+    """Downloads `content`, or is refused; calls `meanwhile` first, as if the download took long."""
 
     def __init__(self) -> None:
         super().__init__()
         self.content = b"The whale is blue."
         self.refusal: RefusalReason | None = None
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
-        self.asked: list[tuple[str, int]] = []
+        self.requested: list[tuple[str, int]] = []
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
-        self.asked.append((file_id, max_bytes))
+        self.requested.append((file_id, max_bytes))
         if self.meanwhile:
             await self.meanwhile()
         if self.refusal:
@@ -40,7 +40,7 @@ class Files(QuietChat):
 
 
 class Uploads:
-    """A reception, what it fetches, and what it had learned."""
+    """An upload with its chat, and the conversations that it asked to learn from."""
 
     def __init__(self, memory: Memory, library: Library) -> None:
         self.files = Files()
@@ -50,7 +50,7 @@ class Uploads:
         self._upload = Upload(reader, library, memory.scopes, sentences, self.learned.append)
 
     async def take(self, name: str = "sea.txt", text: str = "", nbytes: int = 18) -> str | None:
-        """Take a file in and return what is said of it."""
+        """Upload a file and return the answer, `None` if there is none."""
         file = SentFile("f1", name, "", nbytes)
         ann = Sender(7, "Ann")
         sent = IncomingMessage(1, 7, 0, False, 11, 1_000, ann, "document", text, file=file)  # noqa: FBT003
@@ -67,39 +67,39 @@ async def titles(library: Library) -> list[str]:
     return [each.title for each in await library.listed(HERE)]
 
 
-async def test_a_file_is_fetched_stored_told_and_learned(
+async def test_a_file_is_fetched_stored_confirmed_and_learned_from(
     uploads: Uploads, library: Library
 ) -> None:
     said = await uploads.take()
 
     assert said
     assert said.startswith("I've read sea.txt (passages: 1).")
-    assert uploads.files.asked == [("f1", 1_000)]
+    assert uploads.files.requested == [("f1", 1_000)]
     assert await titles(library) == ["sea.txt"]
     assert uploads.learned == [HERE]
 
 
-async def test_words_with_a_file_are_left_to_be_answered(
+async def test_a_caption_is_left_for_the_model_to_answer(
     uploads: Uploads, library: Library
 ) -> None:
     assert await uploads.take(text="What is it?") is None
     assert await titles(library) == ["sea.txt"]
 
 
-async def test_what_says_to_be_too_big_or_of_another_type_is_not_fetched(
+async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(
     uploads: Uploads,
 ) -> None:
     too_big, other = await uploads.take(nbytes=1_001), await uploads.take("a.zip")
 
     assert (too_big or "").startswith("sea.txt is too big for me.")
     assert (other or "").startswith("I can't open a.zip.")
-    assert uploads.files.asked == []
+    assert uploads.files.requested == []
 
 
 @pytest.mark.parametrize(
     ("refusal", "said"), [("too_big", "is too big"), ("other", "I couldn't read")]
 )
-async def test_what_telegram_does_not_give_is_told(
+async def test_a_file_that_telegram_does_not_hand_out_is_refused(
     uploads: Uploads, refusal: RefusalReason, said: str
 ) -> None:
     uploads.files.refusal = refusal
@@ -122,7 +122,7 @@ async def test_a_clear_while_a_file_is_fetched_wins(
     assert await titles(library) == []
 
 
-async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
+async def test_a_turn_whose_file_replaced_another_starts_again_and_then_says_so(
     uploads: Uploads,
 ) -> None:
     await uploads.take()
@@ -133,7 +133,7 @@ async def test_a_turn_whose_file_replaced_another_begins_again_and_then_says_so(
     assert "I've read sea.txt" in (await uploads.take() or "")
 
 
-async def test_where_much_was_read_already_there_is_no_room(
+async def test_a_conversation_with_too_many_passages_takes_no_more_files(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload, "MAX_PASSAGES_HERE", 1)
@@ -143,7 +143,7 @@ async def test_where_much_was_read_already_there_is_no_room(
     assert "I've read sea.txt" in (await uploads.take() or "")
 
 
-async def test_a_text_of_too_many_passages_is_too_long(
+async def test_a_file_with_too_many_passages_is_refused(
     uploads: Uploads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload, "MAX_PASSAGES", 1)

@@ -1,3 +1,5 @@
+"""Every language has the same sentences, and values in them are never markup."""
+
 import re
 import tomllib
 from datetime import UTC, datetime
@@ -35,7 +37,7 @@ def filled(language: str, key: str) -> str:
     return CATALOGUE.text(language, key, **dict.fromkeys(names, VALUE))
 
 
-def test_the_bot_begins_with_five_languages() -> None:
+def test_the_bot_speaks_at_least_five_languages() -> None:
     assert {"de", "en", "es", "fa", "ru"} <= {*LANGUAGES}
 
 
@@ -47,17 +49,17 @@ def test_every_language_has_the_same_sentences(language: str) -> None:
     assert keys == ENGLISH.keys()
 
 
-def test_a_sentence_that_a_language_lacks_is_said_in_english(
+def test_a_sentence_missing_in_a_language_is_said_in_english(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "en.toml").write_text('[menu]\nhelp = "Help"\nwho = "Who you are"\n')
-    (tmp_path / "it.toml").write_text('[menu]\nhelp = "Aiuto"\n')
+    (tmp_path / "en.toml").write_text('[commands]\nhelp = "Help"\nwho = "Who you are"\n')
+    (tmp_path / "it.toml").write_text('[commands]\nhelp = "Aiuto"\n')
     monkeypatch.setattr(catalogue, "_FOLDER", tmp_path)
 
     lacking = Catalogue()
 
-    assert lacking.text("it", "menu.help") == "Aiuto"
-    assert lacking.text("it", "menu.who") == "Who you are"
+    assert lacking.text("it", "commands.help") == "Aiuto"
+    assert lacking.text("it", "commands.who") == "Who you are"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_a_sentence_that_a_language_lacks_is_said_in_english(
         ("pt", "2 November 2026"),
     ],
 )
-def test_a_date_is_written_as_people_write_it(language: str, day: str) -> None:
+def test_a_date_is_written_as_people_of_the_language_write_it(language: str, day: str) -> None:
     assert CATALOGUE.day(language, datetime(2026, 11, 2, tzinfo=UTC).timestamp()) == day
 
 
@@ -90,13 +92,13 @@ def test_every_field_of_the_running_state_has_a_label() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_sentence_uses_the_same_values(language: str) -> None:
+def test_a_sentence_has_the_same_placeholders_in_every_language(language: str) -> None:
     for key, sentence in ENGLISH.items():
         assert placeholders(CATALOGUE._sentences[language][key]) == placeholders(sentence)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_sentence_is_one_part_that_telegram_accepts(language: str) -> None:
+def test_every_sentence_fits_one_message_that_telegram_accepts(language: str) -> None:
     for key in ENGLISH:
         (part,) = render(filled(language, key))
 
@@ -105,7 +107,7 @@ def test_every_sentence_is_one_part_that_telegram_accepts(language: str) -> None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_value_is_shown_as_it_is(language: str) -> None:
+def test_every_value_is_shown_literally(language: str) -> None:
     for key, sentence in CATALOGUE._sentences[language].items():
         (part,) = render(filled(language, key))
 
@@ -113,7 +115,7 @@ def test_every_value_is_shown_as_it_is(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_menu_and_buttons_are_short_and_plain(language: str) -> None:
+def test_menus_and_buttons_are_short_plain_text(language: str) -> None:
     for key in ENGLISH:
         if key.startswith(PLAIN_TABLES):
             sentence = CATALOGUE.text(language, key)
@@ -122,13 +124,27 @@ def test_menu_and_buttons_are_short_and_plain(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_answers_a_button_fits_its_popup(language: str) -> None:
+def test_the_description_of_an_empty_chat_fits(language: str) -> None:
+    assert len(CATALOGUE.text(language, "start.description")) <= 512
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_welcome_fits_one_phone_screen(language: str) -> None:
+    """Some 12 lines of 40 characters; it says what is stored where, and how to erase it."""
+    welcome = CATALOGUE.text(language, "start.private", name="Anna", bot="Ricordo")
+
+    assert len(welcome) <= 480
+    assert commands(welcome) == {"/forget", "/clear", "/help", "/privacy"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_button_refusal_fits_into_its_popup(language: str) -> None:
     for key in ("clear.not_yours", "clear.expired"):
         assert len(CATALOGUE.text(language, key)) <= 200
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_language_names_the_same_commands(language: str) -> None:
+def test_a_sentence_names_the_same_commands_in_every_language(language: str) -> None:
     for key, sentence in ENGLISH.items():
         assert commands(CATALOGUE._sentences[language][key]) == commands(sentence)
 
@@ -137,7 +153,9 @@ def test_every_language_names_the_same_commands(language: str) -> None:
     ("code", "language"),
     [("de", "de"), ("de-AT", "de"), ("DE_at", "de"), ("pt-BR", "en"), ("", "en"), ("fa-IR", "fa")],
 )
-def test_a_region_finds_its_language_and_an_unknown_one_english(code: str, language: str) -> None:
+def test_a_regional_code_finds_its_language_and_an_unknown_one_english(
+    code: str, language: str
+) -> None:
     assert CATALOGUE.text(code, "new.done") == CATALOGUE.text(language, "new.done")
 
 
