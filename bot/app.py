@@ -241,7 +241,7 @@ class App:
             share_with_workers, telegram.limiter, memory.ready_queue(), settings.lease_s
         )
         tasks = [
-            asyncio.create_task(CapacityWatch(memory.plan, notices).run()),
+            asyncio.create_task(CapacityWatch(memory.capacity, notices).run()),
             asyncio.create_task(ModelWatch(memory, notices, parts.conditions).run()),
             asyncio.create_task(BudgetWatch(budget, notices).run()),
             asyncio.create_task(repeat(share, "workers", _SHARE_EVERY_S)),
@@ -260,7 +260,7 @@ class App:
                 memory.client, memory.keys, settings.max_pending_conversations
             )
             self._intake = Intake(
-                reader.read, memory.mailbox, buttons.press, memory.plan.ballast, backpressure
+                reader.read, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure
             )
             intake_tasks = self._taking_in(memory, telegram.client, commands)
         if self._observer is not None:

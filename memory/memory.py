@@ -1,7 +1,4 @@
-"""Puts the rooms of this package together on one Redis, for one bot.
-
-Built once, in the composition root.
-"""
+"""Builds all services of this package for one bot. Done once, in the composition root."""
 
 import asyncio
 from collections.abc import Iterable
@@ -40,15 +37,16 @@ from memory.text.tokens import TokenCounter
 
 _PAGE = 1_000
 _SCOPES_SHARE = 4
-"""Notebooks get a quarter of the cache, conversations the rest."""
+"""Other scopes get a quarter of the cache, messages the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
     """How much is remembered, for how long, and how turns are timed.
 
-    `redis_bytes` is the size of the Redis plan where the server does not tell it; 0 is unknown.
-    `wait_replicas` must have an update before it counts as taken.
+    A scope expires after `ttl_s` without activity. `tail` newest messages are read with a turn.
+    `redis_bytes` is the memory of Redis if the server does not tell it; 0 means unknown.
+    `wait_replicas` replicas must have an update before it counts as taken.
     """
 
     ttl_s: int
@@ -60,9 +58,9 @@ class MemoryOptions:
 
 
 class Memory:
-    """Everything a bot remembers with: mailbox, turns, erasure, jobs, histories, notebooks.
+    """The services of one bot's memory, as attributes; other classes get the ones they use.
 
-    `erased` is set whenever this process has erased something, for whoever cleans up behind it.
+    `erased` is set when this process has erased something.
     """
 
     def __init__(
@@ -105,7 +103,7 @@ class Memory:
             questions=questions,
             tail=options.tail,
         )
-        self.plan = CapacityMonitor(self.store, options.redis_bytes, options.tail)
+        self.capacity = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
         self.teach(LearningConfig())
 
@@ -115,7 +113,7 @@ class Memory:
             self.store, self.scopes, self.tokens, self._vectors, teaching
         )
         self.consent = Consent(self.store, self.scopes, self.correcting, teaching.with_domain)
-        self.plan.wait_for(teaching.behaviors)
+        self.capacity.wait_for(teaching.behaviors)
 
     async def migrate(self, namespaces: Iterable[str] = ()) -> None:
         """Give what an earlier version stored the names of this one; before anything is read.
@@ -125,39 +123,39 @@ class Memory:
         await migrate(self.client, self.keys, self.scripts, namespaces)
 
     async def drop_erased(self) -> None:
-        """Drop what this process holds of scopes in which any process has erased something.
+        """Drop the cached content of scopes in which any process has erased something.
 
-        Looks at what was told since the last look; raise `StoreError`.
+        Reads what was noted since the last call. Raise `StoreError`.
         """
         stream = self.keys.erased
-        while told := await self.client.call(
+        while noted := await self.client.call(
             *("XRANGE", stream, self._erased_until, "+", "COUNT", _PAGE)
         ):
-            for _, fields in told:
+            for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
                 self.cache.drop(scope)
                 self.scopes.drop(scope)
             self._questions.forget()
-            self._erased_until = b"(" + told[-1][0]
+            self._erased_until = b"(" + noted[-1][0]
 
     def ready_queue(self) -> ReadyQueue:
-        """Return a new ear at the bells of conversations with mail."""
+        """Return a new consumer of the wake-ups of conversations."""
         return ReadyQueue(self.client, self.scripts, self.keys.ready_queue)
 
     def job_queue(self) -> ReadyQueue:
-        """Return a new ear at the bells of jobs."""
+        """Return a new consumer of the wake-ups of jobs."""
         return ReadyQueue(self.client, self.scripts, self.keys.jobs)
 
     def poller_lease(self, ttl_ms: int) -> NamedLease:
-        """Return this process's claim on being the one that polls Telegram."""
+        """Return the lease of the one process that polls Telegram."""
         return self.store.lease(self.keys.poller, ttl_ms)
 
     def sweeper_lease(self, ttl_ms: int) -> NamedLease:
-        """Return this process's claim on being the one that walks the indexes again and again."""
+        """Return the lease of the one process that walks the indexes every minute."""
         return self.store.lease(self.keys.sweeper, ttl_ms)
 
-    def known(self, conversation: Scope) -> Cursor:
-        """Return what a turn of a conversation need not read again."""
+    def cursor(self, conversation: Scope) -> Cursor:
+        """Return the newest that a turn of a conversation need not read again."""
         said, learned = self.cache.known(conversation), self.scopes.known(conversation)
         facts = self.scopes.known(facts_scope(conversation))
         return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)

@@ -126,7 +126,7 @@ def _operators_commands(
 ) -> tuple[BotCommand, ...]:
     """Return what is for the operators of the bot alone."""
     models = ModelsInUse(settings.openai_model, settings.fallback_model or "", rest)
-    stats = StatsCommands(memory.store, memory.mailbox, memory.plan, models, sentences)
+    stats = StatsCommands(memory.store, memory.mailbox, memory.capacity, models, sentences)
     letters = PagedList(DeadLetterList(memory.dead_letters, sentences), sentences)
     clear = ClearMemoryCommand(memory.confirmations, receipts, sentences)
     letters_buttons = {DeadLetterList.verb: letters.press}

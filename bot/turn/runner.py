@@ -113,7 +113,7 @@ class TurnRunner:
     async def _commit(
         self, turn: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
     ) -> Committed:
-        known = self._memory.known(turn.lease.conversation)
+        known = self._memory.cursor(turn.lease.conversation)
         closing = Closing(outbox.ends_session, outbox.digest, outbox.writes.encode())
         commit = self._memory.turns.commit(turn, messages, replace(known, seq=0), closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)

@@ -147,7 +147,7 @@ class TurnWorker:
         return min(max(wake_up.woken_at + longest_s - time(), 0), longest_s)
 
     async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
-        known = self._memory.known(conversation)
+        known = self._memory.cursor(conversation)
         return await self._memory.turns.acquire(conversation, known, token, wake_up.delivery)
 
     async def _advance(self, conversation: Scope, wake_up: WakeUp, result: OpenTurn | Wait) -> Next:

@@ -33,7 +33,7 @@ class Confirmations:
     ) -> str:
         """Return a nonce that lets `asker` confirm once within an hour; `about` is stored too."""
         nonce = token_urlsafe(12)
-        confirm = self._keys.conversation(conversation).confirm
+        confirm = self._keys.scope(conversation).confirm
         await self._client.pipeline(
             [
                 ("HSET", confirm, nonce, f"{question}|{asker}|{about}"),
@@ -48,7 +48,7 @@ class Confirmations:
         A confirmed erasure has begun and cannot be withdrawn. A question that is gone counts as
         withdrawn. Raise `NotConfirmed` for a question that somebody else was asked.
         """
-        confirm = self._keys.conversation(conversation).confirm
+        confirm = self._keys.scope(conversation).confirm
         asked, has_begun = await self._client.call("HMGET", confirm, nonce, first_step(nonce))
         has_job = await self._client.call("EXISTS", self._keys.job(nonce))
         kind, _, rest = (asked or b"").partition(b"|")
@@ -70,7 +70,7 @@ class Confirmations:
         stands for an administrator of the group, who may confirm for all. The nonce is the id of
         the job that follows, so a second press starts no second job.
         """
-        confirm = self._keys.conversation(conversation).confirm
+        confirm = self._keys.scope(conversation).confirm
         asked = await self._client.call("HGET", confirm, nonce)
         if asked is None:
             raise NotConfirmed("unknown")

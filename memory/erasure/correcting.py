@@ -65,7 +65,7 @@ class Correcting:
         """Erase the running state; it is learned again from later messages only."""
 
         async def decide(_: ScopeMemory) -> Revision:
-            meta = self._keys.conversation(conversation).meta
+            meta = self._keys.scope(conversation).meta
             newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
             removed = [State.PREFIX, StateUntrusted.PREFIX]
             return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
@@ -74,7 +74,7 @@ class Correcting:
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return the ids of the senders of these messages; messages that are gone have none."""
-        log = self._keys.conversation(conversation).log
+        log = self._keys.scope(conversation).log
         stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
@@ -84,7 +84,7 @@ class Correcting:
 
     async def _hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool) -> None:
         """Hide messages and their answers from recall, or show them again."""
-        log = self._keys.conversation(conversation).log
+        log = self._keys.scope(conversation).log
         stored = await self._client.pipeline(
             [("XRANGE", log, f"{seq}-0", "+", "COUNT", _EXCHANGE) for seq in seqs]
         )

@@ -48,7 +48,7 @@ class Exporter:
         """Return a file with all that was learned and the newest messages that fit."""
         here = await self._scopes.read(conversation)
         facts = await self._scopes.read(facts_scope(conversation))
-        log = self._keys.conversation(conversation).log
+        log = self._keys.scope(conversation).log
         entries = await self._client.call("XRANGE", log, "-", "+")
         messages = [_message(message_of(entry, fields)) for entry, fields in entries]
         learned = {

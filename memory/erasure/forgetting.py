@@ -55,7 +55,7 @@ class Forgetting:
         flight is refused at its next step, because the epoch grows. A repeat returns the same
         receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
-        keys = self._keys.conversation(conversation)
+        keys = self._keys.scope(conversation)
         arguments = (nonce, presser, update_id, "1" if as_admin else "", self._ttl_s)
         outcome, *counts = await self._scripts["clear"](keys.all, arguments)
         if outcome != b"done":
@@ -78,7 +78,7 @@ class Forgetting:
 
     async def find_exchange(self, conversation: Scope, message_id: int) -> list[Message]:
         """Return the message with this Telegram id and its answer; empty if it is not stored."""
-        log = self._keys.conversation(conversation).log
+        log = self._keys.scope(conversation).log
         last = b"+"
         answer: Message | None = None
         while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
@@ -157,7 +157,7 @@ class Forgetting:
         """Schedule learning of an erased state from the newest messages that remain."""
         if State.PREFIX not in revision.removed:
             return revision
-        meta = self._keys.conversation(scope_memory.scope).meta
+        meta = self._keys.scope(scope_memory.scope).meta
         newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
         await self._client.call("ZADD", self._keys.learning, time(), scope_memory.scope.tag)
         mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
@@ -165,7 +165,7 @@ class Forgetting:
 
     async def _sent_by(self, group: Scope, person: int, until: float) -> set[int]:
         """Return the sequences of a person's messages in a group and of their answers."""
-        log = self._keys.conversation(group).log
+        log = self._keys.scope(group).log
         exchanges: set[bytes] = set()
         seqs: set[int] = set()
         last = b"-"
@@ -180,6 +180,6 @@ class Forgetting:
 
     async def _oldest(self, conversation: Scope) -> float:
         """Return the sequence of the oldest stored message, infinity for none."""
-        log = self._keys.conversation(conversation).log
+        log = self._keys.scope(conversation).log
         first = await self._client.call("XRANGE", log, "-", "+", "COUNT", 1)
         return seq_of(first[0][0]) if first else inf

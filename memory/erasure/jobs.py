@@ -198,7 +198,7 @@ class Jobs:
                     yield scope, b""
 
     async def _wipe(self, conversation: Scope, job: Job) -> Receipt:
-        keys = self._keys.conversation(conversation).all
+        keys = self._keys.scope(conversation).all
         arguments = (job.id, job.cut_update, self._ttl_s, job.cut_at)
         return Receipt.of(await self._scripts["wipe"](keys, arguments))
 
@@ -208,7 +208,7 @@ class Jobs:
         First their waiting messages and the turn in flight, so that nothing of them can still reach
         the log. Then their messages with all that rests on them.
         """
-        keys = self._keys.conversation(group)
+        keys = self._keys.scope(group)
         arguments = (f"{job.id}:waiting", job.target, job.cut_update)
         waiting = Receipt.of(await self._scripts["erase_person"](keys.all, arguments))
         said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")

@@ -19,14 +19,14 @@ class MemorySwitch:
 
     async def turn_off(self, conversation: Scope) -> None:
         """Remember nothing that is said from now on; a repeat changes nothing."""
-        await self._scripts["turn_off"](self._keys.conversation(conversation).all, (self._ttl_s,))
+        await self._scripts["turn_off"](self._keys.scope(conversation).all, (self._ttl_s,))
 
     async def turn_on(self, conversation: Scope) -> int:
         """Remember again, and erase what was said meanwhile; return the number of these messages.
 
         If there were any, an open turn starts again.
         """
-        keys = self._keys.conversation(conversation).all
+        keys = self._keys.scope(conversation).all
         erased = int(await self._scripts["turn_on"](keys, (self._ttl_s,)))
         if erased:
             await self._tell_erased(conversation)
@@ -34,5 +34,5 @@ class MemorySwitch:
 
     async def is_off(self, conversation: Scope) -> bool:
         """Return whether memory is off."""
-        meta = self._keys.conversation(conversation).meta
+        meta = self._keys.scope(conversation).meta
         return bool(await self._client.call("HEXISTS", meta, "off_at"))

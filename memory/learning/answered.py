@@ -25,7 +25,7 @@ async def answered_behind(
     `here` is the conversation's notebook. Raise `NotWritten` when something was erased since it was
     read: a person's notebook would not refuse what rests on that.
     """
-    keys = store.keys.conversation(here.scope)
+    keys = store.keys.scope(here.scope)
     found: dict[int, list[Message]] = {}
     reached = {watermark: watermark for watermark in watermarks}
     for _ in range(_MAX_PAGES):

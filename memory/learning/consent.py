@@ -155,7 +155,7 @@ class Consent:
 
     async def _is_on_its_way(self, conversation: Scope, nonce: str) -> bool:
         """Say whether the reply that asks is still being closed, or waits to be learned from."""
-        turn = self._keys.conversation(conversation).turn
+        turn = self._keys.scope(conversation).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
         here = await self._scopes.read(conversation)
         waiting = (write.nonce for each in here.all(ToolWrites) for write in each.writes)

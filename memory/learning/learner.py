@@ -143,7 +143,7 @@ class ConversationLearner:
     async def _learn(self, conversation: Scope) -> tuple[Progress, float, Sequence[Unavailable]]:
         """Return what was done, in how many seconds more will be due, and what failed."""
         meta = await self._store.client.call(
-            *("HMGET", self._store.keys.conversation(conversation).meta),
+            *("HMGET", self._store.keys.scope(conversation).meta),
             *("session", "off_at"),
         )
         is_off = meta[1] is not None

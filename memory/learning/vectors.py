@@ -15,7 +15,7 @@ from memory.scopes.log import message_of, packed, seq_of
 from memory.search.embeddings import Embedder
 from memory.search.message_search import indexed_text
 from memory.store.commands import Command
-from memory.store.keys import ConversationKeys, Scope
+from memory.store.keys import Scope, ScopeKeys
 from memory.store.store import Store
 
 _BATCH = 128
@@ -32,8 +32,8 @@ class _Shelf:
     fingerprint: str
     fingerprint_field: str
     until: str
-    texts: Callable[[ConversationKeys], str]
-    vectors: Callable[[ConversationKeys], str]
+    texts: Callable[[ScopeKeys], str]
+    vectors: Callable[[ScopeKeys], str]
     text_of: Callable[[bytes, Mapping[bytes, bytes]], str]
 
 
@@ -60,7 +60,7 @@ class VectorLearner:
         `EmbeddingsUnavailable`; what was stored until then stays, and the next call goes on. Does
         nothing where the vectors were given up for want of room.
         """
-        meta = self._keys.conversation(conversation).meta
+        meta = self._keys.scope(conversation).meta
         if await self._client.call("HEXISTS", meta, "lexical_only"):
             return 0
         shelf = _Shelf(
@@ -88,7 +88,7 @@ class VectorLearner:
         return await self._learn(scope, shelf)
 
     async def _learn(self, scope: Scope, shelf: _Shelf) -> int:
-        keys, script = self._keys.conversation(scope), self._scripts["learn_vectors"]
+        keys, script = self._keys.scope(scope), self._scripts["learn_vectors"]
         learned = 0
         while True:
             meta, newest = await self._client.pipeline(
@@ -113,9 +113,7 @@ class VectorLearner:
                 raise NotWritten(scope.tag)
             learned += len(batch)
 
-    async def _batch(
-        self, keys: ConversationKeys, last: int, shelf: _Shelf
-    ) -> list[tuple[int, str]]:
+    async def _batch(self, keys: ScopeKeys, last: int, shelf: _Shelf) -> list[tuple[int, str]]:
         """Return sequence and text of the next entries that are embedded."""
         stream = shelf.texts(keys)
         while True:

@@ -66,7 +66,7 @@ class Dropping:
         conversations = await self._by_activity()
         for page in _pages(conversations):
             for conversation in await self._with_vectors(page):
-                keys = self._keys.conversation(conversation).all
+                keys = self._keys.scope(conversation).all
                 dropped = Dropped(vectors=await self._scripts["drop_vectors"](keys))
                 _report(conversation, dropped)
                 yield dropped
@@ -77,7 +77,7 @@ class Dropping:
         """Let conversations that gave up their vectors be embedded again."""
         now = time()
         for page in _pages(await self._by_activity()):
-            names = [self._keys.conversation(conversation).meta for conversation in page]
+            names = [self._keys.scope(conversation).meta for conversation in page]
             let = await self._client.pipeline([("HDEL", name, "lexical_only") for name in names])
             notes: list[Command] = [
                 ("ZADD", self._keys.learning, now, conversation.tag)
@@ -94,7 +94,7 @@ class Dropping:
         while heads:
             oldest = heappop(heads)
             keep = min(oldest.seq + _SLICE, oldest.end)
-            keys = self._keys.conversation(oldest.conversation).all
+            keys = self._keys.scope(oldest.conversation).all
             arguments = (*oldest.version, keep, self._tail)
             messages, vectors = await self._scripts["drop_messages"](keys, arguments)
             if not messages:
@@ -115,13 +115,13 @@ class Dropping:
         return [Scope(tag.decode()) for _, tag in sorted(found)]
 
     async def _with_vectors(self, page: Sequence[Scope]) -> list[Scope]:
-        names = [self._keys.conversation(conversation).vectors for conversation in page]
+        names = [self._keys.scope(conversation).vectors for conversation in page]
         lengths = await self._client.pipeline([("XLEN", name) for name in names])
         return [each for each, length in zip(page, lengths, strict=True) if length]
 
     async def _heads(self, page: Sequence[Scope]) -> list[_Oldest]:
         """Return the oldest messages of those conversations that may lose any."""
-        names = [self._keys.conversation(conversation).meta for conversation in page]
+        names = [self._keys.scope(conversation).meta for conversation in page]
         metas = await self._client.pipeline(
             [("HMGET", name, "epoch", "erasure", "generation") for name in names]
         )
@@ -137,14 +137,13 @@ class Dropping:
         return heads
 
     def _questions(self, conversation: Scope, generation: int) -> list[Command]:
-        keys = self._keys.conversation(conversation)
+        keys = self._keys.scope(conversation)
         places: dict[Scope, list[str]] = {}
         for behavior in self._behaviors:
             scope, learner = watermark_place(behavior, conversation, generation)
             places.setdefault(scope, []).append(name_of(Watermark, learner))
         marks = [
-            ("HMGET", self._keys.conversation(scope).learned, *fields)
-            for scope, fields in places.items()
+            ("HMGET", self._keys.scope(scope).learned, *fields) for scope, fields in places.items()
         ]
         oldest = ("XRANGE", keys.log, "-", "+", "COUNT", 1)
         return [oldest, *marks]

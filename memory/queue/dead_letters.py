@@ -51,7 +51,7 @@ class DeadLetters:
             "error": error,
             "max_letters": MAX_LETTERS,
         }
-        keys = store.keys.conversation(lease.conversation).all
+        keys = store.keys.scope(lease.conversation).all
         script = store.scripts["set_aside"].command(keys, request, outbox)
         member = f"{lease.conversation.tag}|{turn.id}"
         index = ("ZADD", store.keys.dead_letters, int(time()), member)
@@ -71,7 +71,7 @@ class DeadLetters:
         )
         named = [_named(member) for member in members]
         heads = await client.pipeline(
-            [("HGET", keys.conversation(scope).dead_letters, id_) for scope, id_ in named]
+            [("HGET", keys.scope(scope).dead_letters, id_) for scope, id_ in named]
         )
         gone = [member for member, head in zip(members, heads, strict=True) if head is None]
         if gone:
@@ -96,7 +96,7 @@ class DeadLetters:
         return was_there
 
     async def _take(self, conversation: Scope, id_: str, *, puts_back: bool) -> bool:
-        keys = self._store.keys.conversation(conversation).all
+        keys = self._store.keys.scope(conversation).all
         request = {"letter": id_, "puts_back": puts_back, "ttl_s": self._store.ttl_s}
         return bool(await self._store.scripts["take_letter"](keys, request))
 

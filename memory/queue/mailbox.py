@@ -84,7 +84,7 @@ class Mailbox:
         if outcome == "full":
             raise MailboxFull(conversation.tag)
         if self._wait_replicas and outcome != "dropped":
-            seen = self._store.keys.conversation(conversation).seen
+            seen = self._store.keys.scope(conversation).seen
             index = self._store.keys.index_of(conversation)
             await self._replicate((seen, entry.update_id), (index, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and not answer["is_held"]):
@@ -117,7 +117,7 @@ class Mailbox:
         answer: dict[str, str] = {"outcome": "unmet"}
         while answer["outcome"] == "unmet":
             intake = scripts["intake"].command(
-                keys.conversation(conversation).all, request, entry.to_member()
+                keys.scope(conversation).all, request, entry.to_member()
             )
             _, forgotten_until, reply = await self._store.client.pipeline([index, spoke, intake])
             answer = orjson.loads(reply)
@@ -154,7 +154,7 @@ class Mailbox:
         """Return where a conversation is stored: under its own name, or that of its old group."""
         if conversation in self._moved or conversation.is_private:
             return self._moved.get(conversation, conversation)
-        meta = self._store.keys.conversation(conversation).meta
+        meta = self._store.keys.scope(conversation).meta
         moved_from = await self._store.client.call("HGET", meta, "moved_from")
         if moved_from is None:
             return conversation
@@ -163,7 +163,7 @@ class Mailbox:
     async def move(self, old: Scope, new: Scope) -> None:
         """Let a new chat use the storage of an old one. Nothing is copied; safe to repeat."""
         old = await self.resolve(old)
-        keys, scripts = self._store.keys.conversation(new).all, self._store.scripts
+        keys, scripts = self._store.keys.scope(new).all, self._store.scripts
         members = await scripts["move"](keys, {"storage": old.tag})
         self._moved[new] = old
         for member in members:

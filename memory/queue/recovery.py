@@ -39,7 +39,7 @@ class Sweep:
         woken = 0
         wake_ups: set[str] | None = None
         async for page in self._pages("-inf" if everything else int(time()) - _RECENT_S):
-            names = [self._store.keys.conversation(conversation) for conversation in page]
+            names = [self._store.keys.scope(conversation) for conversation in page]
             waiting = [("ZCARD", name.mailbox) for name in names]
             leases = [("PTTL", name.lease) for name in names]
             answers = await self._store.client.pipeline([*waiting, *leases])

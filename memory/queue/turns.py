@@ -179,7 +179,7 @@ class TurnStore:
         scope = facts_scope(conversation)
         if scope == conversation:
             return []
-        keys = self._store.keys.conversation(scope).all
+        keys = self._store.keys.scope(scope).all
         arguments = (cursor.record, cursor.record_vector, self._tail, *cursor.version)
         return [self._store.scripts["read_notes"].command(keys, arguments)]
 
@@ -223,7 +223,7 @@ class TurnStore:
     def _script(
         self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
-        keys = self._store.keys.conversation(conversation).all
+        keys = self._store.keys.scope(conversation).all
         return self._store.scripts[name].command(keys, request, *opaque)
 
 

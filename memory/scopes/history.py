@@ -84,7 +84,7 @@ class ChatHistory:
     @classmethod
     async def read(cls, parts: HistoryParts, conversation: Scope) -> "ChatHistory":
         """Read a conversation whole, outside of any turn; of a moved group that of the old one."""
-        meta = parts.store.keys.conversation(conversation).meta
+        meta = parts.store.keys.scope(conversation).meta
         moved_from = await parts.store.client.call("HGET", meta, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
@@ -227,7 +227,7 @@ class ChatHistory:
     async def clear(self) -> None:
         """Erase the conversation and what waits in it at once, whoever holds its lease."""
         store = self._parts.store
-        keys = store.keys.conversation(self.conversation).all
+        keys = store.keys.scope(self.conversation).all
         arguments = (token_hex(8), _ALL_THAT_WAITS, store.ttl_s, _FOR_ALL_TIME)
         await store.scripts["wipe"](keys, arguments)
         await store.tell_erased(self.conversation)
@@ -288,7 +288,7 @@ class ChatHistory:
             "messages": [stored_fields(message)],
             **({"exchange": exchange} if exchange else {}),
         }
-        keys = store.keys.conversation(self.conversation).all
+        keys = store.keys.scope(self.conversation).all
         append = store.scripts["append"].command(keys, request)
         *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
@@ -310,7 +310,7 @@ async def _stored(parts: HistoryParts, conversation: Scope) -> Warm:
 
     In pages, because Redis counts what it is about to send as memory in use.
     """
-    keys = parts.store.keys.conversation(conversation)
+    keys = parts.store.keys.scope(conversation)
     version = (
         "HMGET",
         keys.meta,

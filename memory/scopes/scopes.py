@@ -76,9 +76,7 @@ class Scopes:
         while True:
             held = self._warm.get(scope) or ScopeMemory(scope, ("", ""))
             arguments = (held.newest, held.vectors.newest, _PAGE, *held.version)
-            answer = await self._scripts["read_notes"](
-                self._keys.conversation(scope).all, arguments
-            )
+            answer = await self._scripts["read_notes"](self._keys.scope(scope).all, arguments)
             epoch, erasure, *notes = answer
             before = held.newest, held.vectors.newest, held.version
             scope_memory = self._merged(scope, (epoch.decode(), erasure.decode()), Notes.of(notes))
@@ -192,17 +190,17 @@ class Scopes:
 
         Return the lowest epoch (`Notebook.epoch`) of the conversation that still counts.
         """
-        meta = self._keys.conversation(conversation).meta
+        meta = self._keys.scope(conversation).meta
         generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
         arguments = (conversation.tag, epoch, self._ttl_s)
-        await self._scripts["cut"](self._keys.conversation(scope).all, arguments)
+        await self._scripts["cut"](self._keys.scope(scope).all, arguments)
         return epoch
 
     async def touch(self, scope: Scope) -> None:
         """Keep a scope for as long as if something had been learned in it now."""
         await self._index(scope)
-        await self._scripts["touch"](self._keys.conversation(scope).all, (self._ttl_s,))
+        await self._scripts["touch"](self._keys.scope(scope).all, (self._ttl_s,))
 
     def _merged(self, scope: Scope, version: tuple[str, str], notes: Notes) -> ScopeMemory:
         held = self._warm.get(scope)
@@ -226,7 +224,7 @@ class Scopes:
     async def _called(
         self, name: str, scope: Scope, wanted: Mapping[str, object], contents: Sequence[Arg]
     ) -> dict[str, Any]:
-        keys = self._keys.conversation(scope).all
+        keys = self._keys.scope(scope).all
         answer = await self._scripts[name](keys, (orjson.dumps(wanted), *contents))
         read: dict[str, Any] = orjson.loads(answer)
         return read

@@ -42,7 +42,7 @@ async def count_conversation(
     client: RedisClient, keys: Keys, conversation: Scope
 ) -> ConversationStats:
     """Count what is stored of a conversation, in one round trip."""
-    names = keys.conversation(conversation)
+    names = keys.scope(conversation)
     messages, vectors, waiting, first, last, meta = await client.pipeline(
         [
             ("XLEN", names.log),

@@ -1,7 +1,7 @@
-"""Every Redis key name of the project, and nothing else.
+"""The names of all Redis keys, and of the scopes that they belong to.
 
-All keys begin with the bot's id, so bots may share a Redis. All keys of one conversation carry the
-same hash tag, so that one script covers them and a cluster shards by conversation.
+All keys begin with the id of the bot, so that bots may share a Redis. All keys of one scope have
+the same hash tag, so that one script can use them together and a Cluster shards by scope.
 """
 
 from collections.abc import Mapping
@@ -10,37 +10,41 @@ from urllib.parse import quote, urlencode
 from zlib import crc32
 
 SHARDS = 16
-"""Into how many sorted sets the index of conversations is split."""
+"""The number of sorted sets into which the index of conversations is split."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Scope:
-    """A scope as the store knows it; `tag` is its hash tag.
+    """What anything is stored under; `tag` is its hash tag.
 
-    `c:<chat>:<topic>` is a conversation, `u:<user>` what was learned of a person in private,
-    `d:<namespace>` the operator's documents. All have the same keys; only conversations have mail.
+    `c:<chat>:<topic>` is a conversation. `u:<user>` is a person: what was learned of them in their
+    private chat. `d:<namespace>` is the operator's documents. `k:<keys>` is a conversation outside
+    Telegram. All have the same keys; only conversations have a mailbox.
     """
 
     tag: str
 
     @classmethod
     def of_chat(cls, chat_id: int, topic_id: int = 0) -> "Scope":
-        """Name the conversation of a Telegram chat; `topic_id` is 0 outside topics."""
+        """Return the conversation of a Telegram chat; `topic_id` is 0 outside topics."""
         return cls(f"c:{chat_id}:{topic_id}")
 
     @classmethod
     def of_person(cls, user_id: int) -> "Scope":
-        """Name the scope of one person, across the topics of their private chat."""
+        """Return the scope of one person, across the topics of their private chat."""
         return cls(f"u:{user_id}")
 
     @classmethod
     def of_namespace(cls, namespace: str) -> "Scope":
-        """Name a scope of documents that the operator gives to everybody."""
+        """Return the scope of documents that the operator gives to everybody."""
         return cls(f"d:{quote(namespace)}")
 
     @classmethod
     def of_keys(cls, context_keys: Mapping[str, object]) -> "Scope":
-        """Name the conversation of any context keys: equal keys, equal name, in any order."""
+        """Return the conversation of context keys, whose order does not matter.
+
+        Raise `ValueError` without keys.
+        """
         if not context_keys:
             raise ValueError("context keys must not be empty: they would name every chat at once")
         if set(context_keys) <= {"chat_id", "topic_id"} and "chat_id" in context_keys:
@@ -53,7 +57,7 @@ class Scope:
 
     @property
     def chat_id(self) -> int:
-        """Telegram's chat id; 0 where the conversation is not a chat."""
+        """Telegram's chat id; 0 if this is not a chat."""
         kind, _, rest = self.tag.partition(":")
         return int(rest.split(":")[0]) if kind == "c" else 0
 
@@ -65,23 +69,23 @@ class Scope:
 
     @property
     def is_conversation(self) -> bool:
-        """Whether it is a conversation, not only something that was learned."""
+        """Whether this is a conversation, with messages of its own."""
         return self.tag[:2] not in ("u:", "d:")
 
     @property
     def is_person(self) -> bool:
-        """Whether it is what was learned of a person in private."""
+        """Whether this is what was learned of a person in their private chat."""
         return self.tag.startswith("u:")
 
     @property
     def is_private(self) -> bool:
-        """Whether one person and the bot are alone here; groups have negative ids."""
+        """Whether this is a private chat; groups have negative ids."""
         return self.chat_id > 0
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationKeys:
-    """The keys of one conversation, in the order in which every script takes them."""
+class ScopeKeys:
+    """The keys of one scope, in the order in which scripts take them."""
 
     meta: str
     lease: str
@@ -98,25 +102,15 @@ class ConversationKeys:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return all keys in script order."""
+        """Return all keys, in the order in which scripts take them."""
         return (
-            self.meta,
-            self.lease,
-            self.turn,
-            self.mailbox,
-            self.seen,
-            self.log,
-            self.vectors,
-            self.confirm,
-            self.learned,
-            self.records,
-            self.record_vectors,
-            self.dead_letters,
+            *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
+            *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
         )
 
 
 class Keys:
-    """Names the keys of one bot."""
+    """The names of one bot's keys."""
 
     def __init__(self, bot_id: int) -> None:
         self.prefix = f"r:{bot_id}:"
@@ -138,10 +132,10 @@ class Keys:
         self._usage = self.prefix + "{usage}:"
         self.counted_calls = self._usage + "calls"
 
-    def conversation(self, conversation: Scope) -> ConversationKeys:
-        """Name the keys of a conversation."""
-        base = f"{self.prefix}{{{conversation.tag}}}:"
-        return ConversationKeys(
+    def scope(self, scope: Scope) -> ScopeKeys:
+        """Return the keys of a scope."""
+        base = f"{self.prefix}{{{scope.tag}}}:"
+        return ScopeKeys(
             meta=base + "meta",
             lease=base + "lease",
             turn=base + "turn",
@@ -157,7 +151,7 @@ class Keys:
         )
 
     def learner(self, conversation: Scope) -> str:
-        """Name the lease of whoever learns from a conversation."""
+        """Name the lease of the process that learns from a conversation."""
         return f"{self.prefix}{{{conversation.tag}}}:learner"
 
     def conversations(self, shard: int) -> str:
@@ -165,36 +159,36 @@ class Keys:
         return f"{self.prefix}conversations:{shard}"
 
     def scopes(self, shard: int) -> str:
-        """Name one shard of the index of scopes without mail, by last activity."""
+        """Name one shard of the index of other scopes, by last activity."""
         return f"{self.prefix}scopes:{shard}"
 
     def index_of(self, scope: Scope) -> str:
-        """Name the shard of the index in which a conversation or another scope stands."""
+        """Name the shard of the index that a scope belongs to."""
         shard = crc32(scope.tag.encode()) % SHARDS
         return self.conversations(shard) if scope.is_conversation else self.scopes(shard)
 
     def person(self, user_id: int) -> str:
-        """Name the hash of the conversations in which a person spoke."""
+        """Name the hash of the conversations in which a person wrote."""
         return f"{self.prefix}{{u:{user_id}}}:conversations"
 
     def person_epoch(self, user_id: int) -> str:
-        """Name the newest update up to which a person asked to be forgotten."""
+        """Name the key with the last update up to which a person is forgotten."""
         return f"{self.prefix}{{u:{user_id}}}:epoch"
 
     def usage(self, month: str, name: str) -> str:
-        """Name sums of what models billed in a month; all keys of usage share one slot."""
+        """Name sums of billed tokens of a month; all keys of usage share one slot."""
         return f"{self._usage}{month}:{name}"
 
     def turns_of(self, user_id: int) -> str:
-        """Name the set of turns of a person that were admitted of late."""
+        """Name the set of a person's turns that were admitted recently."""
         return f"{self._usage}turns:{user_id}"
 
     def refused_turn_of(self, user_id: int) -> str:
-        """Name the key that holds the refused turn whose person was told so."""
+        """Name the key with the refused turn that tells the person about the quota."""
         return f"{self._usage}refused:{user_id}"
 
     def spent_of(self, user_id: int, day: int) -> str:
-        """Name what answers to a person took on a day, counted from 1970."""
+        """Name the tokens of answers to a person on a day, counted from 1970."""
         return f"{self._usage}spent:{day}:{user_id}"
 
     def send_rate(self, chat_id: int) -> str:

@@ -14,7 +14,7 @@ import structlog
 from memory.store.client import RedisClient
 from memory.store.commands import ScriptCall
 from memory.store.errors import StoreRefused
-from memory.store.keys import SHARDS, ConversationKeys, Keys, Scope
+from memory.store.keys import SHARDS, Keys, Scope, ScopeKeys
 from memory.store.scripts import Scripts
 from memory.store.store import NamedLease
 
@@ -103,7 +103,7 @@ async def _scopes_renamed(
     script, migrated = scripts["migrate_scope"], 0
     request = {"meta": _META_FIELDS, "turn": _TURN_FIELDS, "fields": _FIELD_PREFIXES}
     async for scopes in _pages(client, keys, shared):
-        names = [keys.conversation(scope) for scope in scopes]
+        names = [keys.scope(scope) for scope in scopes]
         calls: list[ScriptCall] = [
             script.command((*each.all, _old_dead_letters(each)), request) for each in names
         ]
@@ -116,7 +116,7 @@ async def _scopes_renamed(
     return True
 
 
-def _old_dead_letters(names: ConversationKeys) -> str:
+def _old_dead_letters(names: ScopeKeys) -> str:
     return names.dead_letters.removesuffix("_letters")
 
 

@@ -129,7 +129,7 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     """Make the parked turn of a chat due now."""
     keys, conversation = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id)
     due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
-    turn = keys.conversation(conversation).turn
+    turn = keys.scope(conversation).turn
     # The turn waits by the server's clock.
     assert abs(int(await store.call("HGET", turn, "due")) - due_ms) < 1_000
     past_ms = due_ms - 60_000

@@ -173,7 +173,7 @@ async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
 async def an_hour_passes(rig: Rig, chat_id: int) -> None:
     """Let the questions that were asked in a chat expire."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = Keys(rig.telegram.bot.id).conversation(Scope.of_chat(chat_id))
+    keys = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat_id))
     assert 0 < await client.call("TTL", keys.confirm) <= 3600
     await client.call("DEL", keys.confirm)
     await client.close()

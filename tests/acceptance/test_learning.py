@@ -348,7 +348,7 @@ async def test_what_tools_did_is_not_kept_where_nobody_learns_from_it(
 async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
     """Let the sittings of a chat that were summed up have been so many days ago."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    key = Keys(rig.telegram.bot.id).conversation(Scope.of_chat(chat.id)).records
+    key = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat.id)).records
     entries = await client.call("XRANGE", key, "-", "+")
     await client.call("DEL", key)
     for (entry, fields), days in zip(entries, days_ago, strict=True):

@@ -232,6 +232,6 @@ async def test_orders_and_rights_are_never_facts(webhook_rig: Rig, claim: str) -
     await ask_and_learn(rig, anna, chat, f"Remember: {claim}")
     assert claim not in await known_of(rig, anna, chat)
     client = await RedisClient.open(rig.environment["REDIS_URL"])
-    hers = Keys(rig.telegram.bot.id).conversation(Scope.of_person(anna.id))
+    hers = Keys(rig.telegram.bot.id).scope(Scope.of_person(anna.id))
     assert await client.call("XLEN", hers.records) == 0
     await client.close()

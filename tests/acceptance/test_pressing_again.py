@@ -29,7 +29,7 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
     hers = Scope.of_person(anna.id)
     await plant(rig, hers, fact("has a cat", 1, Scope.of_chat(chat.id), anna.id))
     question = await ask_first(rig, anna, chat, "/forget", reply_to=said)
-    receipts = Keys(rig.telegram.bot.id).conversation(hers).confirm
+    receipts = Keys(rig.telegram.bot.id).scope(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
     await rig.bot.wait_for_log("button press dropped")

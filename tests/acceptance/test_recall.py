@@ -70,7 +70,7 @@ async def test_what_was_not_embedded_when_the_process_died_is_embedded_by_the_ne
 async def unembedded(rig: Rig, chat_id: int) -> list[int]:
     """Return the sequences of messages that have no vector."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
-    keys = keys_of(rig).conversation(Scope.of_chat(chat_id))
+    keys = keys_of(rig).scope(Scope.of_chat(chat_id))
     log, vectors = await store.pipeline(
         [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
     )

@@ -83,11 +83,11 @@ class Weeks:
         self._day = time() - 60 * DAY_S
 
     async def pass_until(self, share: float) -> None:
-        while (await self._memory.plan.stats()).filling.share < share:
+        while (await self._memory.capacity.stats()).filling.share < share:
             for number, (person, chat) in enumerate(self._people):
                 here = Scope.of_chat(chat.id)
                 if number:
-                    meta = self._memory.keys.conversation(here).meta
+                    meta = self._memory.keys.scope(here).meta
                     await self._memory.client.call("HSET", meta, "lexical_only", 1)
                 await self._old_days.talk(
                     here,
@@ -157,12 +157,12 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least
     dropped = Dropped()
     for person, chat in people:
         dropped += await said_here(memory, chat, weeks.messages_each + 2 * said_each)
-        log = memory.keys.conversation(Scope.of_chat(chat.id)).log
+        log = memory.keys.scope(Scope.of_chat(chat.id)).log
         newest = await memory.client.call("XREVRANGE", log, "+", "-", "COUNT", TAIL)
         assert len(newest) == TAIL
         words = b"\n".join(fields[b"t"] for _, fields in newest[: 2 * said_each]).decode()
         assert all(f"{person.id}-{number}" in words for number in range(said_each))
-    stats = await memory.plan.stats()
+    stats = await memory.capacity.stats()
     assert (stats.dropped, stats.filling.share < 0.9) == (dropped, True)
     assert (dropped.messages > 0, dropped.vectors >= weeks.messages_each) == (True, True)
 

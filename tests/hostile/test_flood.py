@@ -23,7 +23,7 @@ DAY_S = 86_400
 
 async def flooded(store: RedisClient, keys: Keys, group: Scope, sender: int) -> None:
     """Write what a flood leaves behind: many remembered ids, and the sender's count."""
-    named = keys.conversation(group)
+    named = keys.scope(group)
     now_ms = int(time.time() * 1000)
     ids = [part for n in range(4 * MAX_UPDATES) for part in (now_ms - n, -n - 1)]
     await store.call("ZADD", named.seen, *ids)
@@ -70,7 +70,7 @@ async def test_a_share_counts_two_days(
 ) -> None:
     """The server's clock decides. If it is set back, counts from the future no longer matter."""
     (server_s, _) = await store.call("TIME")
-    meta = Keys(42).conversation(GROUP).meta
+    meta = Keys(42).scope(GROUP).meta
     day = int(server_s) // DAY_S - days_ago
     today = 3 if days_ago else 0
     await store.call("HSET", meta, f"sent:t:{ANN}", f"{day}|{today}|{before}")

@@ -73,7 +73,7 @@ class Inspector:
 
     async def store(self) -> None:
         """Put messages and vectors where the product puts them."""
-        keys = self.memory.keys.conversation(CHAT).all
+        keys = self.memory.keys.scope(CHAT).all
         append = self.memory.scripts["append"]
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
         commands = [
@@ -94,7 +94,7 @@ class Inspector:
 
     async def stored_bytes(self) -> int:
         """Return what all keys of the conversation take in the server."""
-        keys = self.memory.keys.conversation(CHAT).all
+        keys = self.memory.keys.scope(CHAT).all
         usage = await self.client.pipeline([("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
         return sum(each or 0 for each in usage)
 
@@ -113,12 +113,12 @@ class Inspector:
         memory, said = self.memory, self.labelled.messages[:2]
         update_id = time.monotonic_ns()
         await memory.mailbox.put(CHAT, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
-        turn = await memory.turns.acquire(CHAT, memory.known(CHAT))
+        turn = await memory.turns.acquire(CHAT, memory.cursor(CHAT))
         assert isinstance(turn, OpenTurn)
         history = await ChatHistory.of_turn(memory.histories, turn)
         await history.search(self.labelled.questions[0].text, K)
         await memory.turns.write_outbox(turn.lease, said[1].text.encode())
-        done = await memory.turns.commit(turn, said, memory.known(CHAT))
+        done = await memory.turns.commit(turn, said, memory.cursor(CHAT))
         history.committed(said, done.exchange, done.first_seq)
         await memory.learn(CHAT)
 

@@ -58,7 +58,7 @@ class ReadyVectors:
 async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
     """Put a conversation into the store, vectors included, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
-    keys = memory.keys.conversation(conversation).all
+    keys = memory.keys.scope(conversation).all
     for start in range(0, len(labelled.messages), BATCH):
         batch = labelled.messages[start : start + BATCH]
         messages = [stored_fields(message) for message in batch]

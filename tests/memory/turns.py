@@ -40,13 +40,13 @@ async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committe
 
 
 async def texts(memory: Memory, conversation: Scope = HERE) -> list[str]:
-    log = await memory.client.call("XRANGE", memory.keys.conversation(conversation).log, "-", "+")
+    log = await memory.client.call("XRANGE", memory.keys.scope(conversation).log, "-", "+")
     return [fields[b"t"].decode() for _, fields in log]
 
 
 async def end_pauses(memory: Memory, conversation: Scope = HERE) -> None:
     """Let the time pass for which a conversation waits after failures."""
-    learned = memory.keys.conversation(conversation).learned
+    learned = memory.keys.scope(conversation).learned
     for kind in ("lessons", "vectors"):
         stored = await memory.client.call("HGET", learned, f"pause:{kind}")
         if stored is not None:

@@ -220,7 +220,7 @@ async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
     memory = await bare_memory(store)
     said = Message(1, 1, "user", "My boat is called Aurora", 1.0, sender_id=1, message_ids=(7,))
     role, text, sent_at, sender, name, ids, tokens = stored_fields(said).values()
-    log = memory.keys.conversation(Scope(ANNA)).log
+    log = memory.keys.scope(Scope(ANNA)).log
     fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
     await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
     site.inspector.serving(await bare_memory(store))

@@ -75,7 +75,7 @@ def store_on(store: RedisClient) -> Store:
 
 
 async def waiting(store: RedisClient, conversation: Scope = ANNAS) -> list[Entry]:
-    members = await store.call("ZRANGE", KEYS.conversation(conversation).mailbox, 0, -1)
+    members = await store.call("ZRANGE", KEYS.scope(conversation).mailbox, 0, -1)
     return [Entry.of_member(member) for member in members]
 
 

@@ -222,11 +222,11 @@ class Rig:
         return int(await self.memory.client.call("XLEN", self.memory.keys.ready_queue))
 
     async def waiting(self) -> int:
-        mailbox = self.memory.keys.conversation(HERE).mailbox
+        mailbox = self.memory.keys.scope(HERE).mailbox
         return int(await self.memory.client.call("ZCARD", mailbox))
 
     async def is_held(self) -> bool:
-        lease = self.memory.keys.conversation(HERE).lease
+        lease = self.memory.keys.scope(HERE).lease
         return bool(await self.memory.client.call("EXISTS", lease))
 
 
@@ -364,7 +364,7 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
     """The lease is still held then, by nobody but the refused holder itself."""
 
     async def refused(turn: OpenTurn) -> Committed:
-        meta = rig.memory.keys.conversation(turn.lease.conversation).meta
+        meta = rig.memory.keys.scope(turn.lease.conversation).meta
         await rig.memory.client.call("HINCRBY", meta, "erasure", 1)
         return await rig.runner.close(turn)
 
@@ -423,7 +423,7 @@ async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(
         await put(rig.memory, 1)
         await rig.runner.begun(1)
         await put(rig.memory, 2)
-        keys = rig.memory.keys.conversation(HERE).all
+        keys = rig.memory.keys.scope(HERE).all
         await rig.memory.scripts["wipe"](keys, ("receipt", 1, 86_400))
         await gate.was_cancelled.wait()
         await rig.until_acknowledged(1)

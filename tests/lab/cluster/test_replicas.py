@@ -64,7 +64,7 @@ async def test_what_a_replica_has_is_taken(
     memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
 ) -> None:
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.TAKEN
-    seen = memory.keys.conversation(HERE).seen
+    seen = memory.keys.scope(HERE).seen
     assert b":1\r\n" in pair[1].ask(f"EXISTS {seen}")
 
 
@@ -129,7 +129,7 @@ async def test_on_a_cluster_the_index_is_waited_for_too(
     keys = Keys(42)
     places = ((chat, place_of(keys.index_of(chat))) for chat in chats)
     apart, known_at = next(
-        (chat, place) for chat, place in places if place != place_of(keys.conversation(chat).seen)
+        (chat, place) for chat, place in places if place != place_of(keys.scope(chat).seen)
     )
     whole_cluster.pair(known_at)[1].pause()
     try:

@@ -128,12 +128,12 @@ def chat_of(update_id: int) -> Scope:
 
 
 def place_of_chat(memory: Memory, update_id: int) -> int:
-    return place_of(memory.keys.conversation(chat_of(update_id)).mailbox)
+    return place_of(memory.keys.scope(chat_of(update_id)).mailbox)
 
 
 async def nothing_waits(memory: Memory) -> None:
     """Return when all mailboxes are empty; an update stays in its until its turn is closed."""
-    mailboxes = [memory.keys.conversation(chat).mailbox for chat in CHATS]
+    mailboxes = [memory.keys.scope(chat).mailbox for chat in CHATS]
     asked, waiting = [("ZCARD", mailbox) for mailbox in mailboxes], [1]
     async with asyncio.timeout(60):
         while any(waiting):

@@ -15,7 +15,7 @@ from typing import Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
-from memory.store.keys import ConversationKeys, Keys, Scope
+from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
 from tests.servers.bot_api import BotApiServer, Chat, Pace
@@ -214,9 +214,9 @@ class Scene:
         left = [name for name, exists in zip(rest, exist, strict=True) if exists]
         return [*left, "something to learn"] if self.stage.learns and learned < said else left
 
-    def keys_of(self, chat: Chat) -> ConversationKeys:
+    def keys_of(self, chat: Chat) -> ScopeKeys:
         """Return where Redis holds a chat."""
-        return Keys(self.telegram.bot.id).conversation(Scope.of_chat(chat.id))
+        return Keys(self.telegram.bot.id).scope(Scope.of_chat(chat.id))
 
 
 @asynccontextmanager

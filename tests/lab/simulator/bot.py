@@ -143,7 +143,7 @@ class SimulatedBot:
         self._upkeep = Maintenance(memory, self._learner, self._told, hooks.deleting)
         backpressure = Backpressure(memory.client, memory.keys, 50, ends.loop.time)
         self.intake = Intake(
-            value_of, memory.mailbox, buttons.press, memory.plan.ballast, backpressure
+            value_of, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure
         )
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from random import Random
 
 from bot.runtime import maintenance
@@ -14,8 +13,8 @@ from memory.erasure import jobs
 from memory.learning import learner
 from memory.queue import recovery as sweep
 from memory.queue import turns
-from memory.store import keys, scripts
-from memory.store.keys import ConversationKeys, Keys, Scope
+from memory.store import keys
+from memory.store.keys import Keys, Scope, ScopeKeys
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
 
 
@@ -61,10 +60,9 @@ def simulated() -> Iterator[Time]:
         ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
         ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
         ("_DUE_EVERY_S", maintenance._DUE_EVERY_S, 3.0),
-        # Short cuts: a sweep of one shard; scripts are read, and names of keys made, only once.
+        # Short cuts: a sweep walks one shard, and names of keys are made only once.
         ("SHARDS", keys.SHARDS, 1),
-        ("source", scripts.source, cache(scripts.source)),
-        ("conversation", Keys.conversation, _remembered(Keys.conversation)),
+        ("scope", Keys.scope, _remembered(Keys.scope)),
     ]
     product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
     for module in (time, Keys, *product):
@@ -80,14 +78,14 @@ def simulated() -> Iterator[Time]:
 
 
 def _remembered(
-    named: Callable[[Keys, Scope], ConversationKeys],
-) -> Callable[[Keys, Scope], ConversationKeys]:
-    """Return the same names for a conversation whoever asks: all are of one bot."""
-    names: dict[str, ConversationKeys] = {}
+    named: Callable[[Keys, Scope], ScopeKeys],
+) -> Callable[[Keys, Scope], ScopeKeys]:
+    """Return the same names for a scope at each call: all processes are of one bot."""
+    names: dict[str, ScopeKeys] = {}
 
-    def conversation(of: Keys, conversation: Scope) -> ConversationKeys:
-        if conversation.tag not in names:
-            names[conversation.tag] = named(of, conversation)
-        return names[conversation.tag]
+    def of_scope(keys: Keys, scope: Scope) -> ScopeKeys:
+        if scope.tag not in names:
+            names[scope.tag] = named(keys, scope)
+        return names[scope.tag]
 
-    return conversation
+    return of_scope

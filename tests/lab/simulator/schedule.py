@@ -119,7 +119,7 @@ class Schedule:
         names = [self._keys.due, self._keys.learning]
         for tag in self.auditor.ledger.seen:
             conversation = Scope(tag)
-            keys = self._keys.conversation(conversation)
+            keys = self._keys.scope(conversation)
             names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
         left += [name for name in names if self._space.exists(name.encode())]
         for name in (self._keys.ready_queue, self._keys.jobs):

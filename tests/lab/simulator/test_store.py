@@ -71,7 +71,7 @@ async def test_random_steps_of_the_protocol_have_the_same_answers_as_on_a_real_s
     store: RedisClient, seed: int
 ) -> None:
     sources, simulated, steps = script_sources(), _by_the_wall_clock(), RandomSteps(Random(seed))
-    keys = Keys(42).conversation(Scope.of_chat(7)).all
+    keys = Keys(42).scope(Scope.of_chat(7)).all
     for _ in range(STEPS):
         script, args = steps.next()
         answer = read_answer(simulated.carry_out(ScriptCall(sources[script], "", keys, args)))

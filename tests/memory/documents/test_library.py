@@ -142,7 +142,7 @@ async def test_the_operators_documents_do_not_expire(memory: Memory, library: Li
     await put(memory, library, "a.pdf", CATS)
 
     async def ttl(of: Scope) -> int:
-        seconds: int = await memory.client.call("TTL", memory.keys.conversation(of).records)
+        seconds: int = await memory.client.call("TTL", memory.keys.scope(of).records)
         return seconds
 
     assert await ttl(scope) == -1

@@ -126,7 +126,7 @@ async def test_no_bytes_of_what_was_forgotten_stay_behind_in_a_group(memory: Mem
     for update_id, sender in ((2, ANN), (3, BOB)):
         await put(memory, update_id, GROUP, sender=sender)
         await close(memory, await take(memory, GROUP))
-    log = memory.keys.conversation(GROUP).log
+    log = memory.keys.scope(GROUP).log
     assert b"text 2" in await memory.client.call("DUMP", log)
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
     await memory.jobs.run_job("job")
@@ -145,7 +145,7 @@ async def test_a_late_answer_to_what_is_forgotten_goes_with_it(memory: Memory) -
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, 1000.5, b""))
     await memory.jobs.run_job("job")
     assert await texts(memory) == ["said since", "answered since"]
-    snapshot = await memory.client.call("DUMP", memory.keys.conversation(HERE).log)
+    snapshot = await memory.client.call("DUMP", memory.keys.scope(HERE).log)
     assert (b"text 1" in snapshot, b"said since" in snapshot) == (False, True)
 
 
@@ -264,7 +264,7 @@ async def test_a_job_that_waits_to_be_reported_erases_nothing_twice(memory: Memo
     await close(memory, await take(memory))
     await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
     first = await memory.jobs.run_job("job", deleting)
-    await memory.client.call("DEL", memory.keys.conversation(HERE).confirm)  # an hour passes
+    await memory.client.call("DEL", memory.keys.scope(HERE).confirm)  # an hour passes
     assert await memory.jobs.run_job("job", deleting) == first
     assert erased == [HERE]
 
@@ -306,7 +306,7 @@ async def test_a_moved_group_is_cleared_by_either_of_its_chats(memory: Memory) -
         assert finished is not None
         assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
     await memory.forgetting.erase_share(new, ANN, 0, "of whoever wrote to the new one")
-    assert await memory.client.call("TTL", memory.keys.conversation(new).meta) == -1
+    assert await memory.client.call("TTL", memory.keys.scope(new).meta) == -1
 
 
 async def test_a_moved_group_keeps_its_memory_and_its_mail(memory: Memory) -> None:

@@ -140,7 +140,7 @@ async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it
     await beside.learn(HERE)
     assert interrupted.behind == {}
     assert (model.asked, await known(memory, ANNS)) == ([], [])
-    assert await memory.client.call("EXISTS", memory.keys.conversation(HERE).vectors) == 0
+    assert await memory.client.call("EXISTS", memory.keys.scope(HERE).vectors) == 0
 
 
 async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_then(
@@ -284,7 +284,7 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
 ) -> None:
     old = f'1|{time.time():.0f}||["likes olives",0,{ANN}]'
     await talk(memory, "one")
-    learned = memory.keys.conversation(HERE).learned
+    learned = memory.keys.scope(HERE).learned
     await memory.client.call("HSET", learned, name_of(Question, "abc"), old)
     assert await answer(memory, HERE, agrees=True) == "kept"
     assert await known(memory, ANNS) == ["likes olives"]

@@ -176,7 +176,7 @@ async def test_an_embedding_page_that_is_missing_is_asked_for_less_and_less(
     day.server.faults.clear()
     await day.pass_(DAY_S)
     for chat in CHATS:
-        vectors = day.memory.keys.conversation(chat).vectors
+        vectors = day.memory.keys.scope(chat).vectors
         assert await day.memory.client.call("XLEN", vectors) == 4
 
 

@@ -141,7 +141,7 @@ async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_con
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, CANARY, (source(1),), 1))
     nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
-    receipts = memory.keys.conversation(ANNS).confirm
+    receipts = memory.keys.scope(ANNS).confirm
     await memory.client.call("SET", receipts, "no hash, so that writing one here fails")
     with pytest.raises(StoreError):
         await press(memory, nonce)
@@ -214,7 +214,7 @@ async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_p
 
 async def expire(memory: Memory) -> None:
     """Let a conversation be silent for so long that all of it is gone, but not its person."""
-    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+    await memory.client.call("DEL", *memory.keys.scope(HERE).all)
 
 
 async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
@@ -348,7 +348,7 @@ async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
 ) -> None:
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
-    keys = memory.keys.conversation(ANNS)
+    keys = memory.keys.scope(ANNS)
     await store.call("EXPIRE", keys.records, 5)
     await talk(memory, "two")
     await memory.learn(HERE)
@@ -380,7 +380,7 @@ async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_
         await history.append_user_message(str(number), 1_000, sender_id=BOB, sender_name="Ben")
     await write(memory, GROUP, *(synopsis(first, first + 1, GROUP) for first in (1, 3, 5)))
     await write(memory, GROUP, *(Digest(seq, "looked it up") for seq in (1, 3, 5)))
-    log = memory.keys.conversation(GROUP).log
+    log = memory.keys.scope(GROUP).log
     await memory.client.call("XTRIM", log, "MINID", dropped + 1)
     await memory.forgetting.erase_share(GROUP, ANN, time.time(), "nonce")
     here = await memory.scopes.read(GROUP)

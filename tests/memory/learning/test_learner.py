@@ -140,7 +140,7 @@ async def test_after_two_failures_a_part_is_asked_for_alone(
     good, bad = Notes("good", every=1), Notes("bad", every=1)
     memory.teach(LearningConfig([good, bad], model))
     model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
-    learned = memory.keys.conversation(HERE).learned
+    learned = memory.keys.scope(HERE).learned
     await memory.client.call("HSET", learned, "failures:bad", "2|0")
     await talk(memory, "one")
     assert (await memory.learn(HERE)).calls == 2
@@ -238,7 +238,7 @@ async def test_only_one_process_learns_from_a_conversation_at_once(
 async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Memory) -> None:
     wanted = to_json([Remember("Ann sails", sender_id=7)])
     await talk(memory, "one", closing=Closing(writes=wanted))
-    learned = memory.keys.conversation(HERE).learned
+    learned = memory.keys.scope(HERE).learned
     waiting = await memory.client.call("HGETALL", learned)
     await memory.learn(HERE)
     # The process died after the person's notebook was written and before the note was taken away.

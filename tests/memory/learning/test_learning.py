@@ -63,7 +63,7 @@ async def embed(memory: Memory, embedder: WordsEmbedder) -> int:
 
 async def vectors(memory: Memory) -> list[tuple[int, int]]:
     """Return (sequence, dimensions) of what is stored."""
-    stored = await memory.client.call("XRANGE", memory.keys.conversation(HERE).vectors, "-", "+")
+    stored = await memory.client.call("XRANGE", memory.keys.scope(HERE).vectors, "-", "+")
     return [(seq_of(entry), len(fields[b"v"]) - 4) for entry, fields in stored]
 
 
@@ -277,5 +277,5 @@ async def test_vectors_expire_with_their_conversation(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     await memory.learn(HERE)
-    keys = memory.keys.conversation(HERE)
+    keys = memory.keys.scope(HERE)
     assert await memory.client.call("TTL", keys.vectors) == OPTIONS.ttl_s

@@ -46,7 +46,7 @@ class OldDays:
         fingerprint: str = "",
     ) -> None:
         """Append exchanges, spread over time; with a `stamp` also their vectors."""
-        memory, keys = self._memory, self._memory.keys.conversation(conversation).all
+        memory, keys = self._memory, self._memory.keys.scope(conversation).all
         index, person = memory.keys.index_of(conversation), memory.keys.person(sender)
         await memory.client.call("ZADD", index, int(until), conversation.tag)
         await memory.client.call("HSET", person, conversation.tag, 1)

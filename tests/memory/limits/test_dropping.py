@@ -30,7 +30,7 @@ async def stored(memory: Memory, *conversations: Scope) -> list[tuple[int, int]]
 
 
 async def seqs(memory: Memory, conversation: Scope) -> list[int]:
-    log = await memory.client.call("XRANGE", memory.keys.conversation(conversation).log, "-", "+")
+    log = await memory.client.call("XRANGE", memory.keys.scope(conversation).log, "-", "+")
     return [int(entry.partition(b"-")[0]) for entry, _ in log]
 
 
@@ -55,9 +55,9 @@ async def test_vectors_go_first_all_of_a_conversation_and_the_longest_silent_one
     for conversation, days_ago in ((GROUP, 3), (ANN, 9), (BOB, 1)):
         await old_talk(old_days, conversation, 800, days_ago, STAMP)
     await fill(memory, 0.91)
-    await memory.plan.tend(Admins().tell)
+    await memory.capacity.tend(Admins().tell)
     assert await stored(memory, ANN, GROUP, BOB) == [(1600, 0), (1600, 1600), (1600, 1600)]
-    stats = await memory.plan.stats()
+    stats = await memory.capacity.stats()
     assert (stats.dropped, stats.filling.share < 0.88) == (Dropped(vectors=1600), True)
     counted = await count_conversation(memory.client, memory.keys, ANN)
     assert counted.dropped == Dropped(vectors=1600)
@@ -69,7 +69,7 @@ async def test_words_still_find_what_has_lost_its_vectors(
     await old_talk(old_days, ANN, 100, 9, STAMP)
     history = await ChatHistory.read(memory.histories, ANN)
     await history.append_user_message("The zebra ate my rhubarb", time())
-    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    await memory.scripts["drop_vectors"](memory.keys.scope(ANN).all)
     found = await history.search("Who ate the rhubarb?", 3)
     assert found[0].messages[0].text == "The zebra ate my rhubarb"
 
@@ -79,13 +79,13 @@ async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_muc
 ) -> None:
     small_server.ask(f"CONFIG SET maxmemory {2 * PLAN_BYTES}")
     await old_talk(old_days, ANN, 10, 9, STAMP)
-    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    await memory.scripts["drop_vectors"](memory.keys.scope(ANN).all)
     await memory.client.call("HSET", memory.keys.capacity, "lexical_only", 1)
     await old_talk(old_days, ANN, 10, 1)
     assert (await memory.learn(ANN)).messages == 0
     assert await stored(memory, ANN) == [(40, 0)]
 
-    await memory.plan.tend(Admins().tell)
+    await memory.capacity.tend(Admins().tell)
     assert await memory.sweep.take_late_learning(9) == [ANN]
     assert (await memory.learn(ANN)).messages == 40
     assert await stored(memory, ANN) == [(40, 40)]
@@ -96,7 +96,7 @@ async def test_vectors_that_were_under_way_when_theirs_were_given_up_are_not_sto
     memory: Memory, old_days: OldDays, embedder: WordsEmbedder
 ) -> None:
     async def meanwhile() -> None:
-        await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+        await memory.scripts["drop_vectors"](memory.keys.scope(ANN).all)
 
     await old_talk(old_days, ANN, 10, 9)
     embedder.meanwhile = meanwhile
@@ -108,7 +108,7 @@ async def test_a_clear_lets_a_conversation_be_embedded_again(
     memory: Memory, old_days: OldDays
 ) -> None:
     await old_talk(old_days, ANN, 10, 9, STAMP)
-    await memory.scripts["drop_vectors"](memory.keys.conversation(ANN).all)
+    await memory.scripts["drop_vectors"](memory.keys.scope(ANN).all)
     history = await ChatHistory.read(memory.histories, ANN)
     await history.clear()
     await history.append_user_message("Hello again", time())
@@ -171,7 +171,7 @@ async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learne
     await old_talk(old_days, ANN, 300, 9)
     scope, learner = watermark_place(facts, ANN, (await memory.scopes.read(ANN)).generation)
     await old_days.learned(scope, 600, learner)
-    await memory.client.call("DEL", *memory.keys.conversation(ANN).all)
+    await memory.client.call("DEL", *memory.keys.scope(ANN).all)
     await old_talk(old_days, ANN, 300, 3)
     assert await all_steps(dropping) == []
 
@@ -203,7 +203,7 @@ async def test_a_step_that_was_decided_before_an_erasure_drops_nothing(
 
 
 async def _step(memory: Memory, epoch: str, erasure: str) -> Sequence[int]:
-    keys = memory.keys.conversation(ANN).all
+    keys = memory.keys.scope(ANN).all
     counts: Sequence[int] = await memory.scripts["drop_messages"](
         keys, (epoch, erasure, 150, OPTIONS.tail)
     )

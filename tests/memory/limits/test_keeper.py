@@ -26,7 +26,7 @@ ANN = Scope.of_chat(7)
 
 @pytest.fixture
 def keeper(memory: Memory) -> CapacityMonitor:
-    return memory.plan
+    return memory.capacity
 
 
 async def test_where_nobody_tells_the_size_nothing_is_done(
@@ -85,7 +85,7 @@ async def test_of_several_processes_one_tells(
     admins = Admins()
     others = [Memory(small_store, 42, tokens, None, OPTIONS) for _ in range(5)]
     for _ in range(2):
-        await asyncio.gather(*(each.plan.tend(admins.tell) for each in others))
+        await asyncio.gather(*(each.capacity.tend(admins.tell) for each in others))
     assert admins.kinds == ["filling"]
 
 
@@ -129,17 +129,17 @@ async def test_every_process_sees_that_the_reserve_is_spent(
     memory: Memory, small_store: RedisClient, tokens: TokenCounter
 ) -> None:
     admins = Admins()
-    await memory.plan.tend(admins.tell)
+    await memory.capacity.tend(admins.tell)
     await fill(memory, 0.95)
-    await memory.plan.ballast.spend()
-    other = Memory(small_store, 42, tokens, None, OPTIONS).plan
+    await memory.capacity.ballast.spend()
+    other = Memory(small_store, 42, tokens, None, OPTIONS).capacity
     assert await other.tend(admins.tell) is Level.FULL
     assert other.ballast.is_spent
 
 
 async def test_without_a_reserve_there_is_nothing_to_spend(memory: Memory) -> None:
-    await memory.plan.ballast.spend()
-    assert not memory.plan.ballast.is_spent
+    await memory.capacity.ballast.spend()
+    assert not memory.capacity.ballast.is_spent
 
 
 async def test_a_plan_that_was_full_before_we_came_is_made_room_in(

@@ -17,7 +17,7 @@ LEASE_MS = 30_000
 async def test_a_lease_from_before_ends_when_one_taken_now_would(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
-    lease = memory.keys.conversation(HERE).lease
+    lease = memory.keys.scope(HERE).lease
     await memory.client.call("PEXPIRE", lease, HOURS_MS)
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
     assert 0 < await memory.client.call("PTTL", lease) <= LEASE_MS
@@ -28,7 +28,7 @@ async def test_no_bell_is_left_to_a_holder_from_before(memory: Memory) -> None:
     await put(memory, 1)
     await memory.turns.acquire(HERE, Cursor(), wake_up="1-1|1")
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held", "1-1|1")
-    await memory.client.call("PEXPIRE", memory.keys.conversation(HERE).lease, HOURS_MS)
+    await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
 
 
@@ -36,7 +36,7 @@ async def test_a_sweep_rings_for_mail_under_a_lease_from_before(memory: Memory) 
     await put(memory, 1)
     await take(memory)
     assert await memory.sweep.wake_waiting(everything=True) == 0
-    await memory.client.call("PEXPIRE", memory.keys.conversation(HERE).lease, HOURS_MS)
+    await memory.client.call("PEXPIRE", memory.keys.scope(HERE).lease, HOURS_MS)
     assert await memory.sweep.wake_waiting(everything=True) == 1
 
 
@@ -51,7 +51,7 @@ async def test_a_dead_pollers_lease_from_before_passes_on(memory: Memory) -> Non
 async def test_a_message_from_before_is_not_waited_for(memory: Memory) -> None:
     memory.turns._times = TurnTimes(2_000, 400, 1_000)
     await put(memory, 1)
-    await memory.client.call("ZINCRBY", memory.keys.conversation(HERE).seen, HOURS_MS, 1)
+    await memory.client.call("ZINCRBY", memory.keys.scope(HERE).seen, HOURS_MS, 1)
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
 
@@ -59,7 +59,7 @@ async def test_a_turn_parked_before_waits_no_longer_than_it_was_told(memory: Mem
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.park(turn.lease, 60_000)
-    await memory.client.call("HINCRBY", memory.keys.conversation(HERE).turn, "due", HOURS_MS)
+    await memory.client.call("HINCRBY", memory.keys.scope(HERE).turn, "due", HOURS_MS)
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
 

@@ -89,7 +89,7 @@ async def test_a_letter_is_put_back_when_its_arrival_is_long_forgotten(memory: M
     turn = await take(memory)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     await memory.turns.commit(turn, [], Cursor())
-    await memory.client.call("DEL", memory.keys.conversation(HERE).seen)
+    await memory.client.call("DEL", memory.keys.scope(HERE).seen)
     await memory.dead_letters.retry(HERE, "1")
     assert (await take(memory)).id == "1"
 
@@ -170,7 +170,7 @@ async def test_the_index_holds_no_words_and_letters_expire_with_the_rest(memory:
     await set_aside(memory, 1)
     index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
     assert index == [b"c:7:0|1"]
-    dead = memory.keys.conversation(HERE).dead_letters
+    dead = memory.keys.scope(HERE).dead_letters
     assert 0 < await memory.client.call("TTL", dead) <= 86_400
 
 

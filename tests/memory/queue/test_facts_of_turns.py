@@ -37,7 +37,7 @@ async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
 
 
 async def begun(memory: Memory) -> OpenTurn:
-    turn = await memory.turns.acquire(HERE, memory.known(HERE))
+    turn = await memory.turns.acquire(HERE, memory.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -85,4 +85,4 @@ async def test_after_an_erasure_elsewhere_nothing_old_is_known(
 async def test_a_group_has_its_facts_in_its_own_notebook(memory: Memory) -> None:
     await put(memory, 1, GROUP)
     assert (await take(memory, GROUP)).facts is None
-    assert memory.known(GROUP) == Cursor()
+    assert memory.cursor(GROUP) == Cursor()

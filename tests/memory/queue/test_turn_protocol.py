@@ -88,7 +88,7 @@ async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) ->
     await put(memory, 1)
     committed = await close(memory, await take(memory))
     assert committed.then == Nothing("empty")
-    assert not await memory.client.call("EXISTS", memory.keys.conversation(HERE).lease)
+    assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).lease)
 
 
 async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Memory) -> None:
@@ -123,7 +123,7 @@ async def test_a_repeated_commit_is_known_again_although_others_followed(memory:
         await put(memory, update_id)
         turns.append(await take(memory))
         await close(memory, turns[-1])
-    meta = memory.keys.conversation(HERE).meta
+    meta = memory.keys.scope(HERE).meta
     await memory.client.call("HINCRBY", meta, "erasure", 1)
     with pytest.raises(Superseded):
         await memory.turns.commit(turns[1], exchange_of(turns[1]), Cursor())
@@ -155,7 +155,7 @@ async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
 
 async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
-    keys = memory.keys.conversation(GROUP).all
+    keys = memory.keys.scope(GROUP).all
     for erasing in (
         memory.scopes.erase(GROUP),
         memory.forgetting.erase_share(GROUP, ANN, 0, "a receipt"),
@@ -227,7 +227,7 @@ async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memor
     await memory.turns.write_outbox(turn.lease, b"reply")
     await memory.turns.park(turn.lease, 60_000)
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("parked")
-    keys = memory.keys.conversation(HERE)
+    keys = memory.keys.scope(HERE)
     await memory.client.call("HSET", keys.turn, "due", 1)
     assert (await take(memory)).outbox == b"reply"
 
@@ -274,13 +274,13 @@ async def test_a_new_sitting_begins_after_what_was_said(memory: Memory) -> None:
 async def test_all_keys_of_a_conversation_expire_together(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
-    keys = memory.keys.conversation(HERE)
+    keys = memory.keys.scope(HERE)
     for key in (keys.meta, keys.seen, keys.log):
         assert await memory.client.call("TTL", key) == 86_400
 
 
 async def _expire(memory: Memory) -> None:
-    await memory.client.call("DEL", memory.keys.conversation(HERE).lease)
+    await memory.client.call("DEL", memory.keys.scope(HERE).lease)
 
 
 async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since(
@@ -289,7 +289,7 @@ async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since
     await put(memory, 1)
     deferred = await take(memory)
     await memory.turns.defer(deferred.lease, 60_000)
-    keys = memory.keys.conversation(HERE)
+    keys = memory.keys.scope(HERE)
     assert await memory.client.call("EXISTS", keys.lease) == 0
     assert await memory.client.call("EXISTS", keys.turn) == 0
     assert await memory.client.call("ZSCORE", memory.keys.due, HERE.tag) is not None

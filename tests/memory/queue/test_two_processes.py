@@ -41,7 +41,7 @@ async def history_of(memory: Memory) -> ChatHistory:
 
 async def stored(memory: Memory) -> tuple[list[int], list[tuple[int, int]]]:
     """Return the sequences of messages, and sequence and dimensions of vectors."""
-    keys = memory.keys.conversation(GROUP)
+    keys = memory.keys.scope(GROUP)
     log, vectors = await memory.client.pipeline(
         [("XRANGE", name, "-", "+") for name in (keys.log, keys.vectors)]
     )

@@ -98,7 +98,7 @@ async def test_all_that_rests_on_an_erased_message_or_person_is_erased(memory: M
         "watermark:running_state"
     }
     assert here.records == []
-    assert await memory.client.call("XLEN", memory.keys.conversation(GROUP).log) == 0
+    assert await memory.client.call("XLEN", memory.keys.scope(GROUP).log) == 0
 
 
 async def test_what_a_commit_leaves_for_learning_is_a_field_that_is_known(memory: Memory) -> None:

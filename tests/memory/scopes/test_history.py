@@ -76,7 +76,7 @@ def varied(exchanges: int) -> list[tuple[str, str]]:
 
 async def turn_of(memory: Memory) -> OpenTurn:
     """Begin a turn as a worker does: what this process knows is not read again."""
-    turn = await memory.turns.acquire(HERE, memory.known(HERE))
+    turn = await memory.turns.acquire(HERE, memory.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     return turn
 
@@ -159,7 +159,7 @@ async def test_a_selector_sees_the_current_sitting_only(memory: Memory) -> None:
     await close(memory, await take(memory))
     await put(memory, 2)
     ending = await take(memory)
-    await memory.turns.commit(ending, [], memory.known(HERE), closing=Closing(ends_session=True))
+    await memory.turns.commit(ending, [], memory.cursor(HERE), closing=Closing(ends_session=True))
     history = await history_of(memory)
     assert history.select_messages(MessageWindowMessageSelector(9)) == ()
     await talk(history, ("Two?", "2"))
@@ -326,7 +326,7 @@ async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
     turn = await turn_of(memory)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
     history = await ChatHistory.of_turn(memory.histories, turn)
-    closed = await memory.turns.commit(turn, said, memory.known(HERE))
+    closed = await memory.turns.commit(turn, said, memory.cursor(HERE))
     history.committed(said, closed.exchange, closed.first_seq)
     await put(memory, 2)
     turn = await turn_of(memory)
@@ -393,7 +393,7 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
     memory: Memory, elsewhere: Memory, exchanges: int, by: str
 ) -> None:
     await talk(await history_of(memory), *varied(exchanges))
-    await memory.client.call("DEL", *memory.keys.conversation(HERE).all)
+    await memory.client.call("DEL", *memory.keys.scope(HERE).all)
     said = []
     if by == "another process":
         said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]

@@ -35,7 +35,7 @@ async def test_messages_are_shown_with_size_and_expiry_and_only_of_this_scope(
 
 
 async def test_every_type_is_read_the_newest_last(memory: Memory) -> None:
-    names = memory.keys.conversation(HERE)
+    names = memory.keys.scope(HERE)
     mail = [part for n in range(25) for part in (n, f"{n}|1|t|[]")]
     await memory.client.pipeline(
         [
@@ -56,6 +56,6 @@ async def test_every_type_is_read_the_newest_last(memory: Memory) -> None:
 
 
 async def test_a_long_value_is_cut(memory: Memory) -> None:
-    await memory.client.call("SET", memory.keys.conversation(HERE).lease, "x" * 10_000)
+    await memory.client.call("SET", memory.keys.scope(HERE).lease, "x" * 10_000)
     [(_, value)] = (await held(memory))["lease"].entries
     assert value == "x" * 600 + " …"
