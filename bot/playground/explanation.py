@@ -26,7 +26,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMessage:
     """An exchange that was found; `hit` is the message that matched.
 
     `shared` are the words that it has in common with the question. `is_quoted` says that the answer
@@ -49,7 +49,7 @@ class Found:
         return Markup("").join(pieces)
 
 
-def explained(result: SearchResult, question: str, answer: str) -> Found:
+def explained(result: SearchResult, question: str, answer: str) -> FoundMessage:
     """Return a search result with the reasons for it."""
     hit = next(message for message in result.messages if message.seq == result.seq)
     equal = _shared(hit.text, lambda word: set(_stems(word)), set(_stems(question)))
@@ -57,7 +57,9 @@ def explained(result: SearchResult, question: str, answer: str) -> Found:
     alike = tuple(word for word in alike if word not in equal)
     sentences = (each.strip() for each in _SENTENCE.findall(hit.text))
     is_quoted = any(len(each) >= _QUOTED_CHARS and each in answer for each in sentences)
-    return Found(result, hit, equal + alike, tuple(_reasons(result, equal, alike)), is_quoted)
+    return FoundMessage(
+        result, hit, equal + alike, tuple(_reasons(result, equal, alike)), is_quoted
+    )
 
 
 def _stems(text: str) -> list[str]:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bot.model.call import PromptMessage
-from bot.playground.bot_api import BotApiServer
-from bot.playground.bot_api.chats import Message as ChatMessage
-from bot.playground.bot_api.values import User
-from bot.playground.explanation import Found, explained
-from bot.playground.scene import Place, Scene
+from bot.playground.bot_api import BotApiServer, ChatMessage, User
+from bot.playground.explanation import FoundMessage, explained
+from bot.playground.scene import PageChat, Scene
 from bot.turn.trace import TurnTrace
 from memory.memory import Memory
 from memory.message import Message
@@ -31,7 +29,7 @@ _SECTION_END = "</memory>"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """A part of the prompt, with its share of all tokens in percent."""
 
     name: str
@@ -47,7 +45,7 @@ class Turn:
     trace: TurnTrace
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PromptPart]:
         """The parts of the prompt in their order."""
         tokens = self.trace.prompt.tokens
         sizes = {
@@ -59,7 +57,9 @@ class Turn:
             "Tool steps": tokens.steps,
         }
         total = max(1, tokens.total)
-        return [Part(name, size, round(100 * size / total, 1)) for name, size in sizes.items()]
+        return [
+            PromptPart(name, size, round(100 * size / total, 1)) for name, size in sizes.items()
+        ]
 
     @cached_property
     def section(self) -> str:
@@ -74,7 +74,7 @@ class Turn:
         return self.trace.prompt.messages
 
     @cached_property
-    def recalled(self) -> list[Found]:
+    def recalled(self) -> list[FoundMessage]:
         """What was found in older messages and why, best first."""
         trace = self.trace
         found = sorted(trace.recalled, key=lambda result: -result.score)
@@ -101,11 +101,11 @@ class Inspector:
         turns = self._turns[trace.conversation]
         turns.append(Turn(turns[-1].number + 1 if turns else 1, trace))
 
-    def turns(self, place: Place) -> list[Turn]:
+    def turns(self, place: PageChat) -> list[Turn]:
         """Return the turns of a place, newest first."""
         return list(reversed(self._turns[place.conversation]))
 
-    def turn_of(self, place: Place, message_id: int) -> Turn | None:
+    def turn_of(self, place: PageChat, message_id: int) -> Turn | None:
         """Return the turn that answered a message."""
         turns = self.turns(place)
         return next((turn for turn in turns if message_id in turn.trace.words.message_ids), None)
@@ -118,14 +118,14 @@ class Inspector:
         for place in self._scene:
             await self.show_stored(place)
 
-    async def show_stored(self, place: Place) -> None:
+    async def show_stored(self, place: PageChat) -> None:
         """Show the stored messages of a place in its chat; raise `StoreError`."""
         if self.memory is not None:
             history = await ChatHistory.read(self.memory.histories, place.conversation)
             for message in history.messages[-_MAX_RESTORED:]:
                 self._show(place, message)
 
-    def _show(self, place: Place, message: Message) -> None:
+    def _show(self, place: PageChat, message: Message) -> None:
         """Put a message from before this start into its chat, under its id in Telegram."""
         if message.sent_at >= self._began_at:
             return
@@ -146,7 +146,7 @@ class Inspector:
             )
         )
 
-    async def stored(self, place: Place) -> list[tuple[str, list[KeyDump]]]:
+    async def stored(self, place: PageChat) -> list[tuple[str, list[KeyDump]]]:
         """Return what Redis holds, by scope; raise `StoreError`."""
         if self.memory is None:
             return []
@@ -189,7 +189,7 @@ class Inspector:
         unlinks = [("UNLINK", self.memory.keys.person(person)) for person in people]
         await self.memory.client.pipeline(unlinks)
 
-    async def _empty(self, place: Place) -> None:
+    async def _empty(self, place: PageChat) -> None:
         await self._telegram.empty(place.chat)
         place.remembered_id = 0
         self._turns.pop(place.conversation, None)

@@ -20,11 +20,11 @@ from bot.model.models import Models, OpenModels, open_models
 from bot.model.resting import Rest
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
+from bot.playground.inspector_page import InspectorPage
 from bot.playground.loopback import LoopbackServer
 from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import OfflineChatModel
-from bot.playground.page import InspectorPage
 from bot.playground.scene import ADMIN_ID, Scene
 from bot.playground.year import Year
 from bot.playground.year.filling import YearModel

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.playground.bot_api import BotApiServer, Chat, Message, Person, Topic
+from bot.playground.bot_api import BotApiServer, ChatMessage, LocalChat, LocalPerson, Topic
 from bot.playground.bot_api.chats import Member
 from memory.store.keys import Scope
 
@@ -31,7 +31,7 @@ class SceneFull(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class PageChat:
     """One conversation as the page shows it.
 
     `speaker` is the person who writes here; in a group it is the last one who did. `remembered_id`
@@ -39,8 +39,8 @@ class Place:
     """
 
     title: str
-    chat: Chat
-    speaker: Person
+    chat: LocalChat
+    speaker: LocalPerson
     topic: Topic | None = None
     remembered_id: int = 0
 
@@ -55,7 +55,7 @@ class Place:
         return self.chat.kind != "private"
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ChatMessage]:
         """The visible messages, oldest first."""
         here = self.topic.id if self.topic else 0
         shown = [m for m in self.chat.messages if m.topic_id == here]
@@ -69,8 +69,8 @@ class Scene:
     """
 
     def __init__(self, telegram: BotApiServer, file: Path | None = None) -> None:
-        self.people: list[Person] = []
-        self._places: list[Place] = []
+        self.people: list[LocalPerson] = []
+        self._places: list[PageChat] = []
         self._telegram = telegram
         self._file = file
         people, topics, has_guest = _read(file)
@@ -83,19 +83,19 @@ class Scene:
             self._topic(topic)
         self.guest = self._guest() if has_guest else None
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[PageChat]:
         """Go through the places in the order of the page: private chats first."""
         yield from sorted(self._places, key=lambda place: place.is_group)
 
-    def place(self, tag: str) -> Place:
+    def place(self, tag: str) -> PageChat:
         """Return the place of a conversation, the first place if there is none with this tag."""
         return next((place for place in self if place.conversation.tag == tag), next(iter(self)))
 
-    def person(self, user_id: str) -> Person | None:
+    def person(self, user_id: str) -> LocalPerson | None:
         """Return a person by their id as a form sends it."""
         return next((person for person in self.people if str(person.id) == user_id), None)
 
-    def add_person(self, name: str, language: str = "en") -> Place:
+    def add_person(self, name: str, language: str = "en") -> PageChat:
         """Add a person, also to the group, and return their private chat; raise `SceneFull`."""
         if len(self.people) >= _MAX_PEOPLE:
             raise SceneFull
@@ -104,7 +104,7 @@ class Scene:
         self._save()
         return next(place for place in self if place.chat.id == person.id)
 
-    def add_topic(self, name: str) -> Place:
+    def add_topic(self, name: str) -> PageChat:
         """Add a topic to the group and return its place; raise `SceneFull`."""
         if len(self._group.topics) >= _MAX_TOPICS:
             raise SceneFull
@@ -112,7 +112,7 @@ class Scene:
         self._save()
         return place
 
-    def add_guest(self) -> Place:
+    def add_guest(self) -> PageChat:
         """Add the guest if she is not there yet, and return her private chat."""
         if self.guest is None:
             self.guest = self._guest()
@@ -126,32 +126,32 @@ class Scene:
             self.guest = None
             self._save()
 
-    def switch_language(self, person: Person, language: str) -> None:
+    def switch_language(self, person: LocalPerson, language: str) -> None:
         """Change the language of a person's Telegram."""
         person.switch_language(language)
         self._save()
 
-    def _person(self, name: str, language: str) -> Person:
+    def _person(self, name: str, language: str) -> LocalPerson:
         person = self._telegram.user(len(self.people) + 1, name, language_code=language)
         self.people.append(person)
-        self._places.append(Place(name, self._telegram.private_chat(person), person))
+        self._places.append(PageChat(name, self._telegram.private_chat(person), person))
         return person
 
-    def _guest(self) -> Place:
+    def _guest(self) -> PageChat:
         person = self._telegram.user(*GUEST, language_code="en")
-        place = Place(person.user.first_name, self._telegram.private_chat(person), person)
+        place = PageChat(person.user.first_name, self._telegram.private_chat(person), person)
         self._places.append(place)
         return place
 
-    def _join(self, person: Person) -> None:
+    def _join(self, person: LocalPerson) -> None:
         self._group.members[person.id] = Member(person.user, "member")
 
-    def _topic(self, name: str) -> Place:
+    def _topic(self, name: str) -> PageChat:
         topic = self._group.add_topic(name, _FIRST_TOPIC + len(self._group.topics))
         return self._add_place(f"{self._group.title} · {name}", self.people[0], topic)
 
-    def _add_place(self, title: str, speaker: Person, topic: Topic | None = None) -> Place:
-        place = Place(title, self._group, speaker, topic)
+    def _add_place(self, title: str, speaker: LocalPerson, topic: Topic | None = None) -> PageChat:
+        place = PageChat(title, self._group, speaker, topic)
         self._places.append(place)
         return place
 

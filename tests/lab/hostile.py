@@ -22,8 +22,8 @@ from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import ModelError
 from bot.model.openai_client import open_client
 from bot.playground.inspector import Inspector
+from bot.playground.inspector_page import InspectorPage
 from bot.playground.loopback import LoopbackServer
-from bot.playground.page import InspectorPage
 from bot.playground.scene import Scene
 from bot.reply.render import render
 from memory.documents.chunking import passages

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.parameters import read_parameters
 from bot.playground.bot_api.people import find_entities, utf16_length
-from bot.playground.bot_api.values import Entity, FormattedText, Upload
+from bot.playground.bot_api.values import FormattedText
+from bot.playground.bot_api.values import MessageEntity as Entity
+from bot.playground.bot_api.values import UploadedFile as Upload
 from tests.servers.bot_api.formatting import entity_text, read_text
 from tests.servers.bot_api.parameters import Parameters
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.values import Entity, Keyboard, Media, Topic, User
+from bot.playground.bot_api.values import Keyboard, Media, MessageEntity, Topic, User
 
 ChatKind = Literal["private", "group", "supergroup", "channel"]
 Status = Literal["creator", "administrator", "member", "left", "kicked"]
@@ -29,21 +29,21 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """A message as it stands now; an edit makes a new value with the same id.
 
     `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. Only a
     post of a channel has no `sender`.
     """
 
-    chat: "Chat" = field(repr=False)
+    chat: "LocalChat" = field(repr=False)
     sender: User | None
     text: str = ""
-    entities: tuple[Entity, ...] = ()
+    entities: tuple[MessageEntity, ...] = ()
     media: Media | None = None
     keyboard: Keyboard = ()
     topic_id: int = 0
-    reply_to: "Message | None" = field(default=None, repr=False)
+    reply_to: "ChatMessage | None" = field(default=None, repr=False)
     id: int = 0
     sent_at: int = 0
     edited_at: int = 0
@@ -59,7 +59,7 @@ class Message:
         return {}
 
 
-class Chat:
+class LocalChat:
     """One chat; `topics` of a forum by their id."""
 
     def __init__(
@@ -77,15 +77,15 @@ class Chat:
         self.members = {member.user.id: member for member in members}
         self.topics: dict[int, Topic] = {}
         self._account = account
-        self._messages: dict[int, Message] = {}
+        self._messages: dict[int, ChatMessage] = {}
         self._ids = account.message_ids if kind in ("private", "group") else account.new_ids()
         self._typing_until = 0.0
 
     def __repr__(self) -> str:
-        return f"Chat({self.id}, {self.kind!r}, {self.title!r})"
+        return f"LocalChat({self.id}, {self.kind!r}, {self.title!r})"
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ChatMessage]:
         """The visible messages, oldest first."""
         return list(self._messages.values())
 
@@ -94,7 +94,7 @@ class Chat:
         """Whether people see "typing…": for five seconds, or until the bot's next message."""
         return self._account.clock() < self._typing_until
 
-    def message(self, message_id: int) -> Message | None:
+    def message(self, message_id: int) -> ChatMessage | None:
         """Return a message as it stands now, None if it does not exist or was deleted."""
         return self._messages.get(message_id)
 
@@ -103,7 +103,7 @@ class Chat:
         topic = self.topics[topic_id] = Topic(topic_id, name)
         return topic
 
-    def add(self, message: Message) -> Message:
+    def add(self, message: ChatMessage) -> ChatMessage:
         """Append a message and return it with its id and time."""
         number = message.id or next(self._ids)
         added = replace(message, id=number, sent_at=self._account.now())
@@ -112,11 +112,11 @@ class Chat:
             self._typing_until = 0.0
         return added
 
-    def change(self, message: Message) -> None:
+    def change(self, message: ChatMessage) -> None:
         """Replace the message with the same id."""
         self._messages[message.id] = message
 
-    def remove(self, message: Message) -> None:
+    def remove(self, message: ChatMessage) -> None:
         """Delete a message for everybody."""
         del self._messages[message.id]
 

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.playground.bot_api.errors import ApiError, NotFoundError
+from bot.playground.bot_api.api_errors import ApiError, NotFoundError
 from bot.playground.bot_api.methods import Method
 from bot.playground.bot_api.parameters import Parameters, read_parameters
 from bot.playground.bot_api.world import World
@@ -18,19 +18,19 @@ _MAX_BODY_BYTES = 50 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     """What goes back: an HTTP status and the JSON body."""
 
     status: int
     body: Mapping[str, object]
 
     @classmethod
-    def giving(cls, result: object) -> "Answer":
+    def giving(cls, result: object) -> "ApiAnswer":
         """Return the answer of a call that went well."""
         return cls(200, {"ok": True, "result": result})
 
     @classmethod
-    def refusing(cls, error: ApiError) -> "Answer":
+    def refusing(cls, error: ApiError) -> "ApiAnswer":
         """Return the answer of a refused call."""
         body = {"ok": False, "error_code": error.status, "description": error.description}
         parameters = {"parameters": error.parameters} if error.parameters else {}
@@ -69,13 +69,13 @@ class HttpApi:
         """Answer a call that could be read; `name` is the method as the call wrote it."""
         return written(await self.carry_out(name, given))
 
-    async def carry_out(self, name: str, given: Parameters) -> Answer:
+    async def carry_out(self, name: str, given: Parameters) -> ApiAnswer:
         """Return the answer of a method; its name may be in any case, as in Telegram."""
         _, method = self._methods.get(name.lower(), (name, _unknown))
         try:
-            return Answer.giving(await method(self._world, given))
+            return ApiAnswer.giving(await method(self._world, given))
         except ApiError as error:
-            return Answer.refusing(error)
+            return ApiAnswer.refusing(error)
 
     def documented_name(self, name: str) -> str:
         """Return a method's name as the Bot API writes it."""
@@ -88,7 +88,7 @@ class HttpApi:
                 request.url.query, request.headers.get("content-type", ""), await request.body()
             )
         except ApiError as error:
-            return written(Answer.refusing(error))
+            return written(ApiAnswer.refusing(error))
         except ClientDisconnect:
             return Response()  # no client is there to read it
         return await self.respond(request, request.path_params["method"], given)
@@ -100,7 +100,7 @@ class HttpApi:
             if file is None:
                 raise NotFoundError
         except ApiError as error:
-            return written(Answer.refusing(error))
+            return written(ApiAnswer.refusing(error))
         return Response(file.content, media_type="application/octet-stream")
 
     def _check(self, request: Request) -> None:
@@ -120,10 +120,10 @@ async def _unknown(world: World, given: Parameters) -> object:  # noqa: ARG001 -
 
 
 async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's
-    return written(Answer.refusing(NotFoundError()))
+    return written(ApiAnswer.refusing(NotFoundError()))
 
 
-def written(answer: Answer) -> Response:
+def written(answer: ApiAnswer) -> Response:
     """Return an HTTP response; text beyond ASCII is escaped, half surrogate pairs too."""
     headers = {}
     parameters = answer.body.get("parameters")

@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bot.playground.bot_api.chats import Chat, Member, Message
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.chats import ChatMessage, LocalChat, Member
 from bot.playground.bot_api.parameters import Parameters
 from bot.playground.bot_api.profile import CommandScope
 from bot.playground.bot_api.shapes import file_shape, member_shape, message_shape, user_shape
 from bot.playground.bot_api.values import (
-    BotCommand,
-    Button,
-    Entity,
     FormattedText,
+    InlineButton,
     Keyboard,
     Media,
+    MenuCommand,
+    MessageEntity,
     StoredFile,
 )
 from bot.playground.bot_api.world import World
@@ -72,7 +72,7 @@ async def set_my_commands(world: World, given: Parameters) -> object:
     commands: Any = given.decoded("commands", "BotCommand") or []
     ids = (int(scope.get(name, 0)) for name in ("chat_id", "user_id"))
     key = CommandScope(scope.get("type", "default"), *ids), given.text("language_code")
-    menu = tuple(BotCommand(each["command"], each["description"]) for each in commands)
+    menu = tuple(MenuCommand(each["command"], each["description"]) for each in commands)
     world.profile.menus[key] = menu
     await world.account.changes.tell()
     return True
@@ -171,7 +171,8 @@ def formatted(given: Parameters, text: str, entities: str) -> FormattedText:
     """Return a text with its entities."""
     fields: Any = given.decoded(entities, "MessageEntity") or []
     read = (
-        Entity(each["type"], each["offset"], each["length"], each.get("url", "")) for each in fields
+        MessageEntity(each["type"], each["offset"], each["length"], each.get("url", ""))
+        for each in fields
     )
     return FormattedText(given.text(text), tuple(read))
 
@@ -180,16 +181,16 @@ def keyboard_of(given: Parameters) -> Keyboard:
     """Return the inline buttons of a call, row by row."""
     markup: Any = given.decoded("reply_markup", "reply markup") or {}
     return tuple(
-        tuple(Button(b["text"], b.get("callback_data", ""), b.get("url", "")) for b in row)
+        tuple(InlineButton(b["text"], b.get("callback_data", ""), b.get("url", "")) for b in row)
         for row in markup.get("inline_keyboard", [])
     )
 
 
-def addressed(world: World, given: Parameters) -> Message:
+def addressed(world: World, given: Parameters) -> ChatMessage:
     """Return a message of the bot with everything but its content."""
     chat = world.open_chat(given.text("chat_id"))
     reply: Any = given.decoded("reply_parameters", "reply parameters") or {}
-    return Message(
+    return ChatMessage(
         chat,
         world.account.bot,
         keyboard=keyboard_of(given),
@@ -198,14 +199,14 @@ def addressed(world: World, given: Parameters) -> Message:
     )
 
 
-async def send(world: World, message: Message, text: FormattedText) -> object:
+async def send(world: World, message: ChatMessage, text: FormattedText) -> object:
     """Append a message with a text to its chat and return its JSON."""
     sent = message.chat.add(replace(message, text=text.text, entities=text.entities))
     await world.account.changes.tell()
     return message_shape(sent)
 
 
-def message_in(chat: Chat, given: Parameters, what: str) -> Message:
+def message_in(chat: LocalChat, given: Parameters, what: str) -> ChatMessage:
     """Return the message that a call names; `what` names it in the refusal."""
     message = chat.message(given.integer("message_id"))
     if message is None:
@@ -213,7 +214,7 @@ def message_in(chat: Chat, given: Parameters, what: str) -> Message:
     return message
 
 
-async def change(world: World, message: Message, edited: Message) -> object:
+async def change(world: World, message: ChatMessage, edited: ChatMessage) -> object:
     """Replace a message and return its JSON; refuse an edit that changes nothing."""
     if edited == message:
         raise BadRequestError(

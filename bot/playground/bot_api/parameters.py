@@ -12,8 +12,8 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from urllib.parse import parse_qsl
 
-from bot.playground.bot_api.errors import BadRequestError
-from bot.playground.bot_api.values import Upload
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.values import UploadedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Parameters:
     """What a call was given; an absent parameter is an empty one, as in Telegram."""
 
     values: Mapping[str, str]
-    files: Mapping[str, Upload] = field(default_factory=dict)
+    files: Mapping[str, UploadedFile] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """Return a text; raise `BadRequestError` for half a surrogate pair."""
@@ -45,7 +45,7 @@ class Parameters:
             raise BadRequestError(f"can't parse {what} JSON object") from None
         return value
 
-    def upload(self, name: str) -> Upload | None:
+    def upload(self, name: str) -> UploadedFile | None:
         """Return the file given as `name`, directly or through `attach://`."""
         return self.files.get(self.values.get(name, "").removeprefix("attach://") or name)
 
@@ -56,7 +56,7 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
     Raise `BadRequestError` if they cannot be read.
     """
     values = _form(query)
-    files: dict[str, Upload] = {}
+    files: dict[str, UploadedFile] = {}
     if content_type.startswith("application/json"):
         values |= _json_body(body)
     elif content_type.startswith("multipart/form-data"):
@@ -68,7 +68,7 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
             if (file_name := part.get_filename()) is None:
                 values[name] = _decoded(content)
             else:
-                files[name] = Upload(content, file_name, part.get_content_type())
+                files[name] = UploadedFile(content, file_name, part.get_content_type())
     else:
         values |= _form(_decoded(body))
     return Parameters(values, files)

@@ -6,11 +6,12 @@ Each act changes a chat as people see it and becomes an update for the bot.
 import re
 from dataclasses import replace
 
-from bot.playground.bot_api.chats import Chat, Message
+from bot.playground.bot_api.chats import ChatMessage, LocalChat
 from bot.playground.bot_api.shapes import chat_shape, message_shape, user_shape
-from bot.playground.bot_api.values import Entity, Media, MediaKind, Topic, Upload, User
+from bot.playground.bot_api.values import Media, MediaKind, MessageEntity, Topic, UploadedFile, User
 from bot.playground.bot_api.world import Press, World
 
+_KINDS: dict[str, MediaKind] = {"image": "photo", "audio": "voice"}
 _MENTION = re.compile(r"(?<!\w)@[a-zA-Z0-9_]{4,32}(?!\w)")
 _COMMAND = re.compile(r"(?<![\w/<>])/[a-zA-Z0-9_]{1,64}(?:@[a-zA-Z0-9_]{3,32})?(?![\w/<>@])")
 
@@ -20,18 +21,18 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def find_entities(text: str) -> tuple[Entity, ...]:
+def find_entities(text: str) -> tuple[MessageEntity, ...]:
     """Return the mentions and commands in what a person wrote, in their order."""
     kinds = (("mention", _MENTION), ("bot_command", _COMMAND))
     found = [
-        Entity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
+        MessageEntity(kind, utf16_length(text[: match.start()]), utf16_length(match[0]))
         for kind, pattern in kinds
         for match in pattern.finditer(text)
     ]
     return tuple(sorted(found, key=lambda entity: entity.offset))
 
 
-class Person:
+class LocalPerson:
     """A person with an account."""
 
     def __init__(self, world: World, user: User) -> None:
@@ -53,33 +54,31 @@ class Person:
 
     async def say(
         self,
-        chat: Chat,
+        chat: LocalChat,
         text: str,
         *,
-        reply_to: Message | None = None,
+        reply_to: ChatMessage | None = None,
         topic: Topic | None = None,
-    ) -> Message:
+    ) -> ChatMessage:
         """Send a text; mentions and commands in it become entities."""
         message = self._message(chat, reply_to, topic)
         return await self._send(replace(message, text=text, entities=find_entities(text)))
 
-    async def send(
+    async def send_file(
         self,
-        chat: Chat,
-        kind: MediaKind,
-        file: Upload,
+        chat: LocalChat,
+        file: UploadedFile,
         *,
         caption: str = "",
-        reply_to: Message | None = None,
+        reply_to: ChatMessage | None = None,
         topic: Topic | None = None,
-    ) -> Message:
-        """Send a file as a photo, voice message, sticker or document."""
-        media = Media(kind, self._world.store(file))
+    ) -> ChatMessage:
+        """Send an image as a photo, a sound as a voice message, another file as a document."""
+        kind = _KINDS.get(file.mime_type.partition("/")[0], "document")
         message = self._message(chat, reply_to, topic)
-        entities = find_entities(caption)
-        return await self._send(replace(message, media=media, text=caption, entities=entities))
+        return await self._send_media(message, Media(kind, self._world.store(file)), caption)
 
-    async def press(self, message: Message, button: str) -> Press:
+    async def press(self, message: ChatMessage, button: str) -> Press:
         """Press a button of `message` by its text or callback data; raise `ValueError` for none.
 
         The button is looked up in `message` as it was given: people press what they still see.
@@ -101,11 +100,17 @@ class Person:
         await self._world.updates.add("callback_query", f"callback {self.id}", body)
         return press
 
-    def _message(self, chat: Chat, reply_to: Message | None, topic: Topic | None) -> Message:
+    def _message(
+        self, chat: LocalChat, reply_to: ChatMessage | None, topic: Topic | None
+    ) -> ChatMessage:
         topic_id = topic.id if topic else reply_to.topic_id if reply_to else 0
-        return Message(chat, self.user, topic_id=topic_id, reply_to=reply_to)
+        return ChatMessage(chat, self.user, topic_id=topic_id, reply_to=reply_to)
 
-    async def _send(self, message: Message) -> Message:
+    async def _send_media(self, message: ChatMessage, media: Media, caption: str) -> ChatMessage:
+        entities = find_entities(caption)
+        return await self._send(replace(message, media=media, text=caption, entities=entities))
+
+    async def _send(self, message: ChatMessage) -> ChatMessage:
         sent = message.chat.add(message)
         await self._world.publish(sent)
         return sent

@@ -7,8 +7,8 @@ language before the one without a language.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bot.playground.bot_api.chats import Chat
-from bot.playground.bot_api.values import BotCommand, User
+from bot.playground.bot_api.chats import LocalChat
+from bot.playground.bot_api.values import MenuCommand, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,11 @@ class Profile:
     """The menus by (scope, language), the descriptions by language; "" is any other language."""
 
     def __init__(self) -> None:
-        self.menus: dict[tuple[CommandScope, str], tuple[BotCommand, ...]] = {}
+        self.menus: dict[tuple[CommandScope, str], tuple[MenuCommand, ...]] = {}
         self.descriptions: dict[str, str] = {}
         self.short_descriptions: dict[str, str] = {}
 
-    def menu(self, person: User, chat: Chat) -> tuple[BotCommand, ...]:
+    def menu(self, person: User, chat: LocalChat) -> tuple[MenuCommand, ...]:
         """Return the commands that `person` is offered in `chat`."""
         for scope in _scopes(person, chat):
             for language in (person.language_code[:2], ""):
@@ -37,7 +37,7 @@ class Profile:
         return ()
 
 
-def _scopes(person: User, chat: Chat) -> Iterator[CommandScope]:
+def _scopes(person: User, chat: LocalChat) -> Iterator[CommandScope]:
     """Yield the scopes of a person in a chat, the narrowest first."""
     if chat.kind == "private":
         yield CommandScope("chat", chat.id)

@@ -15,12 +15,12 @@ from secrets import token_urlsafe
 from typing import Self, TypeVar
 
 from bot.playground.bot_api.account import Account, Changes
-from bot.playground.bot_api.chats import Chat, Member
+from bot.playground.bot_api.chats import LocalChat, Member
 from bot.playground.bot_api.http import HttpApi
 from bot.playground.bot_api.methods import METHODS
-from bot.playground.bot_api.people import Person
-from bot.playground.bot_api.updates import Updates
-from bot.playground.bot_api.values import BotCommand, StoredFile, User
+from bot.playground.bot_api.people import LocalPerson
+from bot.playground.bot_api.update_queue import UpdateQueue
+from bot.playground.bot_api.values import MenuCommand, StoredFile, User
 from bot.playground.bot_api.world import World
 from bot.playground.loopback import LoopbackServer
 
@@ -33,7 +33,7 @@ class BotApiServer:
 
     def __init__(self) -> None:
         account = Account(BOT, time.time, Changes())
-        updates = Updates(account.changes, next(account.new_ids()))
+        updates = UpdateQueue(account.changes, next(account.new_ids()))
         self.updates = updates
         self.token = new_token(BOT)
         self._world = World(account, updates)
@@ -69,17 +69,17 @@ class BotApiServer:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    def user(self, user_id: int, first_name: str, *, language_code: str = "en") -> Person:
+    def user(self, user_id: int, first_name: str, *, language_code: str = "en") -> LocalPerson:
         """Return a new person."""
         user = User(user_id, first_name, language_code=language_code)
         self._world.users[user_id] = user
-        return Person(self._world, user)
+        return LocalPerson(self._world, user)
 
-    def private_chat(self, person: Person) -> Chat:
+    def private_chat(self, person: LocalPerson) -> LocalChat:
         """Return the chat of a person with the bot."""
         return self._world.private_chat(person.user)
 
-    def forum(self, title: str, admins: Iterable[Person], number: int) -> Chat:
+    def forum(self, title: str, admins: Iterable[LocalPerson], number: int) -> LocalChat:
         """Return a supergroup with topics; its id follows from `number`."""
         members = [Member(person.user, "administrator") for person in admins]
         members.append(Member(self.bot, "member"))
@@ -87,7 +87,7 @@ class BotApiServer:
         chat.is_forum = True
         return chat
 
-    async def empty(self, chat: Chat) -> None:
+    async def empty(self, chat: LocalChat) -> None:
         """Delete every message of a chat; the bot is not told."""
         chat.empty()
         await self.refresh()
@@ -96,7 +96,7 @@ class BotApiServer:
         """Wake everybody who waits for a change."""
         await self._world.account.changes.tell()
 
-    def menu(self, person: Person, chat: Chat) -> tuple[BotCommand, ...]:
+    def menu(self, person: LocalPerson, chat: LocalChat) -> tuple[MenuCommand, ...]:
         """Return the commands that a person is offered in a chat."""
         return self._world.profile.menu(person.user, chat)
 

@@ -3,8 +3,8 @@
 Absent values are absent fields.
 """
 
-from bot.playground.bot_api.chats import Chat, Member, Message
-from bot.playground.bot_api.values import Entity, Keyboard, Media, StoredFile, User
+from bot.playground.bot_api.chats import ChatMessage, LocalChat, Member
+from bot.playground.bot_api.values import Keyboard, Media, MessageEntity, StoredFile, User
 
 Shape = dict[str, object]
 _PIXELS = 512
@@ -18,7 +18,7 @@ def user_shape(user: User) -> Shape:
     )
 
 
-def chat_shape(chat: Chat) -> Shape:
+def chat_shape(chat: LocalChat) -> Shape:
     """Return a Chat; a private one has its person's names."""
     if chat.kind == "private":
         person = chat.members[chat.id].user
@@ -46,7 +46,7 @@ def member_shape(member: Member) -> Shape:
     return shape | {"can_be_edited": False} | dict.fromkeys(rights.split(), True)
 
 
-def entity_shape(entity: Entity) -> Shape:
+def entity_shape(entity: MessageEntity) -> Shape:
     """Return a MessageEntity."""
     shape: Shape = {"offset": entity.offset, "length": entity.length, "type": entity.type}
     if entity.user:
@@ -56,7 +56,7 @@ def entity_shape(entity: Entity) -> Shape:
     )
 
 
-def message_shape(message: Message, *, with_reply: bool = True) -> Shape:
+def message_shape(message: ChatMessage, *, with_reply: bool = True) -> Shape:
     """Return a Message; the message that it replies to has no reply of its own."""
     shape: Shape = {"message_id": message.id}
     if message.sender:
@@ -81,14 +81,14 @@ def file_shape(file: StoredFile) -> Shape:
     return _stored_shape(file) | {"file_path": file.path}
 
 
-def _topic_start(message: Message) -> Message | None:
+def _topic_start(message: ChatMessage) -> ChatMessage | None:
     """Return what a message in a topic replies to if it replies to nothing else."""
     if message.topic_id in (0, message.id):
         return None
     return message.chat.message(message.topic_id)
 
 
-def _content_shape(message: Message) -> Shape:
+def _content_shape(message: ChatMessage) -> Shape:
     text, entities = ("caption", "caption_entities") if message.media else ("text", "entities")
     shape = present(**{text: message.text})
     if message.entities:

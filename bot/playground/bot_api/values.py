@@ -22,7 +22,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class MessageEntity:
     """A formatted part of a text; `offset` and `length` count UTF-16 units."""
 
     type: str
@@ -39,11 +39,11 @@ class FormattedText:
     """A text with its entities, in the order of their offsets."""
 
     text: str
-    entities: tuple[Entity, ...] = ()
+    entities: tuple[MessageEntity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Button:
+class InlineButton:
     """An inline button: it sends `callback_data` to the bot, or opens `url`."""
 
     text: str
@@ -51,11 +51,11 @@ class Button:
     url: str = ""
 
 
-Keyboard = tuple[tuple[Button, ...], ...]
+Keyboard = tuple[tuple[InlineButton, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UploadedFile:
     """A file that is sent to Telegram."""
 
     content: bytes = field(repr=False)
@@ -100,7 +100,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class BotCommand:
+class MenuCommand:
     """One line of a command menu."""
 
     command: str

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.chats import Chat, ChatKind, Member, Message
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.chats import ChatKind, ChatMessage, LocalChat, Member
 from bot.playground.bot_api.profile import Profile
 from bot.playground.bot_api.shapes import message_shape
-from bot.playground.bot_api.updates import Updates
-from bot.playground.bot_api.values import StoredFile, Upload, User
+from bot.playground.bot_api.update_queue import UpdateQueue
+from bot.playground.bot_api.values import StoredFile, UploadedFile, User
 
 _SUPERGROUP_IDS = 1_000_000_000_000
 
@@ -20,7 +20,7 @@ class Press:
 
     id: str
     by: User
-    message: Message
+    message: ChatMessage
     callback_data: str
     answer: str | None = None
     is_alert: bool = False
@@ -29,28 +29,28 @@ class Press:
 class World:
     """What the methods read and change."""
 
-    def __init__(self, account: Account, updates: Updates) -> None:
+    def __init__(self, account: Account, updates: UpdateQueue) -> None:
         self.account = account
         self.updates = updates
         self.profile = Profile()
         self.users: dict[int, User] = {account.bot.id: account.bot}
-        self.chats: dict[int, Chat] = {}
+        self.chats: dict[int, LocalChat] = {}
         self.files: dict[str, StoredFile] = {}
         self.presses: dict[str, Press] = {}
         self._ids = account.new_ids()
 
-    def chat(self, chat_id: str) -> Chat:
+    def chat(self, chat_id: str) -> LocalChat:
         """Return the chat that a call names; raise `BadRequestError` if there is none."""
         try:
             return self.chats[int(chat_id)]
         except (ValueError, KeyError):  # channels by @name are not known here
             raise BadRequestError("chat not found") from None
 
-    def open_chat(self, chat_id: str) -> Chat:
+    def open_chat(self, chat_id: str) -> LocalChat:
         """Return a chat that the bot may write to; raise `ApiError` if it may not."""
         return self.chat(chat_id)
 
-    def private_chat(self, user: User) -> Chat:
+    def private_chat(self, user: User) -> LocalChat:
         """Return the chat of a person with the bot."""
         if user.id not in self.chats:
             members = [Member(user, "member"), Member(self.account.bot, "member")]
@@ -59,7 +59,7 @@ class World:
 
     def new_group(
         self, kind: ChatKind, title: str, members: Iterable[Member], number: int = 0
-    ) -> Chat:
+    ) -> LocalChat:
         """Return a new group or channel; with a `number` it has the same id at every start."""
         number = number or next(self._ids)
         chat_id = -number if kind == "group" else -(_SUPERGROUP_IDS + number)
@@ -68,23 +68,23 @@ class World:
 
     def make_chat(
         self, chat_id: int, kind: ChatKind, title: str, members: Iterable[Member]
-    ) -> Chat:
+    ) -> LocalChat:
         """Return a chat that is not in this world yet."""
-        return Chat(self.account, chat_id, kind, title, members)
+        return LocalChat(self.account, chat_id, kind, title, members)
 
-    def store(self, upload: Upload) -> StoredFile:
+    def store(self, upload: UploadedFile) -> StoredFile:
         """Keep a file and return it."""
         file_id = f"file-{next(self._ids)}"
         file = StoredFile(file_id, upload.content, upload.name, upload.mime_type)
         self.files[file_id] = file
         return file
 
-    def new_press(self, by: User, message: Message, callback_data: str) -> Press:
+    def new_press(self, by: User, message: ChatMessage, callback_data: str) -> Press:
         """Return a press of a button, which waits for its answer."""
         press = Press(str(next(self._ids)), by, message, callback_data)
         self.presses[press.id] = press
         return press
 
-    async def publish(self, message: Message) -> None:
+    async def publish(self, message: ChatMessage) -> None:
         """Tell the bot of a person's message."""
         await self.updates.add("message", str(message.chat.id), message_shape(message))

@@ -12,7 +12,7 @@ from bot.documents.formats import Formats, Limits
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.offline_memory import said_in, synopsis_part
-from bot.playground.scene import Place, Scene
+from bot.playground.scene import PageChat, Scene
 from bot.playground.year import DOCUMENT, Year, read_year
 from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin
@@ -77,7 +77,7 @@ class YearFiller:
         self._inspector = inspector
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> Place:
+    def start(self) -> PageChat:
         """Return the guest's chat; if she is new, begin to fill it.
 
         Before the bot serves there is no memory to fill, and the first chat is returned.
@@ -101,7 +101,7 @@ class YearFiller:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _fill(self, memory: Memory, place: Place) -> None:
+    async def _fill(self, memory: Memory, place: PageChat) -> None:
         try:
             await fill_year(memory, self.year, place.conversation, place.title, self._report)
             await self._inspector.show_stored(place)

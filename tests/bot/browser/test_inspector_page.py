@@ -154,7 +154,7 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
     async with visiting(browser, playground) as visitor:
         began = time.monotonic()
         anna = visitor.place("Anna")
-        await anna.get_by_role("button", name="Fill with a made-up year").click()
+        await anna.get_by_role("button", name="Fill with a year of talk").click()
         maya = visitor.place("Maya")
         await maya.get_by_role("button", name="Where is my spare key?").click()
         found = visitor.panel.locator(".recalled > li.quoted")

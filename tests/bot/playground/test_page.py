@@ -9,9 +9,10 @@ import httpx2
 import pytest
 
 from bot.model.call import PromptMessage
-from bot.playground.bot_api import BotApiServer, Upload
+from bot.playground.bot_api import BotApiServer
+from bot.playground.bot_api import UploadedFile as Upload
 from bot.playground.inspector import Inspector
-from bot.playground.page import InspectorPage
+from bot.playground.inspector_page import InspectorPage
 from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import Scene
 from bot.playground.year.filling import YearFiller
@@ -238,7 +239,7 @@ async def test_a_long_text_is_sent_as_several_messages(site: Site) -> None:
 async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Site) -> None:
     place = site.scene.place(ANNA)
     page = Upload(b"<script>alert(1)</script>", "export.json", "application/json")
-    sent = await place.speaker.send(place.chat, "document", file=page)
+    sent = await place.speaker.send_file(place.chat, page)
     assert sent.media
     answer = await site.client.get(f"/files/{sent.media.file.id}")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"

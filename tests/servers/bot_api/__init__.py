@@ -1,9 +1,12 @@
 """The local Telegram for tests: the playground's, with all that only tests need."""
 
-from bot.playground.bot_api.chats import Message
+from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.updates import Update, Waiting
-from bot.playground.bot_api.values import Button, Entity, Topic, Upload, User
+from bot.playground.bot_api.update_queue import Update, Waiting
+from bot.playground.bot_api.values import InlineButton as Button
+from bot.playground.bot_api.values import MessageEntity as Entity
+from bot.playground.bot_api.values import Topic, User
+from bot.playground.bot_api.values import UploadedFile as Upload
 from bot.playground.bot_api.world import Press
 from tests.servers.bot_api.calls import Answer, Call
 from tests.servers.bot_api.chats import Chat, tested

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot.playground.bot_api.http import Answer
+from bot.playground.bot_api.http import ApiAnswer as Answer
 from bot.playground.bot_api.parameters import Parameters
 
 __all__ = ["Answer", "Call"]

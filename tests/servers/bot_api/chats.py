@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bot.playground.bot_api import chats
-from bot.playground.bot_api.errors import ApiError
+from bot.playground.bot_api.api_errors import ApiError
 from bot.playground.bot_api.shapes import chat_shape
 from bot.playground.bot_api.values import FormattedText, Topic
 
@@ -12,14 +12,14 @@ _DRAFT_LIFETIME_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Message(chats.Message):
+class Message(chats.ChatMessage):
     """A message that may be sent as a chat, or be a service message.
 
     `sender_chat` is the chat that a person speaks as. `service` holds the fields of a service
     message as they stand in JSON.
     """
 
-    sender_chat: "chats.Chat | None" = field(default=None, repr=False)
+    sender_chat: "chats.LocalChat | None" = field(default=None, repr=False)
     service: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -45,14 +45,14 @@ class Draft:
     until: float
 
 
-class Chat(chats.Chat):
+class Chat(chats.LocalChat):
     """One chat; `closed` makes the refusal that the bot gets when it writes here."""
 
     closed: Callable[[], ApiError] | None = None
     _draft: Draft | None = None
 
     @property
-    def replies(self) -> list[chats.Message]:
+    def replies(self) -> list[chats.ChatMessage]:
         """The bot's messages, oldest first."""
         return [message for message in self.messages if message.sender == self._account.bot]
 
@@ -73,7 +73,7 @@ class Chat(chats.Chat):
         self.change(replace(created, topic_id=created.id))
         return self.add_topic(name, created.id)
 
-    def add(self, message: chats.Message) -> chats.Message:
+    def add(self, message: chats.ChatMessage) -> chats.ChatMessage:
         """Append a message and return it; a message of the bot ends a draft."""
         added = super().add(message)
         if added.sender == self._account.bot:
@@ -91,11 +91,11 @@ class Chat(chats.Chat):
 
     async def wait_for_reply(
         self,
-        after: chats.Message | None = None,
+        after: chats.ChatMessage | None = None,
         *,
         topic: Topic | None = None,
         timeout_s: float = 10,
-    ) -> chats.Message:
+    ) -> chats.ChatMessage:
         """Return the bot's first message after `after`: by default after the last by a person.
 
         With `topic` only that topic counts. Raise `TimeoutError`, with the chat so far.
@@ -104,7 +104,7 @@ class Chat(chats.Chat):
         others = [message.id for message in here if message.sender != self._account.bot]
         start = after.id if after else max(others, default=0)
 
-        def reply() -> chats.Message | None:
+        def reply() -> chats.ChatMessage | None:
             replies = (m for m in self.replies if topic is None or m.topic_id == topic.id)
             return next((message for message in replies if message.id > start), None)
 
@@ -121,7 +121,7 @@ class Chat(chats.Chat):
         )
 
 
-def tested(chat: chats.Chat) -> Chat:
+def tested(chat: chats.LocalChat) -> Chat:
     """Return a chat of the tests' world as what it is."""
     if not isinstance(chat, Chat):
         raise TypeError(f"{chat} is not a chat of the tests' world")

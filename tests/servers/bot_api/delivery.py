@@ -13,7 +13,7 @@ import httpx2
 
 from bot.http_client import HttpClient
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.updates import Update
+from bot.playground.bot_api.update_queue import Update
 from tests.servers.bot_api.updates import Updates, Webhook
 
 

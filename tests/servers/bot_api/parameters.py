@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.playground.bot_api import parameters
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.parameters import valid_text
 
 

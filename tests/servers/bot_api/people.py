@@ -9,10 +9,14 @@ from dataclasses import replace
 from functools import partial
 
 from bot.playground.bot_api import people
-from bot.playground.bot_api.chats import Chat, Member, Message, Status
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.chats import ChatMessage as Message
+from bot.playground.bot_api.chats import LocalChat as Chat
+from bot.playground.bot_api.chats import Member, Status
 from bot.playground.bot_api.people import find_entities
-from bot.playground.bot_api.values import Entity, MediaKind, Topic, Upload, User
+from bot.playground.bot_api.values import Media, MediaKind, Topic, User
+from bot.playground.bot_api.values import MessageEntity as Entity
+from bot.playground.bot_api.values import UploadedFile as Upload
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.errors import ForbiddenError
 from tests.servers.bot_api.shapes import membership_shape
@@ -30,7 +34,7 @@ _SAMPLES = {
 }
 
 
-class Person(people.Person):
+class Person(people.LocalPerson):
     """A person with an account; another bot acts like a person."""
 
     _world: World
@@ -65,8 +69,9 @@ class Person(people.Person):
         topic: Topic | None = None,
     ) -> Message:
         """Send a photo, voice message, sticker or document; without `file` a sample."""
-        sent = file or _SAMPLES[kind]
-        return await super().send(chat, kind, sent, caption=caption, reply_to=reply_to, topic=topic)
+        message = self._spoken(chat, reply_to, topic, None)
+        media = Media(kind, self._world.store(file or _SAMPLES[kind]))
+        return await self._send_media(message, media, caption)
 
     async def edit(self, message: Message, text: str) -> Message:
         """Change the text of a message; return it as it is now."""

@@ -88,7 +88,7 @@ class BotApiServer(server.BotApiServer):
         self._world.users[user_id] = user
         return Person(self._world, user)
 
-    def private_chat(self, person: people.Person) -> Chat:
+    def private_chat(self, person: people.LocalPerson) -> Chat:
         """Return the chat of a person with the bot, which must be written to first."""
         return self._world.private_chat(person.user)
 
@@ -114,7 +114,7 @@ class BotApiServer(server.BotApiServer):
         chat.is_forum = forum
         return chat
 
-    def forum(self, title: str, admins: Iterable[people.Person], number: int) -> Chat:
+    def forum(self, title: str, admins: Iterable[people.LocalPerson], number: int) -> Chat:
         """Return a supergroup with topics; its id follows from `number`."""
         return tested(super().forum(title, admins, number))
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.chats import Chat, Member
+from bot.playground.bot_api.chats import LocalChat as Chat
+from bot.playground.bot_api.chats import Member
 from bot.playground.bot_api.shapes import Shape, chat_shape, member_shape, user_shape
-from bot.playground.bot_api.values import BotCommand, User
+from bot.playground.bot_api.values import MenuCommand as BotCommand
+from bot.playground.bot_api.values import User
 
 
 def full_chat_shape(chat: Chat) -> Shape:

@@ -8,9 +8,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bot.playground.bot_api import updates
+from bot.playground.bot_api import update_queue
 from bot.playground.bot_api.account import Changes
-from bot.playground.bot_api.updates import Update, Waiting
+from bot.playground.bot_api.update_queue import Update, Waiting
 
 _BY_DEFAULT = frozenset(
     [
@@ -64,7 +64,7 @@ class Webhook:
         )
 
 
-class Updates(updates.Updates):
+class Updates(update_queue.UpdateQueue):
     """The bot's queue, which a webhook can empty and tests can hold, reorder and repeat."""
 
     def __init__(self, changes: Changes, first_id: int) -> None:

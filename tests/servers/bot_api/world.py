@@ -5,8 +5,9 @@ from functools import partial
 
 from bot.playground.bot_api import world
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.chats import ChatKind, Member, Message
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.chats import ChatKind, Member
+from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.shapes import message_shape
 from bot.playground.bot_api.values import User
 from tests.servers.bot_api import chats

@@ -1,7 +1,7 @@
 """What the bot may ask about a chat and its members."""
 
 from bot.playground.bot_api import methods
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.shapes import member_shape
 from tests.servers.bot_api.parameters import Parameters
 from tests.servers.bot_api.shapes import full_chat_shape

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from bot.playground.bot_api import methods
-from bot.playground.bot_api.chats import Chat, Message
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
+from bot.playground.bot_api.chats import ChatMessage as Message
+from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.methods import change, message_in, send
 from bot.playground.bot_api.values import Media, StoredFile
 from tests.servers.bot_api import chats

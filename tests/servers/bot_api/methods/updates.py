@@ -4,7 +4,7 @@ import contextlib
 import re
 from urllib.parse import urlsplit
 
-from bot.playground.bot_api.errors import BadRequestError
+from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.shapes import Shape
 from tests.servers.bot_api.errors import ConflictError
 from tests.servers.bot_api.parameters import Parameters

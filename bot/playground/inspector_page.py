@@ -4,36 +4,30 @@ The page is rendered on the server; its script fetches the same page again and s
 All messages go through the local Telegram.
 """
 
-import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import jinja2
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
-from bot.playground.bot_api import BotApiServer, Message
-from bot.playground.bot_api.errors import BadRequestError
-from bot.playground.bot_api.parameters import Parameters, read_parameters
-from bot.playground.bot_api.values import MediaKind, Upload
-from bot.playground.entities import to_html
+from bot.playground.bot_api import BotApiServer, ChatMessage
+from bot.playground.bot_api.parameters import Parameters
+from bot.playground.forms import REFUSALS, file_response, guard, read_form, refused
 from bot.playground.inspector import Inspector, telegram_id_of
-from bot.playground.scene import Place, Scene, SceneFull
+from bot.playground.page_filters import FILTERS, to_html
+from bot.playground.scene import PageChat, Scene
 from bot.playground.year.filling import YearFiller
-from memory.store.errors import StoreError
-from memory.text.dates import dated
 
 _WEB = Path(__file__).parent / "web"
 _HEARTBEAT_S = 3
@@ -46,12 +40,8 @@ because the script compares messages by their position."""
 _MAX_TEXT = 4096
 """Characters of one message; a longer text is sent as several, as Telegram's apps do."""
 
-_MAX_FILE_BYTES = 20 * 2**20
-_MAX_BODY_BYTES = _MAX_FILE_BYTES + 2**20
 _MAX_NAME = 32
 _TONES = 6
-_READABLE = ("application/json", "text/")
-_POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
 class InspectorPage:
@@ -70,13 +60,7 @@ class InspectorPage:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.filters |= {
-            "clock": _clock,
-            "day": _day,
-            "dated": _dated,
-            "initials": _initials,
-            "short": _short,
-        }
+        self._templates.filters |= FILTERS
         self._templates.globals |= {"to_html": to_html, "telegram_id_of": telegram_id_of}
 
     def app(self) -> Starlette:
@@ -96,13 +80,8 @@ class InspectorPage:
                 Route("/start-over", self._start_over, methods=["POST"]),
                 Mount("/web", StaticFiles(directory=_WEB)),
             ],
-            middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard)],
-            exception_handlers={
-                SceneFull: _full,
-                StoreError: _no_store,
-                _TooLarge: _too_large,
-                BadRequestError: _unreadable,
-            },
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+            exception_handlers=dict.fromkeys(REFUSALS, refused),
         )
 
     async def _page(self, request: Request) -> HTMLResponse:
@@ -145,7 +124,7 @@ class InspectorPage:
         return StreamingResponse(news(), media_type="text/event-stream")
 
     async def _say(self, request: Request) -> Response:
-        form = await _form(request)
+        form = await read_form(request)
         place = self._seated(form)
         text = (form.text("command") or form.text("text")).strip()
         if text and form.text("mention") and not text.startswith("/"):
@@ -153,13 +132,8 @@ class InspectorPage:
         replied = _message(place, form.text("reply"))
         speaker, file = place.speaker, form.upload("file")
         if file and file.name:
-            await speaker.send(
-                place.chat,
-                _kind_of(file),
-                caption=text[:_MAX_TEXT],
-                file=file,
-                reply_to=replied,
-                topic=place.topic,
+            await speaker.send_file(
+                place.chat, file, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
             )
             text = ""
         for start in range(0, len(text), _MAX_TEXT):
@@ -168,7 +142,7 @@ class InspectorPage:
         return _back(place)
 
     async def _press(self, request: Request) -> Response:
-        form = await _form(request)
+        form = await read_form(request)
         place = self._seated(form)
         number, _, button = form.text("button").partition(":")
         message = _message(place, number)
@@ -185,36 +159,28 @@ class InspectorPage:
         return _back(self._scene.place(""))
 
     async def _add_person(self, request: Request) -> Response:
-        form = await _form(request)
+        form = await read_form(request)
         name = form.text("name").strip()[:_MAX_NAME]
         if not name:
             return _back(self._scene.place(""))
         return _back(self._scene.add_person(name, self._language(form)))
 
     async def _add_topic(self, request: Request) -> Response:
-        name = (await _form(request)).text("name").strip()[:_MAX_NAME]
+        name = (await read_form(request)).text("name").strip()[:_MAX_NAME]
         return _back(self._scene.add_topic(name) if name else self._scene.place(""))
 
     async def _switch_language(self, request: Request) -> Response:
-        form = await _form(request)
+        form = await read_form(request)
         person = self._scene.person(form.text("person"))
         if person is not None:
             self._scene.switch_language(person, self._language(form))
         return _back(self._scene.place(form.text("at")))
 
     async def _file(self, request: Request) -> Response:
-        """Return a file of a chat: text opens as plain text, other files are downloaded."""
         file = self._telegram.file(request.path_params["file_id"])
         if file is None:
             return Response("There is no such file.", HTTPStatus.NOT_FOUND)
-        is_text = file.mime_type.startswith(_READABLE)
-        how = "inline" if is_text else "attachment"
-        headers = {
-            "Content-Disposition": f"{how}; filename*=UTF-8''{quote(file.name or 'file')}",
-            "X-Content-Type-Options": "nosniff",
-        }
-        kind = "text/plain; charset=utf-8" if is_text else "application/octet-stream"
-        return Response(file.content, headers=headers, media_type=kind)
+        return file_response(file)
 
     async def _start_over(self, _: Request) -> Response:
         await self.filler.stop()
@@ -225,7 +191,7 @@ class InspectorPage:
         language = form.text("language")
         return language if language in self._languages else "en"
 
-    def _seated(self, form: Parameters) -> Place:
+    def _seated(self, form: Parameters) -> PageChat:
         """Return the place of a form; in a group its `person` becomes the speaker."""
         place = self._scene.place(form.text("at"))
         speaker = self._scene.person(form.text("person"))
@@ -236,96 +202,23 @@ class InspectorPage:
     def _is_newer(self, seen: int) -> bool:
         return self._telegram.change_count > seen
 
-    def _tone(self, place: Place) -> int:
+    def _tone(self, place: PageChat) -> int:
         """Return the color of a place's avatar."""
         return list(self._scene).index(place) % _TONES
 
-    def _menu(self, place: Place) -> list[tuple[str, str]]:
+    def _menu(self, place: PageChat) -> list[tuple[str, str]]:
         menu = self._telegram.menu(place.speaker, place.chat)
         return [(command.command, command.description) for command in menu]
-
-
-async def _guard(request: Request, call_next: RequestResponseEndpoint) -> Response:
-    """Refuse forms of other pages, and forbid this page to load anything from outside.
-
-    Browsers name the origin of every form that they post; a post without an origin is refused too.
-    """
-    origin, own = request.headers.get("origin"), f"http://{request.headers.get('host')}"
-    if origin not in (None, own) or (origin is None and request.method != "GET"):
-        return Response(status_code=HTTPStatus.FORBIDDEN)
-    response = await call_next(request)
-    response.headers["Content-Security-Policy"] = _POLICY
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-class _TooLarge(Exception):
-    """Raised when a form is larger than the largest file with its text."""
-
-
-async def _form(request: Request) -> Parameters:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MAX_BODY_BYTES:
-            raise _TooLarge
-    return read_parameters("", request.headers.get("content-type", ""), bytes(body))
 
 
 def _first_shown(count: int) -> int:
     return max(0, count - _MIN_SHOWN) // _SLIDE * _SLIDE
 
 
-def _kind_of(file: Upload) -> MediaKind:
-    """Return how Telegram's apps would send a file of this type."""
-    kinds: dict[str, MediaKind] = {"image": "photo", "audio": "voice"}
-    return kinds.get(file.mime_type.partition("/")[0], "document")
-
-
-def _message(place: Place, number: str) -> Message | None:
+def _message(place: PageChat, number: str) -> ChatMessage | None:
     return place.chat.message(int(number)) if number.isdecimal() else None
 
 
-def _back(place: Place) -> RedirectResponse:
+def _back(place: PageChat) -> RedirectResponse:
     here = urlencode({"at": place.conversation.tag})
     return RedirectResponse(f"/?{here}", HTTPStatus.SEE_OTHER)
-
-
-async def _full(_: Request, __: Exception) -> Response:
-    return Response("This page is full: no more people or topics fit.", HTTPStatus.CONFLICT)
-
-
-async def _too_large(_: Request, __: Exception) -> Response:
-    return Response("Telegram takes files up to 20 MB.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-
-
-async def _unreadable(_: Request, __: Exception) -> Response:
-    return Response("This form cannot be read.", HTTPStatus.BAD_REQUEST)
-
-
-async def _no_store(_: Request, __: Exception) -> Response:
-    return Response("The playground's Valkey does not answer.", HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M")
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime("%-d %B %Y")
-
-
-def _dated(at: float) -> str:
-    """Return the day and how long ago it was."""
-    return dated(at, time.time(), datetime.now().astimezone().tzinfo or UTC)
-
-
-def _initials(name: str) -> str:
-    """Return the first letters of the first and the last word of a name."""
-    words = re.findall(r"\w+", name)
-    return "".join(word[0] for word in dict.fromkeys(words[:1] + words[-1:])).upper()
-
-
-def _short(at: float) -> str:
-    """Return the clock of today, the day of another time."""
-    return _clock(at) if _day(at) == _day(time.time()) else _day(at).rsplit(" ", 1)[0]

@@ -29,7 +29,7 @@ class Waiting:
     owed: bool = False
 
 
-class Updates:
+class UpdateQueue:
     """The bot's queue; `history` has every update, oldest first."""
 
     def __init__(self, changes: Changes, first_id: int) -> None:
