@@ -193,7 +193,7 @@ class App:
         settings, sentences = self._settings, Sentences(self._catalogue)
         memory, telegram, me = parts.memory, parts.telegram, parts.running.me
         commands = build_commands(settings, memory, telegram, sentences, parts.running)
-        learner = BackgroundLearner(memory)
+        learner = BackgroundLearner(memory.learn)
         upload = self._upload(parts, sentences, learner)
         admins, deleting = settings.admin_user_ids, parts.hooks.deleting
         resolve = memory.mailbox.resolve
@@ -283,7 +283,7 @@ class App:
         plan = self._plan(commands)
         tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
         if plan.webhook is None:
-            lease = PollingLease(memory, self._settings.lease_s)
+            lease = PollingLease(memory.poller_lease, self._settings.lease_s)
             poller = Poller(telegram, self.accept, lease, self._health, take_over=self._takes_over)
             tasks.append(asyncio.create_task(poller.run()))
         else:

@@ -1,15 +1,15 @@
 """Learning after replies, in the background and bounded."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
 import structlog
 
 from bot.metrics.usage_counter import billed_to
 from bot.model.model_errors import reason_of
-from memory.learning.learner import LearnerBusy
+from memory.learning.learner import LearnerBusy, Progress
 from memory.limits.usage import NOBODY
-from memory.memory import Memory
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -19,12 +19,15 @@ log = structlog.get_logger(__name__)
 
 _MAX_CONCURRENT = 4
 
+Learn = Callable[[Scope], Awaitable[Progress]]
+"""Learns what is due in a conversation; raises the errors of `Memory.learn`."""
+
 
 class BackgroundLearner:
     """Learns from a few conversations at once, from each in one task at a time."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, learn: Learn) -> None:
+        self._learn_from = learn
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
         self._running: dict[Scope, asyncio.Task[None]] = {}
         self._again: set[Scope] = set()
@@ -65,7 +68,7 @@ class BackgroundLearner:
         try:
             async with self._slots:
                 with billed_to(conversation, payer):
-                    progress = await self._memory.learn(conversation)
+                    progress = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
         except (
             EmbeddingsUnavailable,

@@ -6,7 +6,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 import structlog
@@ -16,8 +16,8 @@ from bot.telegram.connection import Backoff, Pause, TelegramHealth
 from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, TelegramError
 from bot.telegram.intake import Accept, RawUpdate, deliver
 from bot.telegram.setup import make_way_for_polling
-from memory.memory import Memory
 from memory.store.errors import StoreError
+from memory.store.store import NamedLease
 
 POLL_S = 20
 _STANDBY_S = 1.0
@@ -43,11 +43,12 @@ class PollLease(Protocol):
 class PollingLease:
     """The lease in Redis, renewed in the background every third of `lease_s`.
 
-    If the process dies, another one can poll after `lease_s`.
+    If the process dies, another one can poll after `lease_s`. `lease_of` makes the lease; it takes
+    milliseconds.
     """
 
-    def __init__(self, memory: Memory, lease_s: float) -> None:
-        self._lease = memory.poller_lease(int(lease_s * 1000))
+    def __init__(self, lease_of: Callable[[int], NamedLease], lease_s: float) -> None:
+        self._lease = lease_of(int(lease_s * 1000))
         self._every_s = lease_s / 3
         self._renewing: asyncio.Task[None] | None = None
 

@@ -113,7 +113,7 @@ class Talk:
             hooks,
             self._learn,
         )
-        self._learner = BackgroundLearner(memory)
+        self._learner = BackgroundLearner(memory.learn)
         self._is_beside = False
 
     async def exchange(self, exchange: Exchange) -> float:

@@ -41,7 +41,9 @@ async def test_after_its_first_sweep_a_process_sweeps_only_if_no_other_does(
     open_memory: Callable[[], Awaitable[Memory]],
 ) -> None:
     memories = [await open_memory() for _ in range(3)]
-    processes = [Maintenance(each, BackgroundLearner(each), nothing, nothing) for each in memories]
+    processes = [
+        Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories
+    ]
     await memories[0].mailbox.put(HERE, Entry(1, 7, is_command=False, body=b"words"))
     woken = []
     for _ in range(2):
@@ -57,7 +59,7 @@ async def test_a_process_that_was_without_redis_sweeps_everything_again(
 ) -> None:
     memories = [await open_memory() for _ in range(2)]
     first, second = (
-        Maintenance(each, BackgroundLearner(each), nothing, nothing) for each in memories
+        Maintenance(each, BackgroundLearner(each.learn), nothing, nothing) for each in memories
     )
     await first._sweep()
     await second._sweep()
@@ -84,7 +86,7 @@ async def test_a_receipt_that_a_ban_held_up_is_sent_after_the_ban(
         if len(reports) < 3:
             raise FloodWait(0.05)
 
-    maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
+    maintenance = Maintenance(memory, BackgroundLearner(memory.learn), report, nothing)
     await maintenance._serve_jobs()
     await memory.jobs.start_job(Job("job", "forget", 7, 10, 1_000.0, b""))
     async with asyncio.timeout(5):
@@ -106,7 +108,7 @@ async def test_a_job_whose_receipt_cannot_be_sent_yet_delays_no_other_job(
         if finished.job.id == "delayed":
             raise error
 
-    maintenance = Maintenance(memory, BackgroundLearner(memory), report, nothing)
+    maintenance = Maintenance(memory, BackgroundLearner(memory.learn), report, nothing)
     await maintenance._serve_jobs()
     for job in ("delayed", "other"):
         await memory.jobs.start_job(Job(job, "forget", 7, 10, 1_000.0, b""))

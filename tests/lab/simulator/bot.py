@@ -119,7 +119,7 @@ class SimulatedBot:
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
-        self._learner = BackgroundLearner(memory)
+        self._learner = BackgroundLearner(memory.learn)
         answerer = TurnAnswerer(
             SimulatedModel(ends.process, chance).run,
             Desks(commands.handlers),

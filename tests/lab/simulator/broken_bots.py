@@ -122,7 +122,7 @@ class UnteachableBot(SimulatedBot):
 
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
-        idle = _IdleLearner(self.memory)
+        idle = _IdleLearner(self.memory.learn)
         _turn_runner(self)._learn = idle.learn
         self._upkeep._learner = idle
 

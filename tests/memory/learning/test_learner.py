@@ -333,7 +333,7 @@ async def test_who_speaks_while_learning_fails_is_learned_from_when_the_pause_is
 ) -> None:
     memory.teach(LearningConfig([notes := Notes(every=1)], model))
     model.parts, model.fails = {"notes": {"text": "a"}}, True
-    learner = BackgroundLearner(memory)
+    learner = BackgroundLearner(memory.learn)
 
     async def speak() -> None:
         await talk(memory, "two")
