@@ -20,13 +20,12 @@ from bot.documents.formats import (
 )
 from bot.metrics.usage_counter import UsageRecorder, billed_to
 from bot.model.models import open_models
-from bot.runtime.process import redis_address
+from bot.runtime.process import memory_options, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin, Put, key_of
-from memory.memory import Memory, MemoryOptions
-from memory.queue.turns import TurnTimes
+from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.client import RedisClient
@@ -36,8 +35,6 @@ from memory.text.tokens import TokenCounter
 
 LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_cpu_s=300, pdf_mb=2_048)
 """The operator's own files; larger than what strangers may send."""
-
-_SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
     try:
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
-            memory = Memory(client, bot_id, tokens, models.embedder, _options(settings))
+            memory = Memory(client, bot_id, tokens, models.embedder, memory_options(settings))
             await memory.migrate([order.namespace, *settings.document_namespaces])
             scope = Scope.of_namespace(order.namespace)
             async with recorder.writing(memory.usage):
@@ -176,12 +173,3 @@ async def _put(memory: Memory, library: Library, scope: Scope, origin: Origin, f
 
 def _say(name: str, what: str) -> None:
     sys.stdout.write(f"{name}: {what}\n")
-
-
-def _options(settings: Settings) -> MemoryOptions:
-    return MemoryOptions(
-        ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
-        tail=2 * settings.window_messages,
-        cache_bytes=settings.cache_mb * 2**20,
-        times=TurnTimes(),
-    )

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memory.behaviors.call_context import facts_scope
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
@@ -155,10 +154,8 @@ class Memory:
         return self.store.lease(self.keys.sweeper, ttl_ms)
 
     def cursor(self, conversation: Scope) -> Cursor:
-        """Return the newest that a turn of a conversation need not read again."""
-        said, learned = self.cache.known(conversation), self.scopes.known(conversation)
-        facts = self.scopes.known(facts_scope(conversation))
-        return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
+        """Return what a turn of a conversation need not read again."""
+        return self.histories.cursor(conversation)
 
     async def learn(self, conversation: Scope) -> Progress:
         """Learn what is due.

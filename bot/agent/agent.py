@@ -4,21 +4,14 @@ It decides only; running tools and ending the loop are `run`'s business.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from bot.model.call import NO_LABELS, CallLabels, ChatModel, PromptMessage
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import ToolDefinition
 
-
-class Assembler(Protocol):
-    """Builds prompts."""
-
-    def __call__(self, context: AgentContext) -> Sequence[PromptMessage]:
-        """Return the whole prompt, with the steps of this run so far."""
-        ...
-
+Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
+"""Returns the whole prompt, with the steps of this run so far."""
 
 CUT_OFF = " […]"
 """Shown behind a reply for whose end the model had no room."""
@@ -30,7 +23,7 @@ class FunctionsBasedAgent:
     def __init__(
         self,
         model: ChatModel,
-        assemble: Assembler,
+        assemble: Assemble,
         tools: Sequence[ToolDefinition],
         max_steps: int,
         labels: Callable[[AgentContext], CallLabels] = lambda _: NO_LABELS,

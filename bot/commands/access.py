@@ -4,6 +4,7 @@ The rule for memories is in `memory.behaviors.call_context`. Telegram is asked w
 group only if the rule depends on it.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -14,7 +15,14 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
-from memory.behaviors.call_context import Asker, may_change
+from memory.behaviors.call_context import (
+    Asker,
+    CallContext,
+    IsAdmin,
+    Person,
+    may_change,
+    nobody,
+)
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
 from memory.store.store import Store
@@ -63,6 +71,20 @@ def asker_of(asked: IncomingMessage | ButtonPress, chat: Chat) -> Asker:
         return sender.is_person and await chat.is_group_admin(asked.chat_id, sender.id)
 
     return Asker(sender.id, asked.is_group, is_admin)
+
+
+def call_context_of(
+    asked: IncomingMessage | ButtonPress, conversation: Scope, is_admin: IsAdmin = nobody
+) -> CallContext:
+    """Return who speaks in which conversation now, for the hooks of the behaviors."""
+    sender = asked.sender
+    speaker = Person(
+        sender.id if sender.is_person else 0,
+        sender.first_name,
+        sender.last_name,
+        sender.language,
+    )
+    return CallContext(conversation, speaker, time.time(), is_admin)
 
 
 class Access:

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from bot.commands.access import call_context_of
 from bot.commands.answer import Answer
 from bot.commands.memory_entries import Count
 from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
-from bot.turn.hooks import call_context_of
 from memory.behaviors.call_context import CallContext, is_first_party
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.forgetting import Forgetting

@@ -7,6 +7,7 @@ from time import time
 from bot.commands.notices import AdminNotices
 from bot.metrics.prices import Prices, shown
 from bot.runtime.periodic import repeat
+from config.settings import Settings
 from memory.limits.usage import UsageStore
 
 _EVERY_S = 5.0
@@ -29,6 +30,11 @@ class Budget:
     async def is_used_up(self) -> bool:
         """Whether nothing is left of this month's budget; raise `StoreError`."""
         return bool(self.amount) and await self.spent() >= self.amount
+
+
+def budget_of(settings: Settings, usage: UsageStore) -> Budget:
+    """Return the operator's budget; `usage` knows what was spent."""
+    return Budget(settings.budget_per_month, Prices(settings.prices), usage)
 
 
 class BudgetWatch:

@@ -3,10 +3,6 @@
 Labels are fixed words, so that nobody's id or text becomes one.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import monotonic
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 from prometheus_client.gc_collector import GCCollector
@@ -14,7 +10,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bot.model.call_report import CallReport
-from bot.turn.observers import Event
+from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -86,15 +82,6 @@ class Metrics:
             "ricordo_waiting_bells", "Conversations with mail that ring now.", registry=registry
         )
 
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Observe how long the block takes, however it ends."""
-        began = monotonic()
-        try:
-            yield
-        finally:
-            self.phase_seconds.labels(phase).observe(monotonic() - began)
-
     def model_called(self, report: CallReport) -> None:
         """Count one call of a model: its outcome, its time and its tokens."""
         self.model_calls.labels(report.kind, report.which, report.outcome).inc()
@@ -109,7 +96,16 @@ class Metrics:
 
     def observe(self, event: Event) -> None:
         """Count one step of a turn."""
-        self.sends.labels(event.outcome).inc()
+        match event:
+            case Answered():
+                self.phase_seconds.labels("answer").observe(event.seconds)
+            case PartSent():
+                self.sends.labels(event.outcome).inc()
+            case GaveUp():
+                self.turns.labels("apologised").inc()
+            case TurnEnded():
+                self.turns.labels(event.outcome).inc()
+                self.phase_seconds.labels("turn").observe(event.seconds)
 
     def exposition(self) -> bytes:
         """Return all of it in Prometheus' text format."""

@@ -5,6 +5,7 @@ It observes turns and erases as an operator may. It never takes part in a turn.
 
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,10 @@ from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer, ChatMessage, User
 from bot.playground.explanation import FoundMessage, explained
 from bot.playground.scene import PageChat, Scene
-from bot.turn.trace import TurnTrace
+from bot.playground.turn_trace import TurnTrace
+from bot.prompt.assemble import Prompt
+from bot.turn.observers import AgentRan, BotServing, Event
+from memory.behaviors.context import AgentContext
 from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.history import ChatHistory
@@ -88,15 +92,22 @@ class Inspector:
         self._telegram = telegram
         self._scene = scene
         self.memory: Memory | None = None
+        self._prompt: Callable[[AgentContext], Prompt] | None = None
         self._restored = False
         self._began_at = time.time()
         self._turns: defaultdict[Scope, deque[Turn]] = defaultdict(lambda: deque(maxlen=_MAX_TURNS))
 
-    def serving(self, memory: Memory) -> None:
-        """Take the memory of the bot, which has begun to serve."""
-        self.memory = memory
+    def observe(self, event: Event) -> None:
+        """Note the memory of the bot once it serves, and keep each run of the agent."""
+        match event:
+            case BotServing():
+                self.memory, self._prompt = event.memory, event.prompt
+            case AgentRan() if self._prompt:
+                self.keep(TurnTrace.of(event, self._prompt(event.context)))
+            case _:
+                pass
 
-    def answered(self, trace: TurnTrace) -> None:
+    def keep(self, trace: TurnTrace) -> None:
         """Keep a turn."""
         turns = self._turns[trace.conversation]
         turns.append(Turn(turns[-1].number + 1 if turns else 1, trace))

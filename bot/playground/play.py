@@ -80,7 +80,11 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         year = page.filler.year
         models = offline_models if is_offline else open_models
         app = App(
-            here, telegram.token, redis, observer=inspector, models=_knowing_the_year(models, year)
+            here,
+            telegram.token,
+            redis,
+            observer=inspector.observe,
+            models=_knowing_the_year(models, year),
         )
         await app.run(stopping)
 

@@ -14,13 +14,12 @@ from bot.model.call import PromptMessage
 from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
 from bot.prompt.sections import alternating, memory_line, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
-from memory.behaviors.steps import CompletedStep
+from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import SearchResult
-from memory.text.speakers import Speakers
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless
 
@@ -52,24 +51,6 @@ class PromptBudget:
 
     prompt_tokens: int
     reply_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class PromptParts:
-    """What a turn puts into its prompt.
-
-    `words` is the message to answer; `window` and `recalled` were said before it and may overlap.
-    `told` is what behaviors have to say.
-    `speakers` names them before their words, in groups. `now` is in Unix seconds.
-    """
-
-    words: Message
-    now: float
-    window: tuple[Message, ...] = ()
-    recalled: tuple[SearchResult, ...] = ()
-    told: str = ""
-    steps: tuple[CompletedStep, ...] = ()
-    speakers: Speakers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,31 +107,31 @@ class PromptAssembler:
                 "PROMPT_TOKENS or shorten the file named by SYSTEM_PROMPT_FILE"
             )
 
-    def assemble(self, parts: PromptParts) -> Prompt:
+    def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens`.
 
         1. Memory has its share set aside, used or not, so that the window does not depend on what
         is recalled. 2. Over-long words are shortened, 3. then the steps. 4. The window gives way in
         whole exchanges. 5. What it does not show is remembered.
         """
-        dialogue = self._dialogue(parts)
+        dialogue = self._dialogue(context)
         memory_limit = int(self._room * _MEMORY_SHARE)
         steps_share = int(self._room * _STEPS_SHARE)
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
         words_limit = max(unclaimed - steps_share, int(self._room * _WORDS_SHARE))
         words = self._counter.shorten(
-            spoken(parts.words, parts.speakers), words_limit - MESSAGE_OVERHEAD
+            spoken(context.user_message, context.speakers), words_limit - MESSAGE_OVERHEAD
         )
         words_tokens = self._counter.count(words) + MESSAGE_OVERHEAD
 
         steps_limit = max(unclaimed - words_tokens, steps_share)
-        steps = step_messages(self._counter, parts.steps, steps_limit)
+        steps = step_messages(self._counter, context.completed_steps, steps_limit)
         steps_tokens = messages_tokens(self._counter, steps)
 
         room = self._room - memory_limit - words_tokens - steps_tokens
         window = _within(room, dialogue)
-        memory = self._memory(parts, window, memory_limit - MESSAGE_OVERHEAD)
+        memory = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
         return Prompt(
@@ -165,16 +146,16 @@ class PromptAssembler:
             ),
         )
 
-    def _dialogue(self, parts: PromptParts) -> tuple[Message, ...]:
+    def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         """Return the window's messages as they will be shown, counted so."""
-        shown = ((message, spoken(message, parts.speakers)) for message in parts.window)
+        shown = ((message, spoken(message, context.speakers)) for message in context.window)
         return tuple(
             replace(message, text=text, tokens=self._counter.count(text))
             for message, text in shown
             if text.strip()
         )
 
-    def _memory(self, parts: PromptParts, window: Sequence[Message], limit: int) -> str:
+    def _memory(self, context: AgentContext, window: Sequence[Message], limit: int) -> str:
         """Return the section of what is known and what was recalled, or nothing.
 
         What is known stands first and takes at most its part of the room. What is shown anyway is
@@ -182,20 +163,20 @@ class PromptAssembler:
         answer; they are told in the order in which they were said. Of a long one the passage is
         told that the words are about.
         """
-        excerpt_tokens = min(_EXCERPT_TOKENS, limit // 2)
+        excerpt_tokens, query = min(_EXCERPT_TOKENS, limit // 2), context.user_message.text
         left = limit - self._counter.count(memory_section([]))
-        told = self._counter.shorten(harmless(parts.told), int(left * _TOLD_SHARE))
+        told = self._counter.shorten(harmless(context.memory_context), int(left * _TOLD_SHARE))
         left -= self._counter.count(f"{told}\n") if told else 0
-        seen = {parts.words.seq, *(message.seq for message in window)}
+        seen = {context.user_message.seq, *(message.seq for message in window)}
         lines: dict[int, str] = {}
-        for message in _best_first(parts.recalled):
+        for message in _best_first(context.recalled):
             if message.seq in seen or not message.text.strip():
                 continue
             seen.add(message.seq)
             excerpt = relevant_excerpt(
-                harmless(message.text), parts.words.text, excerpt_tokens, self._counter.count
+                harmless(message.text), query, excerpt_tokens, self._counter.count
             )
-            line = memory_line(message, excerpt, parts.now, self._zone, parts.speakers)
+            line = memory_line(message, excerpt, context.now, self._zone, context.speakers)
             cost = self._counter.count(f"{line}\n")
             if cost <= left:
                 left -= cost

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 import structlog
 
 from config.settings import Settings
+from memory.memory import MemoryOptions
+from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
 from memory.store.embedded import EmbeddedValkey
 
@@ -19,6 +21,7 @@ _THREADS = 2
 """For long computations, such as indexing a cold conversation. More threads would make the process
 larger, because the system's allocator keeps freed memory apart for each thread."""
 _MAX_FILES = 65_536
+_SECONDS_A_DAY = 86_400
 
 
 @contextmanager
@@ -52,6 +55,18 @@ async def open_store(address: str, settings: Settings) -> AsyncIterator[RedisCli
         yield client
     finally:
         await client.close()
+
+
+def memory_options(settings: Settings) -> MemoryOptions:
+    """Return how much the operator wants remembered, and how turns are timed."""
+    return MemoryOptions(
+        ttl_s=settings.memory_ttl_days * _SECONDS_A_DAY,
+        tail=2 * settings.window_messages,
+        cache_bytes=settings.cache_mb * 2**20,
+        times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
+        redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
+        wait_replicas=settings.intake_wait_replicas,
+    )
 
 
 def raise_file_limit() -> None:

@@ -1,6 +1,6 @@
-"""Delivery: sends the parts of an outbox in order, each marked before it is sent.
+"""Delivery: sends the parts of an outbox in order, each marked in Redis before it is sent.
 
-Decides what each of Telegram's refusals means for the turn; never asks the model.
+Decides what each of Telegram's errors means for the turn; never asks the model.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ from memory.store.keys import Scope
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-LONGEST_FLOOD_WAIT_S = 20
+MAX_FLOOD_WAIT_S = 20
+"""A longer pause parks the turn, because a lease should not last that long."""
 _UNREACHABLE_PAUSES_S = (0.5, 1, 2, 4)
 _PARK_UNREACHABLE_S = 30
 
 Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
-"""Marks a part as being sent, those before it as sent.
+"""Marks a part as being sent, and the parts before it as sent, with the ids of their messages.
 
-Raises `Superseded` where the last of these may count, otherwise `LeaseLost`.
+Raises `Superseded` if the newest of these may count as sent for another worker, else `LeaseLost`.
 """
 
 Pause = Callable[[float], Awaitable[object]]
-
 MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
 """Returns everything that is stored of a conversation as a file; raises `StoreError`."""
 
@@ -57,11 +57,12 @@ class Parked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How it ended: message ids of the parts that were sent.
+    """How a delivery ended; `sent` are the ids of the messages in the chat.
 
-    `unknown` parts left without an answer and were not repeated; `undeliverable` means that the
-    person or the chat is gone, or that Telegram will never take the reply. `in_doubt` is the part
-    that only the commit will mark as sent; 0 when there is none.
+    `unknown`: Telegram did not answer for a part, and the part was not sent again. `undeliverable`:
+    the person or the chat is gone, or Telegram will never take the reply. `in_doubt` is the message
+    that only the commit will mark as sent, 0 if there is none. `chat_id` differs from the outbox's
+    if the group has become a supergroup.
     """
 
     outcome: Literal["delivered", "unknown", "undeliverable"]
@@ -71,7 +72,7 @@ class Delivery:
 
 
 class Deliverer:
-    """Sends outboxes."""
+    """Sends outboxes; `timeout_s` bounds the call for one part."""
 
     def __init__(
         self,
@@ -79,7 +80,6 @@ class Deliverer:
         timeout_s: float,
         export: MakeFile,
         observe: Observer,
-        *,
         pause: Pause = asyncio.sleep,
     ) -> None:
         self._chat = chat
@@ -91,37 +91,37 @@ class Deliverer:
     async def deliver(
         self, outbox: Outbox, start: int, sent: tuple[int, ...], mark: Mark
     ) -> Delivery:
-        """Send the parts from `start` on; the one at `start` is marked already.
+        """Send the parts from `start` on; the part at `start` is already marked.
 
-        Raise `Parked` when it has to wait long, and whatever `mark` raises. With `LeaseLost` the
-        part just sent is taken back: another holder sends it again, or everything was erased; with
+        Raise `Parked` if a long wait is due, and whatever `mark` raises. After `LeaseLost` the part
+        just sent is deleted, because another worker sends it again or everything was erased; after
         `Superseded` it stays.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
-        chat_id, in_doubt = outbox.chat_id, 0
+        to, in_doubt = outbox.to, 0
         for number in range(start, len(outbox.parts)):
             marking = partial(mark, number, sent)
             if number > start:
-                await self.guard(chat_id, in_doubt, marking())
+                await self.guard(to.chat_id, in_doubt, marking())
+            # Only the first part shows which message is answered.
+            to = to if number == 0 else replace(to, reply_to=0)
             try:
-                in_doubt, chat_id = await self._send(
-                    replace(outbox, chat_id=chat_id), number, marking
-                )
+                in_doubt, to = await self._send(to, outbox.parts[number], marking)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
-                return Delivery("undeliverable", sent, chat_id, in_doubt=0)
+                return Delivery("undeliverable", sent, to.chat_id, in_doubt=0)
             except OutcomeUnknown:
                 log.warning("delivery unknown", part=number)
                 outcome, in_doubt = "unknown", 0
                 continue
             sent = (*sent, in_doubt)
-        return Delivery(outcome, sent, chat_id, in_doubt)
+        return Delivery(outcome, sent, to.chat_id, in_doubt)
 
     async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
-        """Await a step of the protocol; when it is refused, take back the part just sent.
+        """Await a step of the protocol; if it is refused, delete the part just sent.
 
-        Unless that one stands for whoever goes on, as earlier parts do: they know of them. Who is
-        cancelled meanwhile still learns of the refusal: a lost lease cancels its turn, too.
+        After `Superseded` the part stays: the worker that goes on counts it as sent. Losing the
+        lease also cancels the turn, so the step is shielded: its refusal is seen in any case.
         """
         guarded = asyncio.ensure_future(self._guarded(chat_id, in_doubt, step))
         try:
@@ -137,68 +137,60 @@ class Deliverer:
             raise
         except LeaseLost:
             if in_doubt:
-                await self._take_back(chat_id, in_doubt)
+                await self._delete(chat_id, in_doubt)
             raise
 
-    async def _take_back(self, chat_id: int, message_id: int) -> None:
+    async def _delete(self, chat_id: int, message_id: int) -> None:
         try:
             await self._chat.delete(chat_id, message_id)
         except TelegramError as error:
-            log.warning("could not take back", reason=type(error).__name__)
+            log.warning("part not deleted", reason=type(error).__name__)
 
     async def _send(
-        self, outbox: Outbox, number: int, marking: Callable[[], Awaitable[None]]
-    ) -> tuple[int, int]:
-        """Send one part until it is taken, refused or in doubt; return message and chat id.
+        self, to: Destination, part: Part, marking: Callable[[], Awaitable[None]]
+    ) -> tuple[int, Destination]:
+        """Send one part until Telegram takes or refuses it; return its id and where it went.
 
-        After each wait the part is marked anew, for nothing is sent once its turn was refused.
+        After each wait the part is marked again: nothing is sent once the turn was refused.
         """
-        part, waited_s, pauses = outbox.parts[number], 0.0, iter(_UNREACHABLE_PAUSES_S)
+        waited_s, pauses = 0.0, iter(_UNREACHABLE_PAUSES_S)
         while True:
             try:
-                await self._wait_for_place(outbox.chat_id, marking)
-                message_id = await self._send_once(outbox, number, part)
+                async for wait_s in self._chat.waits(to.chat_id):
+                    await self._pause(wait_s)
+                    await marking()
+                return await self._send_shielded(to, part), to
             except FloodWait as error:
                 waited_s += error.retry_after_s
-                if waited_s > LONGEST_FLOOD_WAIT_S:
+                if waited_s > MAX_FLOOD_WAIT_S:
                     raise Parked(error.retry_after_s) from error
                 await self._pause(error.retry_after_s)
             except Unreachable as error:
                 pause_s = next(pauses, None)
                 if pause_s is None:
                     raise Parked(_PARK_UNREACHABLE_S) from error
-                log.info("telegram unreachable", part=number, pause_s=pause_s)
+                log.info("telegram unreachable", pause_s=pause_s)
                 await self._pause(pause_s)
             except ChatMigrated as error:
-                outbox = replace(outbox, chat_id=error.new_chat_id)
+                to = replace(to, chat_id=error.new_chat_id)
             except Refused as error:
                 if not error.bad_entities or not part.entities:
                     raise
                 part = replace(part, entities=())
-            else:
-                return message_id, outbox.chat_id
             await marking()
 
-    async def _wait_for_place(self, chat_id: int, marking: Callable[[], Awaitable[None]]) -> None:
-        """Wait until the budget has a place for a message; raise `FloodWait` for a long wait."""
-        async for wait_s in self._chat.waits(chat_id):
-            await self._pause(wait_s)
-            await marking()
-
-    async def _send_once(self, outbox: Outbox, number: int, part: Part) -> int:
-        """Send a part; cancelled meanwhile, wait for it and take it back, as `guard` would."""
-        reply_to = outbox.reply_to if number == 0 else 0
-        to = Destination(outbox.chat_id, outbox.topic_id, reply_to)
+    async def _send_shielded(self, to: Destination, part: Part) -> int:
+        """Send a part; if this is cancelled meanwhile, wait for the part and delete it."""
         sending = asyncio.ensure_future(self._send_observed(to, part))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             with suppress(TelegramError):
-                await self._take_back(outbox.chat_id, await sending)
+                await self._delete(to.chat_id, await sending)
             raise
 
     async def _send_observed(self, to: Destination, part: Part) -> int:
-        """Send a part, with the file that it stands for made now; observers hear of the outcome."""
+        """Make the file that a part stands for, and send both; observers hear of the outcome."""
         if part.export_of:
             part = replace(part, file=await self._export(Scope(part.export_of)))
         outcome = "sent"

@@ -1,6 +1,6 @@
 """The outbox of a turn: its reply as stored in Redis before the first part is sent.
 
-From here on the model is never asked again for this turn, whoever finishes it.
+From then on the model is never asked again for this turn, whichever worker finishes it.
 """
 
 from dataclasses import dataclass
@@ -8,41 +8,41 @@ from dataclasses import dataclass
 import orjson
 
 from bot.reply.parts import Part, from_json, to_json
+from bot.telegram.chat import Destination
 
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """A reply and what closing its turn writes.
+    """A reply, and what closing its turn writes.
 
-    `said` is the reply as the history keeps it, verbatim; empty when it is a notice. `reply_to` is
-    0 outside groups. `digest` tells what the tools did and `writes` what they want written. An
-    `unread` one is a notice instead of an answer: what was said does not enter the history. With a
-    `refused` one it enters as words that the model's server did not take. An `untrusted` one was
-    written with untrusted text at hand.
+    `said` is the reply as the history keeps it, word for word; it is empty for a notice. `digest`
+    says what the tools did, `writes` what they want written. The flags say what happens to the
+    person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
+    one that the model's server did not take. `is_untrusted` marks a reply that was written with
+    untrusted text at hand.
     """
 
-    chat_id: int
-    topic_id: int
-    reply_to: int
+    to: Destination
     parts: tuple[Part, ...]
     said: str = ""
     ends_session: bool = False
     digest: str = ""
     writes: str = ""
-    unread: bool = False
-    refused: bool = False
-    untrusted: bool = False
+    is_unread: bool = False
+    is_refused: bool = False
+    is_untrusted: bool = False
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
-        place = (self.chat_id, self.topic_id, self.reply_to)
-        rest = (self.said, self.ends_session, self.digest, self.writes, self.unread)
-        # Only where it says something, so that an older process can still read all other outboxes.
-        last = (self.refused, self.untrusted) if self.refused or self.untrusted else ()
-        return orjson.dumps([*place, to_json(self.parts), *rest, *last])
+        to = (self.to.chat_id, self.to.topic_id, self.to.reply_to)
+        rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
+        # Left out if they say nothing, so that an older process can read all other outboxes.
+        flags = (self.is_refused, self.is_untrusted)
+        last = flags if any(flags) else ()
+        return orjson.dumps([*to, to_json(self.parts), *rest, *last])
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":
         """Read the stored form."""
         chat_id, topic_id, reply_to, parts, *rest = orjson.loads(stored)
-        return cls(chat_id, topic_id, reply_to, from_json(parts), *rest)
+        return cls(Destination(chat_id, topic_id, reply_to), from_json(parts), *rest)

@@ -59,6 +59,11 @@ class TurnStore:
         self._usage = usage
 
     @property
+    def lease_s(self) -> float:
+        """Return how many seconds a lease lasts unless it is renewed."""
+        return self._times.lease_ms / 1000
+
+    @property
     def coalesce_s(self) -> float:
         """Return how many seconds a message waits for others that are answered with it."""
         return self._times.coalesce_ms / 1000

@@ -17,6 +17,7 @@ from memory.erasure.pause import MemorySwitch
 from memory.message import Message, Role
 from memory.queue.open_turn import LeaseLost, OpenTurn
 from memory.scopes.cache import ConversationCache, Warm
+from memory.scopes.delta import Cursor
 from memory.scopes.log import generation_of, message_of, seq_of, stored_fields
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
@@ -51,6 +52,16 @@ class HistoryParts:
     tokens: TokenCounter
     questions: QuestionVectors
     tail: int
+
+    def cursor(self, conversation: Scope) -> Cursor:
+        """Return what a turn of a conversation need not read again."""
+        said, learned = self.cache.known(conversation), self.scopes.known(conversation)
+        facts = self.scopes.known(facts_scope(conversation))
+        return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
+
+    def drop(self, conversation: Scope) -> None:
+        """Drop the messages of a conversation that this process holds."""
+        self.cache.drop(conversation)
 
 
 class ChatHistory:

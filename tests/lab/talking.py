@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from bot.assistant import Assistant
+from bot.assistant import assistant_of
 from bot.behaviors import behaviors_of, teaching_of
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -20,16 +20,12 @@ from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, Sender, to_bytes
-from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
-from bot.turn.deliver import Deliverer
-from bot.turn.hooks import TurnHooks
-from bot.turn.runner import TurnRunner
+from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.queue.turns import TurnTimes
-from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.embeddings import Vectors
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -37,7 +33,7 @@ from memory.text.tokens import TokenCounter
 from tests.lab.scripted_models import ScriptedChatModel, ScriptedInternalModel, Tape
 from tests.lab.sessions import Exchange
 from tests.lab.simulated_time import SimulatedClock, simulated
-from tests.quiet_chat import QuietChat, no_export
+from tests.quiet_chat import QuietChat
 
 MODEL_S = 0.02
 """What every model takes to answer."""
@@ -94,25 +90,10 @@ class Talk:
         internal = ScriptedInternalModel(rig.tape, MODEL_S)
         behaviors = behaviors_of(settings, memory, internal)
         memory.teach(teaching_of(settings, behaviors, internal))
-        hooks = TurnHooks(behaviors)
-        selector = BlockWindowMessageSelector.in_quarters(
-            settings.window_messages, settings.window_tokens
-        )
-        self._runner = TurnRunner(
-            memory,
-            memory.tokens,
-            TurnAnswerer(
-                Assistant(settings, memory.tokens, rig.model, behaviors).run,
-                Desks({}),
-                Sentences(Catalogue()),
-                rig.telegram,
-                hooks,
-                AnswerOptions(selector, settings.recall_k, settings.turn_timeout_s),
-            ),
-            Deliverer(rig.telegram, 10, no_export, lambda _: None),
-            hooks,
-            self._learn,
-        )
+        assistant = assistant_of(settings, memory.tokens, rig.model, behaviors)
+        sentences = Sentences(Catalogue())
+        turns = TurnBuilder(settings, memory, rig.telegram, sentences, lambda _: None)
+        self._runner = turns.runner(assistant, {}, None, self._learn)
         self._learner = BackgroundLearner(memory.learn)
         self._is_beside = False
 

@@ -59,7 +59,7 @@ async def test_where_nobody_could_be_reached_it_is_tried_again(memory: Memory) -
     watch = BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices)
     await watch.look()
     notices.reaches = True
-    [claim] = await memory.client.call("KEYS", "*told*")
+    [claim] = await memory.client.call("KEYS", "*reported*")
     await memory.client.call("DEL", claim)  # as after a minute
     await watch.look()
     assert notices.told == [(80, "0.9000")]

@@ -15,9 +15,11 @@ from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.play import has_screen, open_browser
 from bot.playground.scene import Scene
+from bot.playground.turn_trace import TurnTrace
 from bot.playground.year.filling import YearFiller
 from bot.prompt.assemble import Prompt, PromptTokens
-from bot.turn.trace import TurnTrace
+from bot.turn.observers import BotServing
+from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
 from memory.scopes.history import ChatHistory
@@ -61,6 +63,10 @@ async def site() -> AsyncIterator[Site]:
         )
         async with client:
             yield Site(telegram, scene, inspector, page.filler, client)
+
+
+def no_prompt(_context: AgentContext) -> Prompt:
+    raise NotImplementedError
 
 
 def trace(number: int) -> TurnTrace:
@@ -110,7 +116,7 @@ async def test_an_unknown_address_shows_the_first_chat(site: Site) -> None:
 
 
 async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Site) -> None:
-    site.inspector.answered(trace(1))
+    site.inspector.keep(trace(1))
     page = await site.text()
     assert "231 tokens" in page
     for tokens in (11, 22, 33, 44, 55, 66):
@@ -124,7 +130,7 @@ async def test_a_turn_is_shown_with_its_parts_and_messages_are_escaped(site: Sit
 
 async def test_twenty_turns_are_kept_and_the_chosen_one_is_open(site: Site) -> None:
     for number in range(1, 31):
-        site.inspector.answered(trace(number))
+        site.inspector.keep(trace(number))
     page = await site.text(turn="12")
     assert page.count('<details class="turn"') == 20
     assert '<details class="turn" id="turn-c:1:0-12" open>' in page
@@ -136,11 +142,11 @@ async def test_starting_over_erases_chats_memory_and_pending_updates(
     site: Site, store: RedisClient
 ) -> None:
     memory = await bare_memory(store)
-    site.inspector.serving(memory)
+    site.inspector.observe(BotServing(memory, no_prompt))
     history = await ChatHistory.read(memory.histories, Scope(ANNA))
     await history.append_user_message("A secret", 1.0, sender_id=1)
     await site.post("/say", at=ANNA, text="Another secret")
-    site.inspector.answered(trace(1))
+    site.inspector.keep(trace(1))
     assert "t: A secret" in await site.text()
     await site.post("/start-over")
     page = await site.text()
@@ -155,7 +161,7 @@ async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(
     site: Site, store: RedisClient
 ) -> None:
     memory = await bare_memory(store)
-    site.inspector.serving(memory)
+    site.inspector.observe(BotServing(memory, no_prompt))
     answer = await site.post("/year")
     maya = "c:99:0"
     assert answer.headers["location"] == "/?at=c%3A99%3A0"
@@ -224,7 +230,7 @@ async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
     log = memory.keys.scope(Scope(ANNA)).log
     fields = ("x", 1, "r", role, "t", text, "s", sent_at, "i", sender, "n", name)
     await store.call("XADD", log, "1-0", *fields, "m", ids, "k", tokens)
-    site.inspector.serving(await bare_memory(store))
+    site.inspector.observe(BotServing(await bare_memory(store), no_prompt))
     page = await site.text()
     assert "My boat is called Aurora" in page
     assert "remembers the messages above from before this start" in page

@@ -66,7 +66,7 @@ class Speaker:
         """Deliver an answer."""
         if not self.api.acts:
             self.api.script(*[SENT] * len(parts))
-        outbox = Outbox(chat_id, 0, 0, parts, said="said")
+        outbox = Outbox(Destination(chat_id), parts, said="said")
         return await self.deliverer.deliver(outbox, 0, (), unmarked)
 
     async def _pause(self, seconds: float) -> None:

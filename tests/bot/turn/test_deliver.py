@@ -95,7 +95,7 @@ class Delivering:
 
     async def __call__(self, *parts: Part, start: int = 0, sent: tuple[int, ...] = ()) -> Delivery:
         return await self.deliverer.deliver(
-            Outbox(CHAT, 3, 55, parts, said="said"), start, sent, self.marks
+            Outbox(Destination(CHAT, 3, 55), parts, said="said"), start, sent, self.marks
         )
 
     @property

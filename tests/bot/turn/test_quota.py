@@ -1,7 +1,6 @@
 """Only what asks a model is counted, whatever becomes of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -11,15 +10,19 @@ from bot.language.catalogue import Catalogue
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
 from bot.reply.parts import Part
-from bot.telegram.updates import IncomingMessage, MessageKind
+from bot.telegram.chat import Destination
+from bot.telegram.updates import MessageKind
+from bot.turn.answer import Answerer, CommandStep
 from bot.turn.outbox import Outbox
-from bot.turn.quota import Allowance, RationedAnswerer
+from bot.turn.quota import QuotaStep
+from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
 from memory.limits.quotas import Quota
 from memory.limits.usage import BilledCall, Source, Tokens
 from memory.memory import Memory
 from memory.message import Message
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from tests.bot.telegram import raw
 from tests.memory.conftest import memory
@@ -27,25 +30,8 @@ from tests.memory.conftest import memory
 __all__ = ["memory"]
 
 ANNA, BEN = 7, 8
-ANSWER = Outbox(ANNA, 0, 0, (Part("yes"),), said="yes")
-
-
-@dataclass
-class Answers:
-    """Always answers; counts how often."""
-
-    times: int = 0
-    apologies: list[str] = field(default_factory=list)
-
-    async def answer(
-        self, _mail: Sequence[IncomingMessage], _words: Message, _history: ChatHistory
-    ) -> Outbox:
-        self.times += 1
-        return ANSWER
-
-    def apologise(self, _mail: Sequence[IncomingMessage], reference: str) -> Outbox:
-        self.apologies.append(reference)
-        return ANSWER
+ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
+SENTENCES = Sentences(Catalogue())
 
 
 def unbounded(memory: Memory) -> Budget:
@@ -57,16 +43,22 @@ async def history_of(memory: Memory) -> ChatHistory:
     return context.chat_history
 
 
-def said(text: str, message_id: int) -> Message:
-    return Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (message_id,), 1)
+def request_of(kind: MessageKind, text: str, number: int) -> Request:
+    update = replace(raw.inbound(raw.message("Hello")), kind=kind, text="voice")
+    message = Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (number,), 1)
+    return Request((update,), message)
 
 
-def mail(kind: MessageKind, text: str = "") -> list[IncomingMessage]:
-    return [replace(raw.inbound(raw.message("Hello")), kind=kind, text=text)]
+async def answered(_request: Request, _history: ChatHistory) -> Outbox:
+    return ANSWER
+
+
+def rationed(memory: Memory, each: Quota, exempt: frozenset[int] = frozenset()) -> QuotaStep:
+    return QuotaStep(memory.quotas, each, unbounded(memory), exempt, SENTENCES)
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "answered"),
+    ("kind", "words", "answered_times"),
     [
         ("text", "Hello", 1),
         ("document", "", 1),
@@ -77,29 +69,29 @@ def mail(kind: MessageKind, text: str = "") -> list[IncomingMessage]:
     ],
 )
 async def test_what_asks_a_model_is_counted(
-    memory: Memory, kind: MessageKind, words: str, answered: int
+    memory: Memory, kind: MessageKind, words: str, answered_times: int
 ) -> None:
-    answers = Answers()
-    allowance = Allowance(memory.quotas, Quota(1, 0), unbounded(memory), frozenset())
-    rationed = RationedAnswerer(answers, allowance, Sentences(Catalogue()))
+    commands = CommandStep({}, SENTENCES).answer
+    steps = [commands, rationed(memory, Quota(1, 0)).answer, answered]
+    answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
     history = await history_of(memory)
     outboxes = [
-        await rationed.answer(mail(kind, "voice"), said(words, number), history)
-        for number in range(3)
+        await answerer.answer(request_of(kind, words, number), history) for number in range(3)
     ]
-    assert answers.times == answered
-    if answered == 1:
-        _, notice, silence = outboxes
-        assert (notice.unread, len(notice.parts), silence.unread, silence.parts) == (
-            *(True, 1),
-            *(True, ()),
-        )
+    assert sum(not outbox.is_unread for outbox in outboxes) == answered_times
+    if answered_times == 1:
+        first, notice, silence = outboxes
+        assert (first, len(notice.parts), silence.parts) == (ANSWER, 1, ())
+
+
+async def no_give_up(_opened: OpenTurn) -> Outbox:
+    raise NotImplementedError
 
 
 async def test_admins_are_not_counted(memory: Memory) -> None:
-    allowance = Allowance(memory.quotas, Quota(1, 1), unbounded(memory), frozenset({ANNA}))
+    quota = rationed(memory, Quota(1, 1), frozenset({ANNA}))
     for turn in ("a", "b", "c"):
-        assert await allowance.admit(ANNA, turn) == "admitted"
+        assert await quota.admit(ANNA, turn) == "admitted"
     assert await memory.client.call("DBSIZE") == 0
 
 
@@ -108,9 +100,9 @@ async def test_beyond_the_budget_admins_are_answered_and_others_told_once_a_day(
 ) -> None:
     prices = Prices([Price("m", Decimal(2), Decimal(1), Decimal(8))])
     budget = Budget(Decimal("0.01"), prices, memory.usage)
-    allowance = Allowance(memory.quotas, Quota(0, 0), budget, frozenset({BEN}))
-    assert await allowance.admit(ANNA, "a") == "admitted"
+    quota = QuotaStep(memory.quotas, Quota(0, 0), budget, frozenset({BEN}), SENTENCES)
+    assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall.now(Source("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])
-    assert [await allowance.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
-    assert await allowance.admit(BEN, "d") == "admitted"
+    assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
+    assert await quota.admit(BEN, "d") == "admitted"

@@ -7,20 +7,23 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from structlog.testing import capture_logs
 
-from bot.metrics.metrics import Metrics
-from bot.metrics.observers import MeteredRunner
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.updates import IncomingMessage, to_bytes
+from bot.telegram.updates import to_bytes
+from bot.turn.after import AfterTurn
+from bot.turn.answer import Answerer
+from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer, Parked
-from bot.turn.hooks import TurnHooks
+from bot.turn.observers import Answered, Event, PartSent, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits, PersonLimits
-from bot.turn.runner import TurnRunner
+from bot.turn.request import Request
+from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.memory import Memory, MemoryOptions
-from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
@@ -138,17 +141,12 @@ class WatchedDoorbell(ReadyQueue):
             await self._news.wait_for(is_true)
 
 
-class Yes(QuietChat):
-    """Answers "yes" to everything, and is Telegram itself, which takes it."""
+async def say_yes(request: Request, _history: ChatHistory) -> Outbox:
+    return Outbox(request.to, (Part("yes"),), said="yes")
 
-    async def answer(
-        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
-    ) -> Outbox:
-        del words, history
-        return Outbox(mail[-1].chat_id, 0, 0, (Part("yes"),), said="yes")
 
-    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
-        raise NotImplementedError
+async def no_give_up(_opened: OpenTurn) -> Outbox:
+    raise NotImplementedError
 
 
 class SlowAtTheEnd(AIContextBehavior):
@@ -165,28 +163,18 @@ class SlowAtTheEnd(AIContextBehavior):
         self.saved += 1
 
 
-class WatchedMemory(Memory):
-    """A memory whose worker's doorbell, the first that is asked for, can be watched."""
-
-    watched: WatchedDoorbell | None = None
-
-    def ready_queue(self) -> ReadyQueue:
-        if self.watched:
-            return super().ready_queue()
-        self.watched = WatchedDoorbell(self)
-        return self.watched
-
-
 class Rig:
     """A worker and its surroundings."""
 
-    def __init__(self, memory: WatchedMemory) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.runner = ScriptedRunner(memory)
         permits = Permits(PersonLimits(), memory.mailbox.wake)
-        self.worker = TurnWorker(memory, self.runner, permits, most=2, lease_s=LEASE_S)
-        assert memory.watched
-        self.ready_queue = memory.watched
+        self.ready_queue = WatchedDoorbell(memory)
+        conversations = ConversationWorker(
+            self.ready_queue, memory.turns, memory.histories, permits, self.runner.run
+        )
+        self.worker = TurnWorker(self.ready_queue, conversations, max_turns=2)
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -232,7 +220,7 @@ class Rig:
 
 @pytest.fixture
 def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
-    return Rig(WatchedMemory(store, 42, tokens, None, OPTIONS))
+    return Rig(Memory(store, 42, tokens, None, OPTIONS))
 
 
 async def test_mail_is_answered_and_leaves_neither_bell_nor_lease(rig: Rig) -> None:
@@ -379,12 +367,17 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
 
 
 async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_with_the_commit(
-    rig: Rig, tokens: TokenCounter
+    rig: Rig,
 ) -> None:
-    slow, yes, learning = SlowAtTheEnd(rig.ready_queue), Yes(), list[Scope]()
-    deliverer, hooks = Deliverer(yes, 10.0, no_export, lambda _: None), TurnHooks(slow)
-    runner = TurnRunner(rig.memory, tokens, yes, deliverer, hooks, learning.append)
-    rig.runner.script = [MeteredRunner(runner, Metrics()).run]
+    slow, learning, steps = SlowAtTheEnd(rig.ready_queue), list[Scope](), list[Event]()
+    turn = TurnRunner(
+        rig.memory.turns,
+        rig.memory.histories,
+        Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
+        Deliverer(QuietChat(), 10.0, no_export, steps.append),
+        AfterTurn(slow, learning.append, steps.append),
+    )
+    rig.runner.script = [turn.run]
     said = raw.inbound(raw.message("hello"))
     with capture_logs() as log:
         async with rig.working():
@@ -392,6 +385,7 @@ async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_w
             await rig.until_acknowledged(1)
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
+    assert [type(step) for step in steps] == [Answered, PartSent, TurnEnded]
 
 
 class SlowToAnswerCommits(RedisClient):
@@ -408,7 +402,7 @@ async def test_a_commit_whose_answer_comes_late_is_not_taken_for_a_lost_lease(
     valkey: str, tokens: TokenCounter
 ) -> None:
     client = await SlowToAnswerCommits.open(valkey)
-    rig = Rig(WatchedMemory(client, 42, tokens, None, OPTIONS))
+    rig = Rig(Memory(client, 42, tokens, None, OPTIONS))
     with capture_logs() as log:
         async with rig.working():
             await put(rig.memory, 1)
@@ -462,7 +456,7 @@ async def test_a_turn_that_fails_is_begun_again_soon_with_its_error_noted(
     async def fail(_: OpenTurn) -> Committed:
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
     rig.runner.script = [fail, fail]
     async with rig.working():
         await put(rig.memory, 1)
@@ -480,7 +474,7 @@ async def test_a_mistake_after_the_commit_is_not_counted_against_the_next_turn(
         await rig.runner.close(turn)
         raise ValueError("a mistake")
 
-    monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
+    monkeypatch.setattr("bot.turn.conversation_worker._PAUSE_S", 0)
     rig.runner.script = [fail_late]
     async with rig.working():
         await put(rig.memory, 1)

@@ -68,7 +68,7 @@ async def fail_over(folder: Path, victim: str, lag_s: float, wait_replicas: int)
         options = MemoryOptions(86_400, 50, 1_000_000, times, wait_replicas=wait_replicas)
         memory = Memory(client, 42, await TokenCounter.load(), None, options)
         day, stopping = Day(), asyncio.Event()
-        working = asyncio.create_task(work(memory, day, stopping, lease_s=LEASE_S))
+        working = asyncio.create_task(work(memory, day, stopping))
         updates, talking = count(1), asyncio.Event()
         people = [
             asyncio.create_task(_talk(memory, day, n, updates, talking)) for n in range(PEOPLE)

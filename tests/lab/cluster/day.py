@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.worker import TurnWorker
 from memory.memory import Memory
@@ -88,10 +89,14 @@ async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) 
                 await asyncio.sleep(0.1)
 
 
-async def work(memory: Memory, day: Day, stopping: asyncio.Event, *, lease_s: float) -> None:
+async def work(memory: Memory, day: Day, stopping: asyncio.Event) -> None:
     """Answer until told to stop, and look for what a lost bell would leave behind."""
     permits = Permits(PersonLimits(), memory.mailbox.wake)
-    worker = TurnWorker(memory, EchoRunner(memory, day), permits, most=16, lease_s=lease_s)
+    ready_queue, run_turn = memory.ready_queue(), EchoRunner(memory, day).run
+    conversations = ConversationWorker(
+        ready_queue, memory.turns, memory.histories, permits, run_turn
+    )
+    worker = TurnWorker(ready_queue, conversations, max_turns=16)
     tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_sweep(memory))]
     await stopping.wait()
     for task in tasks:

@@ -71,7 +71,7 @@ async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
     options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(int(LEASE_S * 1000), 0, 0))
     memory = Memory(client, 42, tokens, None, options)
     dying = place_of_victim(victim, memory.keys)
-    working = asyncio.create_task(work(memory, day, stopping, lease_s=LEASE_S))
+    working = asyncio.create_task(work(memory, day, stopping))
     cut_at = killed_at = 0.0
     for update_id in range(1, 301):
         await accept(memory, day, update_id, chat_of(update_id))
@@ -145,7 +145,7 @@ async def nothing_waits(memory: Memory) -> None:
 async def answer_all(memory: Memory, day: Day) -> None:
     """Work until nothing waits."""
     stopping = asyncio.Event()
-    working = asyncio.create_task(work(memory, day, stopping, lease_s=LEASE_S))
+    working = asyncio.create_task(work(memory, day, stopping))
     await nothing_waits(memory)
     stopping.set()
     await working

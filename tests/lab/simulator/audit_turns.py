@@ -62,7 +62,7 @@ class TurnAuditor(Witness):
         name = telling.part_name(outbox.parts[0].text) if outbox.parts else None
         reply = name.reply if name else 0
         failures = int(self._turn.get(b"failures", b"0"))
-        return Closing(reply, len(outbox.parts), outbox.said, outbox.unread, failures)
+        return Closing(reply, len(outbox.parts), outbox.said, outbox.is_unread, failures)
 
     def _waiting(self, seen: Seen) -> frozenset[int]:
         return frozenset(map(int, (self._space.get(seen.mailbox, SortedSet) or {}).values()))

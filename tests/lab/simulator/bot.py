@@ -18,10 +18,14 @@ from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import Update
-from bot.turn.answer import AnswerOptions, Desks, TurnAnswerer
-from bot.turn.hooks import TurnHooks
+from bot.turn.after import AfterTurn
+from bot.turn.agent_step import AgentStep
+from bot.turn.answer import CommandStep
+from bot.turn.at_work import AtWork
+from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
-from bot.turn.runner import TurnRunner
+from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
@@ -41,9 +45,11 @@ from tests.lab.simulator.telegram import TelegramEnd
 from tests.lab.simulator.turn import (
     NamingAnswerer,
     NamingDeliverer,
+    NamingGiveUp,
     NamingRunner,
     RememberedSentences,
     SimulatedModel,
+    ignore,
 )
 
 BOT_ID = 42
@@ -113,34 +119,38 @@ class SimulatedBot:
         telegram, chance, sentences = ends.telegram, ends.chance, ends.sentences
         embedder = SimulatedEmbedder(ends.process, chance)
         self.memory = memory = Memory(ends.client, BOT_ID, ends.tokens, embedder, OPTIONS)
-        hooks = TurnHooks(AIContextBehaviorManager([], time_limit_s=1))
-        running = Running(_ME, Rest(), hooks.deleting)
+        behaviors = AIContextBehaviorManager([], time_limit_s=1)
+        deleting = behaviors.on_conversation_deleting
+        running = Running(_ME, Rest(), deleting)
         commands = build_commands(_SETTINGS, memory, telegram, sentences, running)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)
         self._report = Receipts(memory.jobs, telegram, sentences).report
         self._learner = BackgroundLearner(memory.learn)
-        answerer = TurnAnswerer(
-            SimulatedModel(ends.process, chance).run,
-            Desks(commands.handlers),
-            sentences,
-            telegram,
-            hooks,
-            AnswerOptions(_SELECTOR, recall_k=2, timeout_s=20),
-        )
-        runner = TurnRunner(
-            memory,
-            ends.tokens,
-            NamingAnswerer(answerer, ends.auditor, chance),
+        loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
+        at_work = AtWork(telegram, timeout_s=20)
+        model = SimulatedModel(ends.process, chance)
+        steps = [
+            CommandStep(commands.handlers, sentences).answer,
+            AgentStep(model.run, loader, sentences, at_work, ignore).answer,
+        ]
+        give_up = NamingGiveUp(memory.dead_letters, ends.auditor)
+        self._turn = TurnRunner(
+            memory.turns,
+            memory.histories,
+            NamingAnswerer(steps, give_up, ends.auditor, chance),
             NamingDeliverer(telegram, LEASE_S / 2, ends.auditor.ledger),
-            hooks,
-            self._learner.learn,
+            AfterTurn(behaviors, self._learner.learn, ignore),
         )
-        named = NamingRunner(runner, ends.auditor.ledger, chance)
+        named = NamingRunner(self._turn, ends.auditor.ledger, chance)
         # So few that turns are deferred in most schedules.
         permits = Permits(PersonLimits(max_turns=1), memory.mailbox.wake)
-        self._worker = TurnWorker(memory, named, permits, most=4, lease_s=LEASE_S)
-        self._upkeep = Maintenance(memory, self._learner, self._told, hooks.deleting)
+        self._ready_queue = memory.ready_queue()
+        self._conversations = ConversationWorker(
+            self._ready_queue, memory.turns, memory.histories, permits, named.run
+        )
+        self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
+        self._upkeep = Maintenance(memory, self._learner, self._told, deleting)
         backpressure = Backpressure(memory.client, memory.keys, 50, ends.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure

@@ -4,19 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from bot.runtime.background_learner import BackgroundLearner
+from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, Refused
 from bot.turn.deliver import Deliverer
+from bot.turn.give_up import MAX_FAILURES
 from bot.turn.outbox import Outbox
-from bot.turn.runner import TurnRunner
-from bot.turn.setting_aside import MAX_FAILURES, SetAside
-from bot.turn.worker import Runner
 from memory.learning.learner import LearningConfig
 from memory.queue.open_turn import Committed, Lease, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.store.keys import Scope
 from tests.lab.simulator.bot import Ends, SimulatedBot
-from tests.lab.simulator.turn import NamingRunner
+from tests.lab.simulator.turn import NamingGiveUp, ignore
 from tests.quiet_chat import no_export
 
 
@@ -45,7 +44,8 @@ class ForgetfulBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         turns, usage = self.memory.turns, self.memory.usage
-        self.memory.turns = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
+        queue = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
+        self._turn._queue = self._conversations._queue = queue
 
 
 class _ForgetfulTurns(TurnStore):
@@ -60,7 +60,8 @@ class ClumsyBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         turns, usage = self.memory.turns, self.memory.usage
-        self.memory.turns = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
+        queue = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
+        self._turn._queue = self._conversations._queue = queue
 
 
 class _ClumsyTurns(TurnStore):
@@ -74,15 +75,12 @@ class DespairingBot(SimulatedBot):
 
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
-        self._worker._runner = _DespairingRunner(self._worker._runner)
+        run_turn = self._conversations._run_turn
 
+        async def give_up(opened: OpenTurn) -> Committed:
+            return await run_turn(replace(opened, failures=MAX_FAILURES))
 
-class _DespairingRunner:
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-
-    async def run(self, turn: OpenTurn) -> Committed:
-        return await self._runner.run(replace(turn, failures=MAX_FAILURES))
+        self._conversations._run_turn = give_up
 
 
 class WordlessBot(SimulatedBot):
@@ -90,13 +88,13 @@ class WordlessBot(SimulatedBot):
 
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
-        runner = _turn_runner(self)
-        runner._poison = _WordlessSetAside(self.memory.dead_letters, runner._answerer.apologise)
+        wordless = _WordlessGiveUp(self.memory.dead_letters, ends.auditor)
+        self._turn._answerer.give_up = wordless.give_up
 
 
-class _WordlessSetAside(SetAside):
-    def _apology(self, turn: OpenTurn) -> Outbox:
-        return replace(super()._apology(turn), parts=())
+class _WordlessGiveUp(NamingGiveUp):
+    def _notice(self, opened: OpenTurn) -> Outbox:
+        return replace(super()._notice(opened), parts=())
 
 
 class DiscouragedBot(SimulatedBot):
@@ -104,13 +102,12 @@ class DiscouragedBot(SimulatedBot):
 
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
-        runner = _turn_runner(self)
-        chat, timeout_s = runner._deliverer._chat, runner._deliverer._timeout_s
-        runner._deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, lambda _: None)
+        chat, timeout_s = ends.telegram, self._turn._deliverer._timeout_s
+        self._turn._deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
 
 
 class _DiscouragedDeliverer(Deliverer):
-    async def _send(self, *arguments: Any) -> tuple[int, int]:
+    async def _send(self, *arguments: Any) -> tuple[int, Destination]:
         try:
             return await super()._send(*arguments)
         except OutcomeUnknown as error:
@@ -123,7 +120,7 @@ class UnteachableBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         idle = _IdleLearner(self.memory.learn)
-        _turn_runner(self)._learn = idle.learn
+        self._turn._after._learn = idle.learn
         self._upkeep._learner = idle
 
 
@@ -139,10 +136,3 @@ class InattentiveBot(SimulatedBot):
         super().__init__(ends)
         self.memory._vectors = None
         self.memory.teach(LearningConfig())
-
-
-def _turn_runner(bot: SimulatedBot) -> TurnRunner:
-    named = bot._worker._runner
-    assert isinstance(named, NamingRunner)
-    assert isinstance(named.runner, TurnRunner)
-    return named.runner

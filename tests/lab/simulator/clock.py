@@ -51,7 +51,7 @@ def simulated() -> Iterator[Time]:
         # Looks in vain are less frequent than they would be at this pace.
         ("_LEASE_MS", jobs._LEASE_MS, 3_000),
         ("_JOB_IDLE_MS", maintenance._JOB_IDLE_MS, 6_000),
-        ("LONGEST_FLOOD_WAIT_S", deliver.LONGEST_FLOOD_WAIT_S, 2),
+        ("MAX_FLOOD_WAIT_S", deliver.MAX_FLOOD_WAIT_S, 2),
         ("_PARK_UNREACHABLE_S", deliver._PARK_UNREACHABLE_S, 3),
         ("_LEASE_MS", learner._LEASE_MS, 2_000),
         ("_RENEW_S", learner._RENEW_S, 1),

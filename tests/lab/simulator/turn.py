@@ -11,14 +11,16 @@ from bot.language.catalogue import Catalogue
 from bot.model.model_errors import ModelError
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
-from bot.telegram.updates import IncomingMessage
+from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.deliver import Deliverer
+from bot.turn.give_up import GiveUp
+from bot.turn.observers import Event
 from bot.turn.outbox import Outbox
-from bot.turn.runner import Answerer
-from bot.turn.worker import Runner
+from bot.turn.request import Request
+from bot.turn.turn import TurnRunner
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
-from memory.message import Message
+from memory.queue.dead_letters import DeadLetters
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.errors import StoreError
@@ -45,31 +47,36 @@ def token_of_turn() -> str:
     return turn.lease.token if turn else ""
 
 
+def ignore(_: Event) -> None:
+    """Observe nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class NamingRunner:
     """Runs turns so that whatever belongs to one can be told; some fail by a made-up bug."""
 
-    runner: Runner
+    runner: TurnRunner
     ledger: Ledger
     chance: Chance
 
-    async def run(self, turn: OpenTurn) -> Committed:
+    async def run(self, opened: OpenTurn) -> Committed:
         """Answer, deliver and commit."""
-        _TURN.set(turn)
+        token = _TURN.set(opened)
         if self.chance.fate("turn") == "bug":
             raise MadeUpBug
         self.ledger.running += 1
         try:
-            return await self.runner.run(turn)
+            return await self.runner.run(opened)
         finally:
             self.ledger.running -= 1
+            _TURN.reset(token)
 
 
 class NamingDeliverer(Deliverer):
     """Delivers so that one can tell who was not answered whether the part just sent counts."""
 
     def __init__(self, chat: Chat, timeout_s: float, ledger: Ledger) -> None:
-        super().__init__(chat, timeout_s, no_export, lambda _: None)
+        super().__init__(chat, timeout_s, no_export, ignore)
         self._ledger = ledger
 
     async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
@@ -80,39 +87,46 @@ class NamingDeliverer(Deliverer):
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class NamingAnswerer:
+class NamingAnswerer(Answerer):
     """Answers in one to three parts, each with the number of the reply and its own."""
 
-    answerer: Answerer
-    auditor: Auditor
-    chance: Chance
+    def __init__(
+        self, steps: Sequence[AnswerStep], give_up: GiveUp, auditor: Auditor, chance: Chance
+    ) -> None:
+        super().__init__(steps, give_up.give_up, remembered_sentences(), ignore)
+        self._auditor = auditor
+        self._chance = chance
 
-    async def answer(
-        self, mail: Sequence[IncomingMessage], words: Message, history: ChatHistory
-    ) -> Outbox:
-        """Return the reply of another answerer, its parts named."""
-        turn = _TURN.get()
-        assert turn is not None
-        outbox = await self.answerer.answer(mail, words, history)
-        return self._named(outbox, self.auditor.asked(turn, is_answer=True))
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox:
+        """Return the reply, its parts named."""
+        opened = _TURN.get()
+        assert opened is not None
+        outbox = await super().answer(request, history)
+        number = self._auditor.asked(opened, is_answer=True)
+        return _named(outbox, number, self._chance.random.randint(1, 3))
 
-    def apologise(self, mail: Sequence[IncomingMessage], reference: str) -> Outbox:
-        """Return the notice of another answerer, named."""
-        turn = _TURN.get()
-        assert turn is not None
-        outbox = self.answerer.apologise(mail, reference)
-        return self._named(outbox, self.auditor.asked(turn, is_answer=False), most=1)
 
-    def _named(self, outbox: Outbox, number: int, most: int = 3) -> Outbox:
-        last = outbox.parts[-1]
-        of = self.chance.random.randint(1, most)
-        parts = [Part(outbox.parts[0].text)] * (of - 1) + [last]
-        named = tuple(
-            replace(part, text=telling.part(part.text, PartName(number, at, of)), entities=())
-            for at, part in enumerate(parts, 1)
-        )
-        return replace(outbox, parts=named)
+class NamingGiveUp(GiveUp):
+    """Gives up with a notice that bears the number of the reply."""
+
+    def __init__(self, letters: DeadLetters, auditor: Auditor) -> None:
+        super().__init__(letters, remembered_sentences(), ignore)
+        self._auditor = auditor
+
+    def _notice(self, opened: OpenTurn) -> Outbox:
+        outbox = super()._notice(opened)
+        if not outbox.parts:
+            return outbox
+        return _named(outbox, self._auditor.asked(opened, is_answer=False), 1)
+
+
+def _named(outbox: Outbox, number: int, of: int) -> Outbox:
+    parts = [Part(outbox.parts[0].text)] * (of - 1) + [outbox.parts[-1]]
+    named = tuple(
+        replace(part, text=telling.part(part.text, PartName(number, at, of)), entities=())
+        for at, part in enumerate(parts, 1)
+    )
+    return replace(outbox, parts=named)
 
 
 @dataclass(frozen=True, slots=True)

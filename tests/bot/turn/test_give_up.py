@@ -1,14 +1,16 @@
 """A turn that fails again and again ends with a notice, whatever it was that failed."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.updates import IncomingMessage, to_bytes
+from bot.telegram.chat import Destination
+from bot.telegram.updates import to_bytes
+from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
-from bot.turn.setting_aside import MAX_FAILURES, UNSEEN, SetAside, is_given_up
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -21,15 +23,13 @@ __all__ = ["memory"]
 
 TOPIC = Scope.of_chat(-1005, 3)
 GARBAGE = b"[not a message"
-REPLY = Outbox(7, 0, 0, (Part("yes"),), said="yes").to_bytes()
-NOTICE = Outbox(7, 0, 0, (Part("slower"),), unread=True).to_bytes()
+REPLY = Outbox(Destination(7), (Part("yes"),), said="yes").to_bytes()
+NOTICE = Outbox(Destination(7), (Part("slower"),), is_unread=True).to_bytes()
 
 
-def apologise(mail: Sequence[IncomingMessage], reference: str) -> Outbox:
-    asked = mail[-1]
-    return Outbox(
-        asked.chat_id, asked.topic_id, asked.message_id, (Part(f"sorry {reference}"),), said="sorry"
-    )
+SENTENCES = Sentences(Catalogue())
+APOLOGY = SENTENCES.say("en", "error.apology", reference="1")
+APOLOGY_IN_GERMAN = SENTENCES.say("de", "error.apology", reference="1")
 
 
 async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
@@ -38,7 +38,7 @@ async def turn_of(memory: Memory, body: bytes, conversation: Scope) -> OpenTurn:
 
 
 async def given_up(memory: Memory, turn: OpenTurn) -> Outbox:
-    return await SetAside(memory.dead_letters, apologise).outbox_of(turn)
+    return await GiveUp(memory.dead_letters, SENTENCES, lambda _: None).give_up(turn)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ async def test_a_turn_is_given_up(
 async def test_the_notice_answers_the_message_and_nothing_of_the_turn_is_remembered(
     memory: Memory,
 ) -> None:
-    inbound = replace(raw.inbound(raw.message("Hello")), message_id=55)
+    inbound = replace(raw.inbound(raw.message("Hello")), message_id=55, is_group=True)
     turn = await turn_of(memory, to_bytes(inbound), Scope.of_chat(7))
     outbox = await given_up(memory, replace(turn, error="ValueError"))
-    assert outbox == Outbox(7, 0, 55, (Part("sorry 1"),), said="sorry", unread=True)
+    assert outbox == Outbox(Destination(7, 0, 55), APOLOGY_IN_GERMAN, is_unread=True)
     [letter] = await memory.dead_letters.listed()
     assert (letter.id, letter.error) == ("1", "ValueError")
 
 
 async def test_mail_that_cannot_be_read_is_apologised_for_where_it_waits(memory: Memory) -> None:
     outbox = await given_up(memory, await turn_of(memory, GARBAGE, TOPIC))
-    assert (outbox.chat_id, outbox.topic_id, outbox.parts) == (-1005, 3, (Part("sorry 1"),))
+    assert (outbox.to, outbox.parts) == (Destination(-1005, 3), APOLOGY)
     [letter] = await memory.dead_letters.listed()
     assert letter.error == UNSEEN
 
@@ -87,5 +87,5 @@ async def test_a_notice_on_its_way_is_not_written_anew(memory: Memory) -> None:
 async def test_where_the_notice_fails_too_the_turn_ends_in_silence(memory: Memory) -> None:
     turn = await turn_of(memory, GARBAGE, TOPIC)
     turn = replace(turn, outbox=NOTICE, failures=MAX_FAILURES + 1)
-    assert await given_up(memory, turn) == Outbox(-1005, 3, 0, (), unread=True)
+    assert await given_up(memory, turn) == Outbox(Destination(-1005, 3), (), is_unread=True)
     assert len(await memory.dead_letters.listed()) == 1

@@ -1,0 +1,60 @@
+"""What follows a turn: observers hear how it ended, learning begins, the behaviors are told."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from bot.commands.access import call_context_of
+from bot.turn.observers import Observer, TurnEnded
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request
+from memory.behaviors.behavior import AIContextBehavior
+from memory.message import Message
+from memory.store.keys import Scope
+
+
+class AfterTurn:
+    """`learn` has a conversation learned in the background; it returns at once."""
+
+    def __init__(
+        self, behaviors: AIContextBehavior, learn: Callable[[Scope], None], observe: Observer
+    ) -> None:
+        self._behaviors = behaviors
+        self._learn = learn
+        self._observe = observe
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Tell observers how long the block took and how it ended."""
+        began, outcome = time.monotonic(), "closed"
+        try:
+            yield
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._observe(TurnEnded(outcome, time.monotonic() - began))
+
+    async def closed(
+        self,
+        request: Request,
+        conversation: Scope,
+        outbox: Outbox,
+        messages: Sequence[Message],
+    ) -> None:
+        """Learn from a committed turn, and call the hooks of its reply and of its end.
+
+        A command that ends the session is a turn without messages: it resumes and ends here.
+        """
+        if not messages and not outbox.ends_session:
+            return
+        self._learn(conversation)
+        call_context = call_context_of(request.last, conversation)
+        if outbox.ends_session:
+            await self._behaviors.on_resume(call_context)
+        for message in messages:
+            if message.role == "assistant":
+                await self._behaviors.on_new_message(call_context, message)
+        if outbox.ends_session:
+            await self._behaviors.on_conversation_checkpoint(call_context)
+        await self._behaviors.on_suspend(call_context)

@@ -1,0 +1,90 @@
+"""Loads what one run of the agent works with: window, search results and memory context."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from bot.commands.access import asker_of, call_context_of
+from bot.telegram.chat import Chat
+from bot.telegram.errors import TelegramError
+from bot.turn.request import Request
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.call_context import CallContext
+from memory.behaviors.context import AgentContext
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.selectors import MessageSelector
+from memory.scopes.writes import ToolWrite
+from memory.search.message_search import SearchResult
+from memory.text.speakers import Speakers
+
+log = structlog.get_logger(__name__)
+
+
+class ContextLoader:
+    """Loads contexts; `recall_k` is how many earlier exchanges a turn recalls at most."""
+
+    def __init__(
+        self, behaviors: AIContextBehavior, chat: Chat, selector: MessageSelector, recall_k: int
+    ) -> None:
+        self._behaviors = behaviors
+        self._chat = chat
+        self._selector = selector
+        self._recall_k = recall_k
+
+    async def load(self, request: Request, history: ChatHistory) -> AgentContext:
+        """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
+        message, last = request.message, request.last
+        window = history.select_messages(self._selector)
+        asker = asker_of(last, self._chat)
+
+        async def is_admin() -> bool:
+            try:
+                return await asker.is_admin()
+            except TelegramError as error:  # a tool asks; without an answer nobody is one
+                log.warning("admins unknown", reason=type(error).__name__)
+                return False
+
+        writes: list[ToolWrite] = []
+        call_context = call_context_of(last, history.conversation, is_admin)
+        call_context = replace(call_context, writes=writes)
+        recalled, memory_context = await asyncio.gather(
+            self._recall(message, window, history), self._prepare(call_context, history, message)
+        )
+        return AgentContext(
+            conversation=history.conversation,
+            chat_history=history,
+            now=call_context.now,
+            user_message=message,
+            is_group=last.is_group,
+            speakers=_speakers(recalled, message, history) if last.is_group else None,
+            window=window,
+            recalled=recalled,
+            memory_context=memory_context,
+            call_context=call_context,
+            writes=writes,
+        )
+
+    async def _recall(
+        self, message: Message, window: Sequence[Message], history: ChatHistory
+    ) -> tuple[SearchResult, ...]:
+        seen = frozenset(message.seq for message in window)
+        return tuple(await history.search(message.text, self._recall_k, exclude=seen))
+
+    async def _prepare(
+        self, call_context: CallContext, history: ChatHistory, message: Message
+    ) -> str:
+        """Call the hooks of a new message in their order; return the memory context."""
+        await self._behaviors.on_resume(call_context)
+        if not history.is_searchable:
+            await self._behaviors.on_conversation_created(call_context)
+        await self._behaviors.on_new_message(call_context, message)
+        return await self._behaviors.on_model_invoke(call_context, [message])
+
+
+def _speakers(recalled: Sequence[SearchResult], message: Message, history: ChatHistory) -> Speakers:
+    """Return the people of a group in the order in which they spoke, the current one last."""
+    remembered = (each for found in recalled for each in found.messages)
+    return Speakers((*history.messages, *remembered, message))

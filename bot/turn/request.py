@@ -1,0 +1,66 @@
+"""What a turn answers: the messages that it took from the mailbox, joined into one."""
+
+from dataclasses import dataclass
+
+from bot.telegram.chat import Destination
+from bot.telegram.updates import IncomingMessage, from_bytes
+from memory.message import Message
+from memory.queue.open_turn import OpenTurn
+from memory.text.tokens import TokenCounter
+
+_WITH_TEXT = ("text", "document")
+"""Kinds of messages whose text was written by the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`updates` are the messages as Telegram sent them, at least one; `message` joins their texts.
+
+    The last update decides what kind of answer is due, in which language, and to which message.
+    """
+
+    updates: tuple[IncomingMessage, ...]
+    message: Message
+
+    @property
+    def last(self) -> IncomingMessage:
+        """The newest message."""
+        return self.updates[-1]
+
+    @property
+    def language(self) -> str:
+        """The language of the person."""
+        return self.last.sender.language
+
+    @property
+    def to(self) -> Destination:
+        """Where the reply goes."""
+        return answer_to(self.last)
+
+
+def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
+    """Return what a turn has to answer.
+
+    The joined message is as old as the first one: if a person asks to be forgotten between two of
+    them, the first one has to go.
+    """
+    updates = tuple(from_bytes(entry.body) for entry in opened.entries)
+    text = "\n".join(update.text for update in updates if update.kind in _WITH_TEXT)
+    message = Message(
+        seq=0,
+        exchange=0,
+        role="user",
+        text=text,
+        sent_at=updates[0].sent_at,
+        sender_id=updates[-1].sender.id,
+        sender_name=updates[-1].sender.name,
+        message_ids=tuple(update.message_id for update in updates),
+        tokens=tokens.count(text),
+        is_first_party=all(update.is_first_party for update in updates),
+    )
+    return Request(updates, message)
+
+
+def answer_to(asked: IncomingMessage) -> Destination:
+    """Return where the reply to a message goes; in a group it shows which message it answers."""
+    return Destination(asked.chat_id, asked.topic_id, asked.message_id if asked.is_group else 0)

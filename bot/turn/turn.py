@@ -1,0 +1,120 @@
+"""One turn, from what was sent to its commit: answer, write the outbox, deliver, commit.
+
+A turn whose outbox is already written is only delivered and committed, whichever worker wrote it.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from bot.turn.after import AfterTurn
+from bot.turn.answer import Answerer
+from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.give_up import is_given_up
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request, unpack
+from memory.message import Message
+from memory.queue.open_turn import Closing, Committed, OpenTurn
+from memory.queue.turns import TurnStore
+from memory.scopes.history import ChatHistory, HistoryParts
+
+log = structlog.get_logger(__name__)
+
+
+class TurnRunner:
+    """Runs turns; several at once, each of another conversation."""
+
+    def __init__(
+        self,
+        queue: TurnStore,
+        histories: HistoryParts,
+        answerer: Answerer,
+        deliverer: Deliverer,
+        after: AfterTurn,
+    ) -> None:
+        self._queue = queue
+        self._histories = histories
+        self._answerer = answerer
+        self._deliverer = deliverer
+        self._after = after
+
+    async def run(self, opened: OpenTurn) -> Committed:
+        """Answer, deliver and commit; raise `LeaseLost`, `Parked` or `StoreError`."""
+        began = time.monotonic()
+        with self._after.observed():
+            if is_given_up(opened):
+                return await self._give_up(opened, began)
+            request = unpack(opened, self._histories.tokens)
+            history = await ChatHistory.of_turn(self._histories, opened)
+            if opened.outbox:
+                outbox = Outbox.from_bytes(opened.outbox)
+            else:
+                outbox = await self._answerer.answer(request, history)
+                await self._queue.write_outbox(opened.lease, outbox.to_bytes())
+            delivery = await self._deliver(opened, outbox)
+            messages = self._to_remember(request, outbox, delivery)
+            committed = await self._commit(opened, outbox, delivery, messages)
+            if messages:
+                history.committed(messages, committed.exchange, committed.first_seq)
+            await self._after.closed(request, history.conversation, outbox, messages)
+            _log_closed(opened, outbox, delivery, began)
+            return committed
+
+    async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
+        """Close a turn that failed too often with a notice; its messages are not even unpacked."""
+        outbox = await self._answerer.give_up(opened)
+        delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
+        committed = await self._commit(opened, outbox, delivery, [])
+        _log_closed(opened, outbox, delivery, began)
+        return committed
+
+    async def _deliver(self, opened: OpenTurn, outbox: Outbox) -> Delivery:
+        async def mark(part: int, sent: tuple[int, ...]) -> None:
+            await self._queue.mark_sending(opened, part, sent)
+
+        try:
+            return await self._deliverer.deliver(outbox, opened.sending, opened.sent, mark)
+        except Parked as parked:
+            await self._queue.park(opened.lease, int(parked.pause_s * 1000))
+            raise
+
+    async def _commit(
+        self, opened: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
+    ) -> Committed:
+        cursor = replace(self._histories.cursor(opened.lease.conversation), seq=0)
+        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes.encode())
+        commit = self._queue.commit(opened, messages, cursor, closing=closing)
+        return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
+
+    def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
+        """Return what enters the history: the message, and the reply if it was delivered."""
+        if not request.message.text or outbox.is_unread:
+            return []
+        if outbox.is_refused:
+            return [replace(request.message, is_refused=True)]
+        if not outbox.said or delivery.outcome == "undeliverable":
+            return [request.message]
+        reply = Message(
+            seq=0,
+            exchange=0,
+            role="assistant",
+            text=outbox.said,
+            sent_at=time.time(),
+            message_ids=delivery.sent,
+            tokens=self._histories.tokens.count(outbox.said),
+            is_first_party=not outbox.is_untrusted,
+        )
+        return [request.message, reply]
+
+
+def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:
+    log.info(
+        "turn closed",
+        outcome=delivery.outcome,
+        messages=len(opened.entries),
+        parts=len(outbox.parts),
+        attempts=opened.attempts,
+        seconds=round(time.monotonic() - began, 3),
+    )

@@ -1,0 +1,113 @@
+"""Puts a turn together from the settings: what answers, what sends, what follows."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from bot.assistant import Assistant
+from bot.commands.answer import Handler
+from bot.commands.export import export_file
+from bot.commands.sentences import Sentences
+from bot.documents.upload import Upload
+from bot.metrics.budget import budget_of
+from bot.telegram.chat import Chat
+from bot.turn.after import AfterTurn
+from bot.turn.agent_step import AgentStep
+from bot.turn.answer import Answerer, AnswerStep, CommandStep, UploadStep
+from bot.turn.at_work import AtWork
+from bot.turn.conversation_worker import ConversationWorker
+from bot.turn.deliver import Deliverer
+from bot.turn.give_up import GiveUp
+from bot.turn.load import ContextLoader
+from bot.turn.observers import Observer
+from bot.turn.permits import Permits, PersonLimits
+from bot.turn.quota import QuotaStep
+from bot.turn.turn import TurnRunner
+from bot.turn.worker import TurnWorker
+from config.settings import Settings
+from memory.limits.quotas import Quota
+from memory.memory import Memory
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.store.keys import Scope
+
+_MAX_SEND_S = 10.0
+
+
+class TurnBuilder:
+    """Builds the turn worker of a bot; `observe` hears of the steps of all turns."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        memory: Memory,
+        chat: Chat,
+        sentences: Sentences,
+        observe: Observer,
+    ) -> None:
+        self._settings = settings
+        self._memory = memory
+        self._chat = chat
+        self._sentences = sentences
+        self._observe = observe
+        limits = PersonLimits(settings.max_turns_per_person, settings.max_uploads_per_person)
+        self._permits = Permits(limits, memory.mailbox.wake)
+
+    def worker(
+        self,
+        assistant: Assistant,
+        commands: Mapping[str, Handler],
+        upload: Upload | None,
+        learn: Callable[[Scope], None],
+    ) -> TurnWorker:
+        """Return what works on all turns; `upload` is None if the bot takes no files."""
+        memory = self._memory
+        ready_queue = memory.ready_queue()
+        turn = self.runner(assistant, commands, upload, learn)
+        conversations = ConversationWorker(
+            ready_queue, memory.turns, memory.histories, self._permits, turn.run
+        )
+        return TurnWorker(ready_queue, conversations, self._settings.max_concurrent_turns)
+
+    def runner(
+        self,
+        assistant: Assistant,
+        commands: Mapping[str, Handler],
+        upload: Upload | None,
+        learn: Callable[[Scope], None],
+    ) -> TurnRunner:
+        """Return what runs one turn."""
+        settings, memory, observe = self._settings, self._memory, self._observe
+        steps = self._steps(assistant, commands, upload)
+        give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
+        timeout_s = min(_MAX_SEND_S, settings.lease_s / 2)
+        export = partial(export_file, memory.exporter)
+        return TurnRunner(
+            memory.turns,
+            memory.histories,
+            Answerer(steps, give_up, self._sentences, observe),
+            Deliverer(self._chat, timeout_s, export, observe),
+            AfterTurn(assistant.behaviors, learn, observe),
+        )
+
+    def _steps(
+        self, assistant: Assistant, commands: Mapping[str, Handler], upload: Upload | None
+    ) -> list[AnswerStep]:
+        """Return what answers, in the order in which it is asked."""
+        settings, memory, sentences = self._settings, self._memory, self._sentences
+        window = BlockWindowMessageSelector.in_quarters(
+            settings.window_messages, settings.window_tokens
+        )
+        loader = ContextLoader(assistant.behaviors, self._chat, window, settings.recall_k)
+        at_work = AtWork(self._chat, settings.turn_timeout_s)
+        quota = QuotaStep(
+            memory.quotas,
+            Quota(settings.user_turns_per_minute, settings.user_tokens_per_day),
+            budget_of(settings, memory.usage),
+            settings.admin_user_ids,
+            sentences,
+        )
+        return [
+            CommandStep(commands, sentences).answer,
+            quota.answer,
+            UploadStep(upload, self._permits, at_work, sentences).answer,
+            AgentStep(assistant.run, loader, sentences, at_work, self._observe).answer,
+        ]

@@ -1,0 +1,95 @@
+"""Observers hear of each run of the agent, however it ends, and change nothing of it."""
+
+import asyncio
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
+from bot.turn.agent_step import AgentStep, RunAgent
+from bot.turn.at_work import AtWork
+from bot.turn.load import ContextLoader
+from bot.turn.observers import AgentRan, Event
+from bot.turn.request import Request
+from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
+from tests.bot.telegram import raw
+from tests.quiet_chat import QuietChat
+
+MESSAGE = Message(0, 0, "user", "How much is 3 times 7?", 1_762_948_800.0, message_ids=(5,))
+REQUEST = Request((raw.inbound(raw.message(MESSAGE.text)),), MESSAGE)
+STEP = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "21"),))
+
+
+async def answer(context: AgentContext) -> FinishAction:
+    context.completed_steps.append(STEP)
+    return FinishAction("It is 21.")
+
+
+async def fail(context: AgentContext) -> FinishAction:
+    context.completed_steps.append(STEP)
+    raise ConnectionError("a secret")
+
+
+class Watched:
+    """A step of a turn that answers by an agent, and what its observer hears."""
+
+    def __init__(self, history: ChatHistory) -> None:
+        self.events: list[Event] = []
+        self._history = history
+
+    async def answer(self, run_agent: RunAgent) -> str:
+        chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
+        loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
+        sentences, at_work = Sentences(Catalogue()), AtWork(chat, timeout_s=10)
+        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append)
+        return (await step.answer(REQUEST, self._history)).said
+
+    @property
+    def ran(self) -> AgentRan:
+        [event] = self.events
+        assert isinstance(event, AgentRan)
+        return event
+
+
+@pytest.fixture
+async def watched(store: RedisClient) -> Watched:
+    memory = await bare_memory(store)
+    return Watched(await ChatHistory.read(memory.histories, Scope.of_chat(7)))
+
+
+async def test_observers_hear_of_a_run_as_it_was_at_its_end(watched: Watched) -> None:
+    assert await watched.answer(answer) == "It is 21."
+    context = watched.ran.context
+    assert (context.user_message, context.completed_steps) == (MESSAGE, [STEP])
+    assert (watched.ran.reply, watched.ran.failure) == ("It is 21.", "")
+
+
+async def test_a_failed_run_is_named_by_its_error_and_fails_all_the_same(watched: Watched) -> None:
+    with pytest.raises(ConnectionError):
+        await watched.answer(fail)
+    assert watched.ran.context.completed_steps == [STEP]
+    assert (watched.ran.reply, watched.ran.failure) == ("", "ConnectionError")
+
+
+async def test_observers_hear_of_a_cancelled_run_and_it_stays_cancelled(watched: Watched) -> None:
+    began = asyncio.Event()
+
+    async def hang(_: AgentContext) -> FinishAction:
+        began.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    running = asyncio.ensure_future(watched.answer(hang))
+    await began.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert watched.ran.failure == "CancelledError"
