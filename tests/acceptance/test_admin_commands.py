@@ -1,4 +1,4 @@
-"""The operators' commands: for them alone, in private, asking first, quoting nobody (A21)."""
+"""Operators' commands: only for operators, in private, never showing content (A21)."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ ADMIN_ID = 1009
 
 @pytest.fixture
 async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """Give a running bot that has an admin."""
+    """Yield a running bot that has an operator."""
     async with open_rig(valkey, tmp_path, "webhook") as opened:
         await opened.start(admin_user_ids=ADMIN_ID)
         yield opened
@@ -27,7 +27,9 @@ def the_admin(rig: Rig) -> tuple[Person, Chat]:
     return rig.person(ADMIN_ID, "Ada")
 
 
-async def test_only_admins_are_served_and_only_in_private(admin_rig: Rig) -> None:
+async def test_operators_commands_are_answered_only_to_operators_and_only_in_private(
+    admin_rig: Rig,
+) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
     group = rig.telegram.group("Club", [anna], admins=[ada])
@@ -46,7 +48,7 @@ async def test_only_admins_are_served_and_only_in_private(admin_rig: Rig) -> Non
     assert (await rig.ask(anna, annas, "/help")).text == help_in_private()
 
 
-async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
+async def test_stats_and_inspect_show_counts_and_never_content(admin_rig: Rig) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
     await rig.ask(anna, annas, "My secret colour is ultramarine")
@@ -71,7 +73,7 @@ async def test_stats_and_inspect_count_and_never_quote(admin_rig: Rig) -> None:
     assert "ultramarine" not in adas.transcript()
 
 
-async def test_clear_memory_erases_what_it_named_and_nothing_else(admin_rig: Rig) -> None:
+async def test_clear_memory_erases_its_target_and_nothing_else(admin_rig: Rig) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas), (ben, bens) = the_admin(rig), rig.anna(), rig.ben()
     group = rig.telegram.group("Club", [anna, ben])

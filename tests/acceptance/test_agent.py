@@ -1,4 +1,4 @@
-"""Tools are run, limits hold, and what the model or its server gets wrong never shows (A10-A13)."""
+"""Tools run, limits hold, and mistakes of the model or its server never show (A10-A13)."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tests.servers.model_api import Quirk, Reply, StreamBreak, tool_call
 UUID = "8E6C1F0A-7B1D-4C55-9A5E-2F1B9D3E4A77"
 
 
-async def test_a10_two_calls_at_once_and_nothing_of_them_in_the_next_turn(rig: Rig) -> None:
+async def test_a10_two_tool_calls_run_at_once_and_the_next_turn_does_not_see_them(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     calls = (tool_call("calculate", expression="6 * 7"), tool_call("current_time", timezone="UTC"))
@@ -38,7 +38,7 @@ async def test_a10_two_calls_at_once_and_nothing_of_them_in_the_next_turn(rig: R
     assert rig.model.log.refusals == []
 
 
-async def test_a11_a_model_that_always_asks_for_a_tool_has_to_answer_in_the_end(
+async def test_a11_a_model_that_always_calls_a_tool_has_to_answer_at_the_step_limit(
     model_rig: Rig,
 ) -> None:
     rig = model_rig
@@ -58,7 +58,7 @@ async def test_a11_a_model_that_always_asks_for_a_tool_has_to_answer_in_the_end(
     assert rig.model.log.refusals == []
 
 
-async def test_a12_a_wrong_call_goes_back_to_the_model_and_the_run_goes_on(
+async def test_a12_a_wrong_tool_call_is_reported_to_the_model_and_the_run_continues(
     model_rig: Rig,
 ) -> None:
     rig = model_rig
@@ -89,7 +89,7 @@ async def test_a12_a_wrong_call_goes_back_to_the_model_and_the_run_goes_on(
     assert rig.model.log.refusals == []
 
 
-async def test_a13_what_the_model_says_is_shown_word_for_word(model_rig: Rig) -> None:
+async def test_a13_the_text_of_the_model_is_shown_word_for_word(model_rig: Rig) -> None:
     rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -108,7 +108,7 @@ async def test_a13_what_the_model_says_is_shown_word_for_word(model_rig: Rig) ->
     assert rig.model.log.refusals == []
 
 
-async def test_a_sparse_model_server_answers_as_any_other(model_rig: Rig) -> None:
+async def test_a_model_server_that_leaves_fields_out_works_like_any_other(model_rig: Rig) -> None:
     rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -123,7 +123,7 @@ async def test_a_sparse_model_server_answers_as_any_other(model_rig: Rig) -> Non
 
 
 async def test_half_an_answer_is_never_shown(model_rig: Rig) -> None:
-    """Broken off once it is asked for again; broken off twice it is owned up to."""
+    """An answer that breaks off once is requested again; after a second time the bot says sorry."""
     rig = model_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -141,7 +141,7 @@ async def test_half_an_answer_is_never_shown(model_rig: Rig) -> None:
     assert (await rig.ask(anna, chat, "Good night")).text == "All right."
 
 
-async def test_an_answer_that_stalls_is_asked_for_again_and_ends_at_the_time_limit(
+async def test_an_answer_that_stalls_is_requested_again_and_ends_at_the_time_limit(
     model_rig: Rig,
 ) -> None:
     rig = model_rig

@@ -1,4 +1,4 @@
-"""Who writes much slows nobody else, is told so once, and costs no model call beyond the bounds."""
+"""A person who writes much delays nobody else and is told once; limits also stop model calls."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ def _closes(line: dict[str, object], turn: int) -> bool:
 
 
 async def say_unanswered(rig: Rig, person: Person, chat: Chat, text: str) -> None:
-    """Say something and wait until its turn is closed without a word."""
+    """Say something and wait until its turn is closed without a reply."""
     await person.say(chat, text)
     line = await closed(rig, rig.telegram.updates.history[-1].id)
     assert line["parts"] == 0
@@ -55,13 +55,13 @@ async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) ->
     assert (await rig.ask(ben, bens, "Hello again")).text == "All right."
     assert len(annas.replies) - before <= 5
     await rig.telegram.wait_for(lambda: len(annas.replies) >= 13, timeout_s=20)
-    told = ["Slowly.", *["All right."] * 4, *[sentence("privacy.text", ttl_days=365)] * 8]
-    assert [reply.text for reply in annas.replies] == told
+    expected = ["Slowly.", *["All right."] * 4, *[sentence("privacy.text", ttl_days=365)] * 8]
+    assert [reply.text for reply in annas.replies] == expected
     sends = sends_to(rig, annas)
     assert sends[-1].at - sends[0].at >= len(sends) - 4  # three at once, then one a second
 
 
-async def test_whatever_waits_behind_a_ban_is_delivered_in_order_and_once(
+async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_once(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -77,15 +77,19 @@ async def test_whatever_waits_behind_a_ban_is_delivered_in_order_and_once(
     assert (await rig.ask(ben, bens, "Hello")).text == "All right."
     assert len(annas.replies) < 7
     await rig.telegram.wait_for(lambda: len(annas.replies) >= 7)
-    told = [*paragraphs, sentence("privacy.text", ttl_days=365), sentence("new.done")]
-    assert [reply.text for reply in annas.replies] == told
+    expected = [*paragraphs, sentence("privacy.text", ttl_days=365), sentence("new.done")]
+    assert [reply.text for reply in annas.replies] == expected
     sends = sends_to(rig, annas)
-    assert [call.text for call in sends] == [*told[:3], *told[2:]]
+    assert [call.text for call in sends] == [*expected[:3], *expected[2:]]
     assert sends[3].at - sends[2].at >= 1
-    assert sends[-1].at - sends[0].at >= 4  # two at once, one after the ban, four a second apart
+    assert (
+        sends[-1].at - sends[0].at >= 4
+    )  # two at once, one after the flood wait, four with a second between them
 
 
-async def test_who_writes_too_fast_is_told_once_and_commands_still_work(webhook_rig: Rig) -> None:
+async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     await rig.start(user_turns_per_minute=2, admin_user_ids=ADMIN_ID)
     (anna, annas), (ben, bens) = rig.anna("de"), rig.ben()
@@ -107,7 +111,7 @@ async def test_who_writes_too_fast_is_told_once_and_commands_still_work(webhook_
     assert not any(word in asked for word in ("Three", "Four", "Five"))
 
 
-async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
+async def test_a_person_who_has_used_the_daily_tokens_is_told_once(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(user_tokens_per_day=1, admin_user_ids=ADMIN_ID)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -121,8 +125,8 @@ async def test_who_spent_the_days_tokens_is_told_once(webhook_rig: Rig) -> None:
     assert len(rig.requests) == 5
 
 
-async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost(rig: Rig) -> None:
-    """Buttons work all the same, also those that were pressed after it."""
+async def test_under_backpressure_telegram_keeps_new_messages_and_none_is_lost(rig: Rig) -> None:
+    """Buttons still work, even if they are pressed after intake has closed."""
     await rig.start(max_concurrent_turns=1, max_pending_conversations=1)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     cem, cems = rig.person(1003, "Cem")
@@ -132,7 +136,7 @@ async def test_when_too_much_waits_telegram_keeps_what_comes_and_nothing_is_lost
     await anna.say(annas, "Be slow")
     await rig.wait_until_asked("slow")
     await ben.say(bens, "Hello")
-    # Typing is shown every few seconds, so by the second time the bot looks anew.
+    # Typing is shown every few seconds: at the second time the bot has counted again.
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendChatAction")) > 1)
     await cem.say(cems, "Hello")
     refusal = await rig.bot.wait_for_log("update refused")

@@ -1,4 +1,4 @@
-"""An operator's behaviors hear of everything, once and in order, and harm nobody (A29)."""
+"""Hooks of an operator's behaviors are called once a step, in order, and break no turn (A29)."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ NEW: list[tuple[str, ...]] = [("resume",), ("checkpoint",), ("suspend",)]
 
 
 class Hooks:
-    """What the logging behavior has written down so far."""
+    """The hook calls that the logging behavior has written so far."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -32,7 +32,7 @@ class Hooks:
         return list(map(orjson.loads, self._file.read_bytes().splitlines()))
 
     def of(self, chat: Chat) -> list[tuple[str, ...]]:
-        """Return the hooks of a chat with the words they were called with."""
+        """Return the hook calls of a chat with the texts that they got."""
         tag = Scope.of_chat(chat.id).tag
         return [
             (line["hook"], *(text for _, text, _ in line["said"]))
@@ -48,7 +48,7 @@ async def start(rig: Rig, folder: Path, behaviors: str = BEHAVIORS, **settings: 
 
 
 def turn(asked: str, answered: str, *within: str) -> list[tuple[str, ...]]:
-    """Return what is heard of one turn; `within` stands between the two messages."""
+    """Return the hook calls of one turn; `within` are those between the two messages."""
     called = [(hook,) for hook in within if hook == "called"]
     created = [(hook,) for hook in within if hook == "created"]
     return [
@@ -110,7 +110,7 @@ async def test_a29_hooks_are_called_in_order_and_once_for_each_message(
     }
 
 
-async def test_a29_a_process_killed_between_any_two_messages_is_not_noticed(
+async def test_a29_killing_the_process_between_two_messages_changes_no_hook_call(
     rig: Rig, tmp_path: Path
 ) -> None:
     hooks = await start(rig, tmp_path, f"{HERE}:HookLog {HERE}:Game")
@@ -132,7 +132,7 @@ async def test_a29_a_process_killed_between_any_two_messages_is_not_noticed(
     assert rig.model.log.refusals == []
 
 
-async def test_a29_who_dies_in_the_middle_of_a_turn_has_its_message_told_again_as_the_same(
+async def test_a29_after_a_crash_in_a_turn_hooks_get_the_same_message_again(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     rig = webhook_rig
@@ -152,11 +152,11 @@ async def test_a29_who_dies_in_the_middle_of_a_turn_has_its_message_told_again_a
         *turn("Hello", "Hello, Anna.", "created"),
         *turn("And now?", "All right."),
     ]
-    told = [line["said"] for line in hooks.lines if line["hook"] == "message"]
-    assert told[0] == told[1] == [["user", "Hello", [said.id]]]
+    messages = [line["said"] for line in hooks.lines if line["hook"] == "message"]
+    assert messages[0] == messages[1] == [["user", "Hello", [said.id]]]
 
 
 def failures(rig: Rig) -> list[dict[str, Any]]:
-    """Return what was logged of failed behaviors; their tracebacks are expected."""
+    """Return the log lines about failed behaviors; their tracebacks are expected."""
     rig.bot.raw = [line for line in rig.bot.raw if "behavior failed" not in line]
     return [line for line in rig.bot.log if line["event"] == "behavior failed"]

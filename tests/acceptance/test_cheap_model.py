@@ -1,4 +1,4 @@
-"""Memory forms with the habits of cheap models and sparse servers as well."""
+"""Memory is learned despite the habits of cheap models and sparse servers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ def indented_with_line_breaks(text: str) -> str:
 
 
 def sparse(batch: Batch) -> Parts:
-    """Leave out whatever says nothing, and write the word for null."""
+    """Leave out empty fields, and write the word "null" for null."""
     parts = gullible(batch)
     state, facts = parts["running_state"], parts["facts"]
     assert isinstance(state, dict)
@@ -52,7 +52,7 @@ def sparse(batch: Batch) -> Parts:
 
 
 def overdone(batch: Batch) -> Parts:
-    """Write fields that nobody asked for, and numbers as text."""
+    """Write fields that were not requested, and numbers as text."""
     parts = gullible(batch)
     facts: Any = parts["facts"]
     for fact in facts["facts"]:
@@ -64,7 +64,7 @@ def overdone(batch: Batch) -> Parts:
 
 @dataclass(frozen=True)
 class Habits:
-    """What a model writes and what its server takes."""
+    """How a model writes, and what its server accepts."""
 
     name: str
     formats: frozenset[str] = JSON_MODE
@@ -99,7 +99,7 @@ HABITS = (
 
 
 @pytest.mark.parametrize("habits", HABITS, ids=lambda habits: habits.name)
-async def test_memory_forms_with_the_habits_of_a_cheap_model(
+async def test_memory_is_learned_despite_the_habits_of_a_cheap_model(
     webhook_rig: Rig, habits: Habits
 ) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
@@ -121,6 +121,6 @@ async def test_memory_forms_with_the_habits_of_a_cheap_model(
     assert "Their boat is Aurora." in memory
     assert model.batches[-1].request.response_format == habits.mode
     assert {reply.text for reply in chat.replies} == {"All right."}
-    # What a server does not take is found out once.
+    # The bot finds out only once what a server does not accept.
     assert len(rig.model.log.refusals) <= 2 + len(habits.unsupported)
     assert len(model.batches) <= 3

@@ -1,4 +1,4 @@
-"""Everybody's commands do what they say and never reach the model (A21)."""
+"""Commands do what they say and never reach the model (A21)."""
 
 from datetime import UTC, datetime
 
@@ -38,7 +38,7 @@ async def test_a21_commands_are_answered_from_the_catalogue(webhook_rig: Rig) ->
     assert rig.model.log.refusals == []
 
 
-async def test_everybody_is_addressed_in_their_own_language(webhook_rig: Rig) -> None:
+async def test_everybody_gets_sentences_and_menus_in_their_own_language(webhook_rig: Rig) -> None:
     rig = webhook_rig
     people = {code: rig.person(2000 + number, "Sam", code) for number, code in enumerate(LANGUAGES)}
     (admin, admins), (person, chat) = people["de"], people["fa"]
@@ -70,7 +70,7 @@ async def test_everybody_is_addressed_in_their_own_language(webhook_rig: Rig) ->
     assert menu(person, group) == in_language("fa", *IN_GROUPS)
 
 
-async def test_new_empties_the_window_and_memory_tells_that_all_is_kept(webhook_rig: Rig) -> None:
+async def test_new_empties_the_window_and_memory_still_counts_everything(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(window_messages=10)
     anna, chat = rig.anna()

@@ -1,4 +1,4 @@
-"""What fails again and again is set aside: its chat goes on, admins put it back or drop it."""
+"""A turn that keeps failing becomes a dead letter: its chat goes on, operators retry or drop it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ GARBAGE = f'["{WORDS}", not a message'.encode()
 
 @pytest.fixture
 async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """Give a running bot that has an admin."""
+    """Yield a running bot that has an operator."""
     async with open_rig(valkey, tmp_path, "webhook") as opened:
         await opened.start(admin_user_ids=ADMIN_ID, lease_s=1)
         yield opened
@@ -36,7 +36,7 @@ def the_admin(rig: Rig) -> tuple[Person, Chat]:
 
 
 async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> None:
-    """Put mail into a chat's mailbox that no version of the bot can read."""
+    """Put an entry into a chat's mailbox that no version of the bot can read."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
     rooms = Store(store, Keys(rig.telegram.bot.id), Scripts(store), asyncio.Event(), ttl_s=3600)
     entry = Entry(update_id, person.id, is_command=False, body=GARBAGE)
@@ -45,7 +45,7 @@ async def put_garbage(rig: Rig, chat: Chat, person: Person, update_id: int) -> N
 
 
 async def set_aside(rig: Rig, chat: Chat, person: Person, update_id: int) -> Message:
-    """Have garbage set aside; return the apology."""
+    """Make a dead letter of garbage; return the apology."""
     await rig.ask(person, chat, "/help")
     replies = len(chat.replies)
     await put_garbage(rig, chat, person, update_id)
@@ -55,7 +55,7 @@ async def set_aside(rig: Rig, chat: Chat, person: Person, update_id: int) -> Mes
 
 
 def forgive(rig: Rig) -> None:
-    """Take the expected failures out of the log; they are told with their tracebacks."""
+    """Take the expected failures, which have tracebacks, out of the log."""
     assert WORDS not in "\n".join(rig.bot.raw)
     rig.bot.raw[:] = [line for line in rig.bot.raw if "JSONDecodeError" not in line]
 
@@ -64,7 +64,7 @@ def labels(message: Message) -> list[list[str]]:
     return [[button.text for button in row] for row in message.keyboard]
 
 
-async def test_mail_that_cannot_be_read_does_not_hold_up_its_chat(admin_rig: Rig) -> None:
+async def test_a_message_that_cannot_be_read_does_not_block_its_chat(admin_rig: Rig) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
     assert (await rig.ask(ada, adas, "/deadletters")).text == sentence("dead_letters.none")
@@ -91,7 +91,7 @@ async def test_mail_that_cannot_be_read_does_not_hold_up_its_chat(admin_rig: Rig
     assert len(rig.requests) == 1
 
 
-async def test_only_admins_see_and_touch_what_was_set_aside(admin_rig: Rig) -> None:
+async def test_only_operators_see_and_change_dead_letters(admin_rig: Rig) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
     group = rig.telegram.group("Club", [anna], admins=[ada])
@@ -102,7 +102,7 @@ async def test_only_admins_see_and_touch_what_was_set_aside(admin_rig: Rig) -> N
     assert len(shows.keyboard) == 1
 
 
-async def test_a_clear_erases_what_was_set_aside(admin_rig: Rig) -> None:
+async def test_a_clear_erases_dead_letters(admin_rig: Rig) -> None:
     rig = admin_rig
     (ada, adas), (anna, annas) = the_admin(rig), rig.anna()
     await set_aside(rig, annas, anna, 7)
@@ -112,7 +112,7 @@ async def test_a_clear_erases_what_was_set_aside(admin_rig: Rig) -> None:
     assert WORDS.encode() not in await everything_stored(rig.environment["REDIS_URL"])
 
 
-async def test_what_ends_the_process_again_and_again_is_set_aside_and_answered_once_later(
+async def test_a_message_that_crashes_the_process_becomes_a_dead_letter_and_can_be_retried(
     admin_rig: Rig,
 ) -> None:
     rig = admin_rig

@@ -1,4 +1,4 @@
-"""A reply arrives whole and once, or is not taken for said (A17, A18)."""
+"""A reply arrives whole and once, or does not count as said (A17, A18)."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ TALK = " ".join(f"Word {number} of many 👩‍👩‍👧‍👦🇩🇪." for 
 
 
 async def closed(rig: Rig, number: int) -> dict[str, object]:
-    """Return the log's line about the `number`-th turn that was closed."""
+    """Return the log line of the `number`-th closed turn."""
 
     def lines() -> list[dict[str, object]]:
         return [line for line in rig.bot.log if line["event"] == "turn closed"]
@@ -44,7 +44,7 @@ def pre(message: Message) -> list[str]:
     ]
 
 
-async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_of_the_history(
+async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_in_the_history(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -80,8 +80,8 @@ async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_of_the
     assert rig.model.log.refusals == []
 
 
-async def test_a18_telegram_is_waited_for_and_the_reply_sent_once(webhook_rig: Rig) -> None:
-    """A short flood wait is waited out; while nobody listens, nothing was sent yet."""
+async def test_a18_the_bot_waits_for_telegram_and_sends_the_reply_once(webhook_rig: Rig) -> None:
+    """The bot waits out a short flood wait; if it cannot connect, nothing has been sent yet."""
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -103,7 +103,7 @@ async def test_a18_telegram_is_waited_for_and_the_reply_sent_once(webhook_rig: R
     assert len(chat.replies) == len(rig.requests) == 2
 
 
-async def test_a18_a_long_flood_wait_parks_the_turn_and_holds_up_nobody_else(
+async def test_a18_a_long_flood_wait_parks_the_turn_and_delays_no_other_chat(
     webhook_rig: Rig, store: RedisClient
 ) -> None:
     rig = webhook_rig
@@ -130,14 +130,14 @@ async def let_time_pass(store: RedisClient, rig: Rig, chat: Chat) -> None:
     keys, conversation = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id)
     due_ms = int(await store.call("ZSCORE", keys.due, conversation.tag))
     turn = keys.scope(conversation).turn
-    # The turn waits by the server's clock.
+    # The server's clock decides when the turn is due.
     assert abs(int(await store.call("HGET", turn, "due")) - due_ms) < 1_000
     past_ms = due_ms - 60_000
     await store.call("HSET", turn, "due", past_ms)
     await store.call("ZADD", keys.due, past_ms, conversation.tag)
 
 
-async def test_a18_who_blocks_the_bot_is_left_alone_and_the_reply_counts_as_unsaid(
+async def test_a18_a_person_who_blocked_the_bot_is_sent_nothing_and_the_reply_counts_as_unsaid(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -157,8 +157,8 @@ async def test_a18_who_blocks_the_bot_is_left_alone_and_the_reply_counts_as_unsa
     assert len(chat.replies) == 1
 
 
-async def test_a18_what_may_have_arrived_is_not_sent_again(webhook_rig: Rig) -> None:
-    """A connection that breaks behind the request does not tell whether it was carried out."""
+async def test_a18_a_part_that_may_have_arrived_is_not_sent_again(webhook_rig: Rig) -> None:
+    """If a connection breaks after the request, Telegram may or may not have sent the part."""
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()

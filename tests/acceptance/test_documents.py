@@ -1,4 +1,4 @@
-"""Files that people send: read, found with their source, replaced, listed, removed (A30)."""
+"""Files that people send: read, found with their source, replaced, listed, deleted (A30)."""
 
 import asyncio
 import sys
@@ -33,7 +33,7 @@ def asked_last(rig: Rig) -> str:
     return rig.requests[-1].messages[-1].content
 
 
-async def test_a30_a_file_is_read_and_found_with_its_source_by_nobody_else(
+async def test_a30_a_file_is_found_with_its_source_only_in_its_own_conversation(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -56,7 +56,7 @@ async def test_a30_a_file_is_read_and_found_with_its_source_by_nobody_else(
     assert all(secret not in f"{call.path} {call.request}" for call in rig.model.log.calls)
 
 
-async def test_a_file_is_embedded_in_the_background_though_nothing_was_said(
+async def test_a_file_is_embedded_in_the_background_without_a_message(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -66,7 +66,7 @@ async def test_a_file_is_embedded_in_the_background_though_nothing_was_said(
     await rig.bot.wait_until(lambda: any(WHALE.decode() in text for text in rig.model.log.embedded))
 
 
-async def test_the_words_under_a_file_are_answered_with_it_at_hand(webhook_rig: Rig) -> None:
+async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -79,7 +79,7 @@ async def test_the_words_under_a_file_are_answered_with_it_at_hand(webhook_rig: 
     assert next(m.content for m in rig.requests[-1].messages if m.role == "user") == QUESTION
 
 
-async def test_a_file_of_the_same_name_replaces_the_one_before(
+async def test_a_file_replaces_an_earlier_one_of_the_same_name(
     webhook_rig: Rig, valkey: str
 ) -> None:
     rig = webhook_rig
@@ -94,8 +94,10 @@ async def test_a_file_of_the_same_name_replaces_the_one_before(
     assert b"canary" not in await everything_stored(valkey)
 
 
-async def test_in_a_group_anothers_file_of_that_name_stays(webhook_rig: Rig, valkey: str) -> None:
-    """Whoever sends one of the same name, even an admin, gets a number behind it."""
+async def test_in_a_group_a_file_never_replaces_another_persons(
+    webhook_rig: Rig, valkey: str
+) -> None:
+    """A file with the name of another person's, even an admin's, gets a number in its name."""
     rig = webhook_rig
     await rig.start()
     (anna, _), (mallory, _) = rig.anna(), rig.ben()
@@ -120,7 +122,7 @@ async def test_in_a_group_anothers_file_of_that_name_stays(webhook_rig: Rig, val
     assert await press(rig, mallory, listed, f"✕ {number}") == sentence("clear.not_yours")
 
 
-async def test_documents_lists_what_was_read_and_removes_it(webhook_rig: Rig, valkey: str) -> None:
+async def test_documents_lists_files_and_deletes_them(webhook_rig: Rig, valkey: str) -> None:
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -136,7 +138,7 @@ async def test_documents_lists_what_was_read_and_removes_it(webhook_rig: Rig, va
     assert "190" not in asked_last(rig)
 
 
-async def test_in_a_group_only_who_sent_a_file_or_an_admin_removes_it(webhook_rig: Rig) -> None:
+async def test_in_a_group_only_the_sender_or_an_admin_deletes_a_file(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna, _ = rig.anna()
@@ -153,7 +155,7 @@ async def test_in_a_group_only_who_sent_a_file_or_an_admin_removes_it(webhook_ri
 
 
 @pytest.mark.parametrize("language", ["en", "de", "ru", "es", "fa"])
-async def test_what_cannot_be_read_is_refused_in_the_persons_language(
+async def test_an_unreadable_file_is_refused_in_the_persons_language(
     webhook_rig: Rig, language: str
 ) -> None:
     rig = webhook_rig
@@ -173,7 +175,7 @@ async def test_what_cannot_be_read_is_refused_in_the_persons_language(
     assert rig.requests == []
 
 
-async def test_who_dies_while_a_file_is_fetched_is_taken_over(webhook_rig: Rig) -> None:
+async def test_a_crash_while_a_file_is_fetched_loses_nothing(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -209,7 +211,7 @@ async def test_clear_erases_documents_too(webhook_rig: Rig, valkey: str) -> None
     assert reply.text == sentence("documents.none")
 
 
-async def test_documents_may_be_turned_off_or_left_to_the_tool(webhook_rig: Rig) -> None:
+async def test_documents_can_be_turned_off_or_left_to_the_tool(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(documents="off")
     anna, chat = rig.anna()
@@ -224,7 +226,7 @@ async def test_documents_may_be_turned_off_or_left_to_the_tool(webhook_rig: Rig)
     assert "search_documents" in [tool.name for tool in rig.requests[-1].tools]
 
 
-async def test_a30_the_operators_documents_are_read_by_the_bots_that_name_them(
+async def test_a30_operators_documents_are_read_only_by_bots_that_name_their_namespace(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     rig = webhook_rig
@@ -252,7 +254,7 @@ async def test_a30_the_operators_documents_are_read_by_the_bots_that_name_them(
     assert "[sea.md" not in asked_last(rig)
 
 
-async def test_ingest_says_what_it_refused_and_that_nothing_fitted(
+async def test_ingest_names_each_refused_file_and_a_folder_without_documents(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")

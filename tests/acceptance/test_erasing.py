@@ -1,4 +1,4 @@
-"""What is erased stays erased, whatever was in flight, and only whoever may can erase (A21)."""
+"""Erased text stays erased, whatever was in progress, and only authorized people erase (A21)."""
 
 import asyncio
 from pathlib import Path
@@ -14,11 +14,11 @@ from tests.stored import everything_on_disk, everything_stored
 
 
 def said_to_the_model(rig: Rig, since: int) -> str:
-    """Return all words of the requests from number `since` on."""
+    """Return all text of the model requests from number `since` on."""
     return "\n".join(m.content for request in rig.requests[since:] for m in request.messages)
 
 
-async def test_a21_a_confirmed_clear_wins_over_the_reply_being_made(rig: Rig) -> None:
+async def test_a21_a_confirmed_clear_wins_over_a_reply_in_progress(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     early, late = asyncio.Event(), asyncio.Event()
@@ -73,7 +73,7 @@ async def test_nothing_is_erased_without_a_valid_confirmation(webhook_rig: Rig) 
     assert rig.requests[-1].messages[1].content == "My cat is called Mephisto"
 
 
-async def test_a_group_is_cleared_by_its_admins_alone(webhook_rig: Rig) -> None:
+async def test_only_admins_clear_a_group(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     (anna, _), (ben, _) = rig.anna(), rig.ben()
@@ -103,7 +103,7 @@ async def test_a_group_is_cleared_by_its_admins_alone(webhook_rig: Rig) -> None:
     assert b"Mephisto" not in await everything_stored(rig.environment["REDIS_URL"])
 
 
-async def test_a21_forgetting_a_person_leaves_the_others_words(webhook_rig: Rig) -> None:
+async def test_a21_forgetting_a_person_keeps_what_others_wrote(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     (anna, annas), (ben, _) = rig.anna(), rig.ben()
@@ -134,7 +134,7 @@ async def test_a21_forgetting_a_person_leaves_the_others_words(webhook_rig: Rig)
     assert rig.model.log.refusals == []
 
 
-async def test_what_is_erased_leaves_the_disk_of_the_embedded_server(
+async def test_erased_text_leaves_the_disk_of_the_embedded_server(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     rig, folder = webhook_rig, tmp_path / "data"

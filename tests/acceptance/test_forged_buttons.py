@@ -1,4 +1,4 @@
-"""A button sends whatever a changed client puts into it; none holds up what comes behind it."""
+"""A modified client can send any callback data; none of it blocks what comes after it."""
 
 import asyncio
 from dataclasses import replace
@@ -29,14 +29,14 @@ NEVER_A_LETTER = ("dead:", "dead:r", "dead:r:nowhere", "dead:r:c:x:0|1", "dead:x
 
 
 async def press_forged(rig: Rig, person: Person, chat: Chat, forged: str) -> Message:
-    """Press what the bot never showed under a message of its own; return the message."""
+    """Press a button that the bot never showed below its message; return the message."""
     message = await rig.ask(person, chat, "/privacy")
     keyboard = ((Button("forged", forged),),)
     assert await press(rig, person, replace(message, keyboard=keyboard), "forged") == ""
     return message
 
 
-async def test_what_was_never_a_button_of_ours_is_refused_at_once(rig: Rig) -> None:
+async def test_forged_callback_data_is_refused_at_once(rig: Rig) -> None:
     await rig.start(admin_user_ids=ADMIN_ID)
     anna, annas = rig.anna()
     ada, adas = rig.person(ADMIN_ID, "Ada")

@@ -1,4 +1,4 @@
-"""In groups the bot answers when spoken to, in the same topic; groups move (A19-A20)."""
+"""In groups the bot answers messages to it, in their topic; groups become supergroups (A19-A20)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def replied_to(chat: Chat) -> list[Message | None]:
     return [reply.reply_to for reply in chat.replies]
 
 
-async def test_a19_a_group_is_answered_only_where_it_speaks_to_the_bot(rig: Rig) -> None:
+async def test_a19_in_a_group_only_messages_to_the_bot_are_answered(rig: Rig) -> None:
     await rig.start()
     anna, ben = rig.anna()[0], rig.ben()[0]
     robot = rig.telegram.user(1500, "Robot", username="otherbot", is_bot=True)
@@ -63,7 +63,9 @@ async def test_a19_a_group_is_answered_only_where_it_speaks_to_the_bot(rig: Rig)
     assert rig.model.log.refusals == []
 
 
-async def test_a19_only_one_members_messages_in_a_row_are_one_turn(webhook_rig: Rig) -> None:
+async def test_a19_only_consecutive_messages_of_one_member_become_one_turn(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     await rig.start(coalesce_s=0.5)
     anna, ben = rig.anna()[0], rig.ben()[0]
@@ -142,7 +144,7 @@ async def test_a20_a_group_keeps_its_memory_when_it_becomes_a_supergroup(rig: Ri
     assert (b"Aurora" in stored, b"Borealis" in stored) == (False, False)
 
 
-async def test_a20_a_reply_under_way_finds_the_new_chat(webhook_rig: Rig) -> None:
+async def test_a20_a_reply_in_progress_reaches_the_new_chat(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]
@@ -165,8 +167,10 @@ async def test_a20_a_reply_under_way_finds_the_new_chat(webhook_rig: Rig) -> Non
     assert (len(group.replies), len(supergroup.replies)) == (0, 2)
 
 
-async def test_a20_mail_that_came_to_the_new_chat_first_is_answered_once(webhook_rig: Rig) -> None:
-    """The turn that had begun there begins again, with the old group's memory."""
+async def test_a20_a_message_that_reached_the_new_chat_first_is_answered_once(
+    webhook_rig: Rig,
+) -> None:
+    """The turn that had begun in the new chat starts again with the old group's memory."""
     rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]
@@ -196,8 +200,8 @@ async def test_a20_mail_that_came_to_the_new_chat_first_is_answered_once(webhook
     assert [message.text for message in supergroup.replies] == ["Aurora.", "All right."]
 
 
-async def test_nobody_puts_words_into_anothers_mouth(webhook_rig: Rig) -> None:
-    """Not by an empty line and a name, nor by a name that is a line, nor by one of another's."""
+async def test_no_message_or_name_can_imitate_another_speaker(webhook_rig: Rig) -> None:
+    """Neither a line with a name, nor a name that is a line, nor a name that another person has."""
     rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]

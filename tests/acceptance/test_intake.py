@@ -1,4 +1,4 @@
-"""Every text stands in exactly one answered turn, however it arrives (A15, A16)."""
+"""Every message is in exactly one answered turn, however it arrives (A15, A16)."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def duplicates(rig: Rig) -> int:
 
 
 def answered_messages(rig: Rig, chat: Chat) -> int:
-    """Return how many messages of a chat stood in turns that are closed."""
+    """Return how many messages of a chat were in closed turns."""
     tag = Scope.of_chat(chat.id).tag
     return sum(
         line["messages"]
@@ -27,8 +27,10 @@ def answered_messages(rig: Rig, chat: Chat) -> int:
     )
 
 
-async def test_a15_an_update_delivered_again_is_taken_at_once_and_answered_once(rig: Rig) -> None:
-    """Delivered three times while it is answered, then after it was, then after a restart."""
+async def test_a15_an_update_delivered_again_is_acknowledged_at_once_and_answered_once(
+    rig: Rig,
+) -> None:
+    """It is delivered twice again during the answer, then after it, then after a restart."""
     await rig.start()
     anna, chat = rig.anna()
     gate = asyncio.Event()
@@ -60,10 +62,10 @@ async def test_a15_an_update_delivered_again_is_taken_at_once_and_answered_once(
     assert [request.asked for request in rig.requests] == ["Slowly", "Good night"]
 
 
-async def test_a16_first_words_at_once_and_many_words_soon_after_make_one_history(
+async def test_a16_many_messages_at_once_make_one_complete_history(
     rig: Rig,
 ) -> None:
-    """Ten more in one chat and one in each of ten others, while yet another is being answered."""
+    """Ten messages in one chat and one in each of ten others, while another is being answered."""
     await rig.start()
     anna, annas = rig.anna()
     texts = ["Hello", "Are you there?"]

@@ -1,4 +1,4 @@
-"""Nothing said in one scope is ever seen in another, and nothing of what is erased stays."""
+"""Text of one scope is never seen in another, and nothing erased stays."""
 
 import asyncio
 import re
@@ -38,14 +38,14 @@ Place = tuple[int, list[Person], Chat, Topic | None]
 
 
 def place(rig: Rig, scope: int, of: Sequence[tuple[Person, Chat]], *, forum: bool) -> Place:
-    """Return a group, or a topic of a forum, with its scope and the first three of some people."""
+    """Return a group or a topic of a forum with its scope; three of the people are its members."""
     members = [person for person, _ in of][:3]
     chat = rig.telegram.group("Club", members[1:], admins=members[:1], forum=forum)
     return scope, members, chat, chat.topic("Secrets") if forum else None
 
 
 async def until_learned(rig: Rig, conversations: int) -> None:
-    """Wait until internal calls have taught something about so many conversations."""
+    """Wait until this many conversations have learned from an internal call."""
     learned: set[str] = set()
     seen = 0
 
@@ -61,12 +61,12 @@ async def until_learned(rig: Rig, conversations: int) -> None:
 
 
 def scopes_in(text: str) -> set[int]:
-    """Return the scopes whose canaries, or whose questions, are in a text."""
+    """Return the scopes whose secrets or questions are in a text."""
     return set(map(int, _SCOPE.findall(text)))
 
 
 def mixed_requests(rig: Rig) -> list[set[int]]:
-    """Return the scopes of each request that holds more than one."""
+    """Return the scopes of each request that mixes several."""
     found = []
     for call in rig.model.log.calls:
         match call.request:
@@ -82,7 +82,7 @@ def mixed_requests(rig: Rig) -> list[set[int]]:
 
 
 async def forget_everything(rig: Rig, person: Person, chat: Chat, command: str) -> None:
-    """Give a command that erases, confirm it and wait until it is done."""
+    """Send a command that erases, confirm it, and wait until it is done."""
     question = await ask_first(rig, person, chat, command)
     assert await press(rig, person, question, ERASE) == ""
     passing = (question.text, sentence("forget.started"))
@@ -95,12 +95,12 @@ async def forget_everything(rig: Rig, person: Person, chat: Chat, command: str) 
 
 
 @pytest.mark.timeout(300)
-async def test_200_people_in_chats_groups_and_topics_never_see_each_others_words(
+async def test_200_people_in_chats_groups_and_topics_never_see_each_others_messages(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
     remember_with(rig)
-    # A hundred turns at once beside other tests: no lease ends because a process waits for a core.
+    # A hundred turns run at once: no lease may end because the process waits for a core.
     await rig.start(
         learn=ALL, learn_every_turns=1, max_concurrent_turns=100, documents="off", lease_s=30
     )
@@ -139,7 +139,7 @@ async def test_200_people_in_chats_groups_and_topics_never_see_each_others_words
     assert {person.id for person, _ in people[2:]} <= stored
 
 
-async def test_a30_a_fact_follows_its_person_and_nobody_else(webhook_rig: Rig) -> None:
+async def test_a30_a_private_fact_is_seen_only_in_that_persons_chats(webhook_rig: Rig) -> None:
     rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="state facts", learn_every_turns=1, documents="off")
@@ -170,10 +170,10 @@ async def test_a30_a_fact_follows_its_person_and_nobody_else(webhook_rig: Rig) -
 KINDS = {b"ultramarine", b"ratatouille", b"mephisto", b"aardvark", b"pancakes"}
 
 
-async def test_nothing_learned_stays_in_keys_or_on_the_disk_of_the_embedded_server(
+async def test_nothing_learned_survives_an_erasure_in_keys_or_on_the_embedded_disk(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
-    """Facts, states, synopses and documents, of who is forgotten and of what is cleared."""
+    """Facts, states, synopses and documents, after /forget and after /clear."""
     rig, folder = webhook_rig, tmp_path / "data"
     model = remember_with(rig)
     await rig.start(redis_url="", data_dir=folder, learn=ALL, learn_every_turns=1)

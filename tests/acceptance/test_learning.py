@@ -1,4 +1,4 @@
-"""What is learned after replies: running state, facts, synopses (A24-A28)."""
+"""The bot learns after replies: running state, facts, synopses (A24-A28)."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ from tests.stored import everything_stored
 Ask = Callable[[Person, Chat, str], Awaitable[Message]]
 
 
-async def test_a24_the_state_is_learned_after_the_reply_and_told_with_the_next_message(
+async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_message(
     rig: Rig,
 ) -> None:
     model = remember_with(rig)
@@ -77,7 +77,7 @@ BAD: dict[str, Parts | Reply] = {
 }
 
 
-async def test_a25_no_answer_of_the_memory_model_harms_a_reply_or_the_state(
+async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_state(
     webhook_rig: Rig,
 ) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
@@ -102,7 +102,7 @@ async def test_a25_no_answer_of_the_memory_model_harms_a_reply_or_the_state(
     assert rig.model.log.refusals == []
 
 
-async def test_a25_a_state_stays_small_whatever_is_put_into_it(webhook_rig: Rig) -> None:
+async def test_a25_the_state_stays_small_however_much_the_model_writes(webhook_rig: Rig) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
     long = "tide " * 20_000
     vast = {"discussion_summary": long, "key_entities": [f"{n} {long}" for n in range(20)]}
@@ -119,7 +119,7 @@ async def test_a25_a_state_stays_small_whatever_is_put_into_it(webhook_rig: Rig)
     assert rig.model.log.refusals == []
 
 
-async def test_a26_updates_wait_for_nobody_come_in_order_and_survive_a_stop(
+async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     webhook_rig: Rig,
 ) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
@@ -172,7 +172,7 @@ def claims(*numbers: int) -> list[str]:
     return [f"My boat is called Boat-{number}" for number in numbers]
 
 
-async def test_a27_the_state_begins_with_the_name_and_the_prompt_with_the_window(
+async def test_a27_the_state_starts_with_the_persons_name_and_the_prompt_shows_the_window(
     webhook_rig: Rig,
 ) -> None:
     rig, model = webhook_rig, remember_with(webhook_rig)
@@ -201,10 +201,10 @@ async def test_a27_the_state_begins_with_the_name_and_the_prompt_with_the_window
 
 
 @pytest.mark.parametrize("tool", ["book_berth", "book_and_note"])
-async def test_a27_an_operators_field_of_the_state_is_learned_from_a_tool(
+async def test_a27_a_domain_field_of_the_state_is_learned_from_a_tool(
     webhook_rig: Rig, tool: str
 ) -> None:
-    """From what it answered, by the memory model; or written by the tool itself."""
+    """The memory model reads it from the tool's result, or the tool writes it itself."""
     rig, model = webhook_rig, remember_with(webhook_rig)
 
     def read(batch: Batch) -> Parts:
@@ -243,7 +243,7 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
     for text in (*boats[:2], "/new", f"Ben, {boats[2]}"):
         await ask_to_the_end(rig, ben, bens, text)
         await rig.bot.kill()
-        await let_time_pass(rig, 300)  # so that what the dead have begun is free
+        await let_time_pass(rig, 300)  # so that leases of killed processes have ended
         await rig.bot.start()
     told = []
     for person, chat in ((anna, annas), (ben, bens)):
@@ -256,10 +256,10 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
     assert told[0] == told[1] == [f"Their boat is Boat-{n}." for n in (1, 2, 3)]
 
 
-async def test_a28_sittings_are_summed_up_and_woven_with_what_they_bring_to_mind(
+async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narrative(
     webhook_rig: Rig,
 ) -> None:
-    """The first matches the question, the second only the first, the third neither."""
+    """The first session matches the question, the second only the first, the third neither."""
     rig, model = webhook_rig, remember_with(webhook_rig)
     await rig.start(learn="synopses", learn_every_turns=1)
     anna, chat = rig.anna()
@@ -315,7 +315,7 @@ def is_woven(request: ApiRequest) -> bool:
     return is_internal(request) and not is_lesson(request)
 
 
-async def test_a28_a_narrative_that_could_not_be_had_is_asked_for_again(webhook_rig: Rig) -> None:
+async def test_a28_a_narrative_that_failed_is_requested_again(webhook_rig: Rig) -> None:
     rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="synopses", learn_every_turns=1)
@@ -332,7 +332,7 @@ async def test_a28_a_narrative_that_could_not_be_had_is_asked_for_again(webhook_
 
 
 @pytest.mark.parametrize("learn", ["off", "facts"])
-async def test_what_tools_did_is_not_kept_where_nobody_learns_from_it(
+async def test_the_digest_of_tools_is_not_kept_if_no_behavior_learns_from_it(
     webhook_rig: Rig, learn: str
 ) -> None:
     rig = webhook_rig
@@ -346,7 +346,7 @@ async def test_what_tools_did_is_not_kept_where_nobody_learns_from_it(
 
 
 async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
-    """Let the sittings of a chat that were summed up have been so many days ago."""
+    """Move a chat's sessions with a synopsis this many days into the past."""
     client = await RedisClient.open(rig.environment["REDIS_URL"])
     key = Keys(rig.telegram.bot.id).scope(Scope.of_chat(chat.id)).records
     entries = await client.call("XRANGE", key, "-", "+")

@@ -1,4 +1,4 @@
-"""What was said is remembered, by the right conversation, across restarts (A1-A9)."""
+"""The right conversation remembers what was said, also across restarts (A1-A9)."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tests.servers.model_api import Reply, tool_call
 DAY = r"(?:today|yesterday), \d\d:\d\d"  # a test may run over midnight
 
 
-async def test_a1_each_chat_sees_only_its_own_words(rig: Rig) -> None:
+async def test_a1_each_chat_sees_only_its_own_messages(rig: Rig) -> None:
     await rig.start()
     anna, annas = rig.anna()
     ben, bens = rig.ben()
@@ -47,7 +47,7 @@ async def test_a2_memory_survives_a_kill_and_nothing_is_embedded_twice(rig: Rig)
     assert len(embedded) == len(set(embedded))
 
 
-async def test_a3_a5_a_fact_that_left_the_window_comes_back_dated_and_nothing_unasked(
+async def test_a3_a5_a_fact_that_left_the_window_is_recalled_with_its_date_only_when_it_fits(
     rig: Rig,
 ) -> None:
     await rig.start(window_messages=4)
@@ -72,7 +72,7 @@ async def test_a3_a5_a_fact_that_left_the_window_comes_back_dated_and_nothing_un
         rf"<memory>\n"
         rf"\[{DAY}\] Anna: My boat is called Aurora\n"
         rf"\[{DAY}\] You \(assistant\): A fine name for a boat\.\n"
-        rf"(\[{DAY}\] .*\n)*"  # what was said next to it may come along
+        rf"(\[{DAY}\] .*\n)*"  # messages next to it may be recalled too
         rf"</memory>\n\n"
         rf"What is my boat called\?",
         last[1],
@@ -85,7 +85,7 @@ async def test_a3_a5_a_fact_that_left_the_window_comes_back_dated_and_nothing_un
     assert rig.model.log.refusals == []
 
 
-async def test_a4_a_long_question_finds_k_exchanges_and_never_itself(webhook_rig: Rig) -> None:
+async def test_a4_a_long_question_recalls_k_exchanges_and_never_itself(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(window_messages=2, recall_k=3)
     anna, chat = rig.anna()
@@ -112,7 +112,7 @@ async def test_a4_a_long_question_finds_k_exchanges_and_never_itself(webhook_rig
 async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(
     webhook_rig: Rig, window: int
 ) -> None:
-    """Of an odd number one stays free; a short history is shown from its first message on."""
+    """An odd limit leaves one message out; a short history is shown from its first message."""
     rig = webhook_rig
     await rig.start(window_messages=window, openai_embedding_model="off", recall_k=0)
     anna, chat = rig.anna()
@@ -127,7 +127,7 @@ async def test_a6_the_window_shows_the_latest_messages_in_whole_exchanges(
     assert rig.model.log.refusals == []
 
 
-async def test_a7_the_token_window_is_one_stretch_and_nothing_slips_in_behind_a_giant(
+async def test_a7_the_token_window_has_no_gap_behind_a_message_that_is_too_long(
     webhook_rig: Rig,
 ) -> None:
     rig, limit = webhook_rig, 120
@@ -148,7 +148,7 @@ async def test_a7_the_token_window_is_one_stretch_and_nothing_slips_in_behind_a_
 
 
 def longest_end(exchanges: list[tuple[str, str]], limit: int, tokens: TokenCounter) -> list[str]:
-    """Return the texts of the newest exchanges that fit, as many as do without a gap."""
+    """Return the texts of the newest exchanges that fit, without a gap between them."""
     texts: list[str] = []
     for exchange in reversed(exchanges):
         longer = [*exchange, *texts]
@@ -158,7 +158,7 @@ def longest_end(exchanges: list[tuple[str, str]], limit: int, tokens: TokenCount
     return texts
 
 
-async def test_a8_whatever_is_long_is_shortened_until_the_whole_request_fits(
+async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -194,7 +194,7 @@ async def test_a8_whatever_is_long_is_shortened_until_the_whole_request_fits(
 
 
 async def test_a9_no_text_stops_a_chat(rig: Rig) -> None:
-    """Nor does a name, or what the model says: its last emoji comes in two chunks."""
+    """Neither does a name, nor an answer of the model whose last emoji comes in two chunks."""
     await rig.start()
     anna, chat = rig.person(1003, "An\ud83dna")
     rig.script.on("hello", "Hello \ud83d<|endoftext|>\udc00 unbelievabl\ud83d\ude00")

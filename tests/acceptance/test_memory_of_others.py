@@ -1,4 +1,4 @@
-"""Whose memory it is: who may change what others said, and when a tool has to ask first."""
+"""Who may change memories of other people's words, and when a tool has to ask first."""
 
 import pytest
 
@@ -21,7 +21,7 @@ US = "@ricordo_bot"
 async def have_called(
     rig: Rig, person: Person, chat: Chat, words: str, tool: str, **arguments: object
 ) -> str:
-    """Say something for which the model calls a tool; return what the tool answers."""
+    """Say something that makes the model call a tool; return the tool's result."""
     call = tool_call(tool, **arguments)
     rig.script.on(words, Reply(tool_calls=(call,)), "Done.")
     await ask_and_learn(rig, person, chat, f"{US} {words}" if chat.kind != "private" else words)
@@ -30,12 +30,14 @@ async def have_called(
 
 
 async def current(rig: Rig, chat: Chat) -> list[str]:
-    """Return the facts of a group that hold."""
+    """Return the current facts of a group."""
     scope_memory = await stored_notebook(rig, Scope.of_chat(chat.id))
     return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 
-async def test_no_member_of_a_group_has_others_facts_erased_or_replaced(webhook_rig: Rig) -> None:
+async def test_a_group_member_cannot_have_other_peoples_facts_erased_or_replaced(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="facts", learn_every_turns=99)
@@ -58,7 +60,7 @@ async def test_no_member_of_a_group_has_others_facts_erased_or_replaced(webhook_
 async def ask_to_write(
     rig: Rig, person: Person, chat: Chat, words: str, *calls: ToolCall
 ) -> list[Message]:
-    """Say something for which the model calls tools; return all messages that come back."""
+    """Say something that makes the model call tools; return all replies."""
     rig.script.on(words, Reply(tool_calls=calls), "Done.")
     before = len(chat.replies)
     await ask_and_learn(rig, person, chat, words if chat.kind == "private" else f"{US} {words}")
@@ -66,7 +68,7 @@ async def ask_to_write(
 
 
 async def facts_of(rig: Rig, person: Person) -> list[str]:
-    """Return the facts of a person that hold."""
+    """Return the current facts of a person."""
     scope_memory = await stored_notebook(rig, Scope.of_person(person.id))
     return [fact.text for fact in scope_memory.facts if fact.is_current]
 
@@ -75,10 +77,10 @@ def remember(text: str, replaces: int = 0) -> ToolCall:
     return tool_call("remember", text=text, replaces=replaces)
 
 
-async def test_in_an_ordinary_private_chat_nothing_is_asked_and_all_is_shown(
+async def test_in_an_ordinary_private_chat_every_write_is_shown_without_a_question(
     webhook_rig: Rig,
 ) -> None:
-    """At most two facts are written for one answer; the history keeps the bare words."""
+    """An answer shows at most two facts that were written; the history keeps it without them."""
     rig = webhook_rig
     remember_with(rig)
     await rig.start(learn="state facts", learn_every_turns=1)
@@ -103,10 +105,10 @@ async def test_in_an_ordinary_private_chat_nothing_is_asked_and_all_is_shown(
 
 
 @pytest.mark.parametrize("place", ["this message", "window", "answer", "state"])
-async def test_wherever_others_words_are_writing_is_asked_for_first(
+async def test_untrusted_text_in_the_prompt_makes_every_write_ask_first(
     webhook_rig: Rig, place: str
 ) -> None:
-    """With exactly what will change: forwarded now, before, quoted in an answer, summed up."""
+    """Forwarded now or before, quoted in an answer, summarized; the question names the change."""
     rig = webhook_rig
     remember_with(rig)
     learn = "state facts" if place == "state" else "facts"
@@ -148,7 +150,7 @@ async def test_wherever_others_words_are_writing_is_asked_for_first(
     assert await facts_of(rig, anna) == []
 
 
-async def test_in_a_group_others_words_ask_but_not_for_what_the_speaker_says(
+async def test_in_a_group_only_writes_that_rest_on_untrusted_text_ask_first(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig

@@ -1,4 +1,4 @@
-"""What else comes in than text, and what goes out besides the reply (A22)."""
+"""Other messages than text come in, and more than the reply goes out (A22)."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ from tests.acceptance.sentences import sentence
 from tests.servers.model_api import Reply
 
 
-async def test_a22_captions_are_read_other_kinds_refused_and_the_token_goes_to_telegram_alone(
+async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_the_token(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -41,7 +41,7 @@ async def test_a22_edits_and_channel_posts_are_ignored_even_when_delivered(rig: 
     await chat.wait_for_reply(after=said)
     rig.telegram.updates.hold()
     kinds = ("message", "edited_message", "channel_post", "edited_channel_post")
-    rig.telegram.updates.allow(kinds)  # as another program with this token may have left it
+    rig.telegram.updates.allow(kinds)  # another program with this token may have left it so
     channel = rig.telegram.channel("News", [anna])
     await anna.edit(said, "Our boat is called Borealis")
     post = await anna.say(channel, "Borealis has sunk")
@@ -59,7 +59,7 @@ async def test_a22_edits_and_channel_posts_are_ignored_even_when_delivered(rig: 
     assert (len(chat.replies), channel.replies) == (2, [])
 
 
-async def test_a22_typing_is_shown_while_the_model_takes_its_time(webhook_rig: Rig) -> None:
+async def test_a22_typing_is_shown_while_the_model_is_answering(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna = rig.anna()[0]
