@@ -1,8 +1,7 @@
-"""Serves one Starlette application on this machine, inside the event loop that is already running.
+"""Serves one Starlette application on this machine, inside the running event loop.
 
-The playground and the tests stand on it. It listens on 127.0.0.1 alone and refuses a foreign
-`Host`, so that no web page elsewhere can reach it through DNS rebinding. It never takes the
-process's signals and runs no lifespan: whoever starts the application's own tasks also ends them.
+It listens on 127.0.0.1 only and refuses requests for another `Host`, so that no other web page can
+reach it through DNS rebinding. It does not handle the process's signals and runs no lifespan.
 """
 
 import asyncio
@@ -90,7 +89,7 @@ async def drop_connection(request: Request) -> None:
 
 
 async def until_disconnect(request: Request) -> None:
-    """Return when the client has gone, or the server stops: a handler that waits here hangs."""
+    """Return when the client disconnects or the server stops; tests hang a call with it."""
     while (await request.receive())["type"] != "http.disconnect":
         pass  # what is left of the request's body
 
@@ -109,7 +108,7 @@ def _bound(port: int) -> socket.socket:
 
 
 def _until_cancelled(app: ASGIApp) -> ASGIApp:
-    """Let a cancelled request end in silence: uvicorn would report it as an error."""
+    """Let a cancelled request end silently: uvicorn would report it as an error."""
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -119,9 +118,9 @@ def _until_cancelled(app: ASGIApp) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, leaves signals to the process's owner, waits for nobody at the end.
+    """Reports when it is ready, ignores signals, and does not wait for clients at the end.
 
-    Uvicorn polls and sleeps for these; a test that starts two servers would feel it.
+    Uvicorn polls and sleeps for this, which would slow down tests that start servers.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -156,7 +155,7 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """Lets a handler cut its own connection, which ASGI has no word for."""
+    """Lets a handler cut its own connection, which ASGI cannot express."""
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

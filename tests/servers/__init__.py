@@ -1,1 +1,1 @@
-"""Other people's model servers: the product's local server, told to behave as each of them."""
+"""Local servers for tests: Telegram, and model servers that behave like those of docs/models.md."""

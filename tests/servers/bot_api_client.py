@@ -1,4 +1,4 @@
-"""How these tests stand before the Bot API: through python-telegram-bot, as the bot does."""
+"""A client of the local Telegram: python-telegram-bot, which the bot uses too."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ class Scene:
     chat: Chat
 
     async def updates(self, *, offset: int | None = None, limit: int = 100) -> Sequence[Update]:
-        """Return what waits, without waiting."""
+        """Return the pending updates, without waiting."""
         return await self.bot.get_updates(offset=offset, limit=limit)
 
     async def new_update(self) -> Update:
@@ -31,7 +31,7 @@ class Scene:
         return (await self.updates(offset=-1))[0]
 
     async def sent(self, text: str) -> Message:
-        """Let the bot say something to Anna; return it as she sees it."""
+        """Let the bot send Anna a text; return the message as she sees it."""
         await self.bot.send_message(self.chat.id, text)
         return self.chat.messages[-1]
 
@@ -72,5 +72,5 @@ async def raw_client(server: BotApiServer) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 def refusal(caught: pytest.ExceptionInfo[TelegramError]) -> str:
-    """Return the words of a refusal as python-telegram-bot passes them on."""
+    """Return the text of a refusal as python-telegram-bot raises it."""
     return caught.value.message

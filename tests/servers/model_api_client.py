@@ -1,4 +1,4 @@
-"""How these tests talk to the model API: through the real SDK, as the bot does."""
+"""A client of the local model server: the real SDK, which the bot uses too."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ async def client_of(server: ModelApiServer, key: str = "any") -> AsyncIterator[A
 
 @dataclass(slots=True)
 class Streamed:
-    """What the chunks of one stream add up to."""
+    """The chunks of one stream, joined."""
 
     text: str = ""
     reasoning: str = ""

@@ -25,7 +25,7 @@ async def test_a_wrong_token_is_unauthorized(token: str) -> None:
                 pass
 
 
-async def test_a_wrong_token_is_answered_as_telegram_answers() -> None:
+async def test_a_wrong_token_is_refused_as_telegram_does() -> None:
     async with BotApiServer() as server, raw_client(server) as client:
         answer = await client.post(f"{server.url}/bot1:wrong/getMe")
 
@@ -48,7 +48,7 @@ async def test_an_unknown_path_is_not_found() -> None:
     assert answer.json() == {"ok": False, "error_code": 404, "description": "Not Found"}
 
 
-async def test_a_foreign_host_is_refused() -> None:
+async def test_a_request_for_another_host_is_refused() -> None:
     async with BotApiServer() as server, raw_client(server) as client:
         answer = await client.post("getMe", headers={"Host": "evil.example"})
 
@@ -97,7 +97,7 @@ async def test_parameters_come_in_every_form_that_telegram_takes(form: str) -> N
         ("application/x-www-form-urlencoded", b"chat_id=1&text=\xff"),
     ],
 )
-async def test_what_is_not_utf8_is_refused(content_type: str, body: bytes) -> None:
+async def test_text_that_is_not_utf8_is_refused(content_type: str, body: bytes) -> None:
     async with scene() as at, raw_client(at.server) as client:
         headers = {"Content-Type": content_type}
         answer = await client.post("sendMessage", content=body, headers=headers)
@@ -107,7 +107,7 @@ async def test_what_is_not_utf8_is_refused(content_type: str, body: bytes) -> No
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]"])
-async def test_json_that_makes_no_sense_is_refused(body: bytes) -> None:
+async def test_invalid_json_is_refused(body: bytes) -> None:
     async with BotApiServer() as server, raw_client(server) as client:
         headers = {"Content-Type": "application/json"}
         answer = await client.post("getMe", content=body, headers=headers)
@@ -115,7 +115,7 @@ async def test_json_that_makes_no_sense_is_refused(body: bytes) -> None:
     assert answer.status_code == 400
 
 
-async def test_a_giant_body_is_refused_unread() -> None:
+async def test_a_body_over_the_limit_is_refused_unread() -> None:
     async with BotApiServer() as server:
         host, port = server.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, port)
@@ -150,7 +150,7 @@ async def test_every_call_is_logged_with_its_parameters_time_and_answer() -> Non
         assert typing.given.text("action") == "typing"
 
 
-async def test_an_open_long_poll_does_not_hold_up_the_end() -> None:
+async def test_an_open_long_poll_does_not_delay_the_stop() -> None:
     async with BotApiServer() as server, raw_client(server) as client:
         poll = asyncio.create_task(client.get("getUpdates", params={"timeout": 50}))
         await server.wait_for(lambda: server.calls_to("getUpdates"))

@@ -33,7 +33,7 @@ async def test_a_flood_wait_strikes_once() -> None:
         await at.bot.send_message(at.chat.id, "hello")
 
 
-async def test_a_flood_wait_stands_in_the_header_too() -> None:
+async def test_a_flood_wait_is_also_in_the_header() -> None:
     async with scene() as at, raw_client(at.server) as client:
         at.server.faults.add(FloodWait(7))
         answer = await client.get("getMe")
@@ -41,7 +41,7 @@ async def test_a_flood_wait_stands_in_the_header_too() -> None:
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-async def test_a_refusal_has_the_words_ordered() -> None:
+async def test_a_refusal_has_the_given_text() -> None:
     async with scene() as at:
         at.server.faults.add(Refuse(403, "Forbidden: user is deactivated"), times=None)
         for _ in range(3):
@@ -70,7 +70,7 @@ async def test_a_dropped_call_is_not_carried_out() -> None:
         assert at.server.calls[-1].answer is None
 
 
-async def test_a_call_can_be_carried_out_and_its_answer_lost() -> None:
+async def test_the_answer_of_a_successful_call_can_be_lost() -> None:
     async with scene() as at:
         at.server.faults.add(SentThenDrop(), method="sendmessage")
         with pytest.raises(NetworkError):
@@ -88,14 +88,14 @@ async def test_a_hanging_call_times_out_and_is_never_carried_out() -> None:
         assert at.chat.replies == []
 
 
-async def test_a_hanging_call_breaks_in_the_end() -> None:
+async def test_a_hanging_call_ends_with_a_broken_connection() -> None:
     async with scene() as at:
         at.server.faults.add(Hang(0.01), method="sendMessage")
         with pytest.raises(NetworkError):
             await at.bot.send_message(at.chat.id, "hello")
 
 
-async def test_a_slow_answer_comes_too_late_for_the_impatient() -> None:
+async def test_a_slow_answer_misses_a_short_timeout() -> None:
     async with scene() as at:
         at.server.faults.add(SlowAnswer(60), method="sendMessage", text="hello")
         at.server.faults.add(SlowAnswer(0.01), method="sendMessage", text="again")
@@ -106,7 +106,7 @@ async def test_a_slow_answer_comes_too_late_for_the_impatient() -> None:
         assert [message.text for message in at.chat.replies] == ["hello", "again"]
 
 
-async def test_a_fault_is_for_one_chat_and_text_when_so_ordered() -> None:
+async def test_a_fault_can_be_limited_to_one_chat_and_text() -> None:
     async with scene() as at:
         bert = at.server.user(2, "Bert")
         berts = at.server.private_chat(bert)
@@ -130,7 +130,7 @@ async def test_faults_strike_in_the_order_they_were_ordered() -> None:
         await at.bot.get_me()
 
 
-async def test_a_lost_batch_of_updates_comes_again() -> None:
+async def test_a_lost_batch_of_updates_is_repeated() -> None:
     async with scene() as at:
         await at.anna.say(at.chat, "hello")
         at.server.faults.add(SentThenDrop(), method="getUpdates")

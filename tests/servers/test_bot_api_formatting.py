@@ -58,7 +58,7 @@ def test_cutting_whitespace_off_leaves_entities_on_the_same_words(
 
 
 @given(st.text(st.sampled_from("a@_/ 🙂\ud83d"), max_size=20))
-def test_what_is_found_is_a_mention_or_a_command(text: str) -> None:
+def test_every_found_entity_is_a_mention_or_a_command(text: str) -> None:
     for entity in find_entities(text):
         sign = "@" if entity.type == "mention" else "/"
         assert entity_text(text, entity).startswith(sign)
@@ -76,7 +76,7 @@ def test_what_is_found_is_a_mention_or_a_command(text: str) -> None:
         ("me@home.example", []),
     ],
 )
-def test_only_what_telegram_takes_for_one_is_found(text: str, found: list[Entity]) -> None:
+def test_only_mentions_and_commands_of_telegram_are_found(text: str, found: list[Entity]) -> None:
     assert list(find_entities(text)) == found
 
 

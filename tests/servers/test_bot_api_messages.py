@@ -33,7 +33,7 @@ def keyboard(*data: str) -> InlineKeyboardMarkup:
     return InlineKeyboardMarkup([[InlineKeyboardButton(each, callback_data=each)] for each in data])
 
 
-async def test_what_the_bot_says_is_seen_in_the_chat() -> None:
+async def test_a_message_of_the_bot_is_visible_in_the_chat() -> None:
     async with scene() as at:
         entities = [MessageEntity("bold", 0, 5), MessageEntity("pre", 6, 2, language="python")]
         sent = await at.bot.send_message(at.chat.id, "Hello 👋", entities=entities)
@@ -148,7 +148,7 @@ async def test_entities_over_a_hundred_are_ignored() -> None:
         ),
     ],
 )
-async def test_an_entity_that_points_nowhere_is_refused(entity: MessageEntity, words: str) -> None:
+async def test_an_entity_outside_the_text_is_refused(entity: MessageEntity, words: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_message(at.chat.id, "a🙂", entities=[entity])
@@ -159,7 +159,7 @@ async def test_an_entity_that_points_nowhere_is_refused(entity: MessageEntity, w
 @pytest.mark.parametrize(
     "entities", ['{"type": "bold"}', "[1]", '[{"type": "bold"}]', "[", '[{"offset": "x"}]']
 )
-async def test_entities_that_are_none_are_refused(entities: str) -> None:
+async def test_invalid_entities_are_refused(entities: str) -> None:
     async with scene() as at, raw_client(at.server) as client:
         given = {"chat_id": at.chat.id, "text": "hello", "entities": entities}
         answer = await client.post("sendMessage", data=given)
@@ -193,7 +193,7 @@ async def test_a_reply_carries_what_it_replies_to() -> None:
         assert at.chat.messages[-1].reply_to == asked
 
 
-async def test_a_reply_to_a_message_that_is_gone_is_refused() -> None:
+async def test_a_reply_to_a_deleted_message_is_refused() -> None:
     async with scene() as at:
         asked = await at.anna.say(at.chat, "Where?")
         await at.anna.delete(asked)
@@ -204,7 +204,7 @@ async def test_a_reply_to_a_message_that_is_gone_is_refused() -> None:
     assert refusal(caught) == "Message to be replied not found"
 
 
-async def test_a_reply_may_do_without_the_message_that_is_gone() -> None:
+async def test_a_reply_may_be_sent_without_a_deleted_message() -> None:
     async with scene() as at:
         reply = ReplyParameters(12345, allow_sending_without_reply=True)
         sent = await at.bot.send_message(at.chat.id, "There", reply_parameters=reply)
@@ -212,7 +212,7 @@ async def test_a_reply_may_do_without_the_message_that_is_gone() -> None:
         assert sent.reply_to_message is None
 
 
-async def test_buttons_stand_under_the_message() -> None:
+async def test_a_message_shows_its_buttons() -> None:
     async with scene() as at:
         row = [
             InlineKeyboardButton("Yes", callback_data="y"),
@@ -264,7 +264,7 @@ async def test_buttons_that_telegram_would_not_show_are_refused(
     "markup",
     ["[]", "{", '{"inline_keyboard": 1}', '{"inline_keyboard": [1]}', '{"inline_keyboard": [[1]]}'],
 )
-async def test_a_keyboard_that_is_none_is_refused(markup: str) -> None:
+async def test_an_invalid_keyboard_is_refused(markup: str) -> None:
     async with scene() as at, raw_client(at.server) as client:
         given = {"chat_id": at.chat.id, "text": "hello", "reply_markup": markup}
         answer = await client.post("sendMessage", data=given)
@@ -311,7 +311,7 @@ async def test_only_the_bots_own_messages_can_be_edited() -> None:
     assert refusal(caught) == "Message can't be edited"
 
 
-async def test_a_message_that_is_gone_cannot_be_edited() -> None:
+async def test_a_deleted_message_cannot_be_edited() -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.edit_message_text("Here", at.chat.id, 12345)
@@ -319,7 +319,7 @@ async def test_a_message_that_is_gone_cannot_be_edited() -> None:
     assert refusal(caught) == "Message to edit not found"
 
 
-async def test_a_document_has_no_text_to_edit() -> None:
+async def test_the_text_of_a_document_cannot_be_edited() -> None:
     async with scene() as at:
         sent = await at.bot.send_document(at.chat.id, InputFile(b"{}", "export.json"))
         with pytest.raises(BadRequest) as caught:
@@ -360,7 +360,7 @@ async def test_after_two_days_a_message_stays() -> None:
     assert refusal(caught) == "Message can't be deleted for everyone"
 
 
-async def test_what_is_gone_cannot_be_deleted() -> None:
+async def test_a_deleted_message_cannot_be_deleted_again() -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.delete_message(at.chat.id, 12345)
@@ -389,7 +389,7 @@ async def test_a_document_arrives_with_name_caption_and_content() -> None:
         ("https://example.org/a.pdf", "Wrong file identifier/http url specified"),
     ],
 )
-async def test_a_document_from_elsewhere_is_refused(document: str, words: str) -> None:
+async def test_a_document_from_another_server_is_refused(document: str, words: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_document(at.chat.id, document)
@@ -417,7 +417,7 @@ async def test_the_bot_fetches_what_people_send() -> None:
         assert bytes(await file.download_as_bytearray()) == b"a voice"
 
 
-async def test_a_file_that_is_not_there_is_refused() -> None:
+async def test_an_unknown_file_is_refused() -> None:
     async with scene() as at, raw_client(at.server) as client:
         with pytest.raises(BadRequest) as caught:
             await at.bot.get_file("file-0")
@@ -461,7 +461,7 @@ async def test_an_unknown_action_is_refused() -> None:
     assert refusal(caught) == "Wrong parameter action in request"
 
 
-async def test_a_draft_shows_for_half_a_minute_or_until_the_message() -> None:
+async def test_a_draft_is_visible_for_30_seconds_or_until_the_message() -> None:
     clock, seen = Clock(), []
     async with scene(BotApiServer(clock=clock)) as at:
         await at.bot.send_message_draft(at.chat.id, 7, "I am")

@@ -56,7 +56,7 @@ async def test_entities_can_be_given_instead() -> None:
         assert list((await newest(at)).entities) == [MessageEntity("code", 0, 5)]
 
 
-async def test_a_reply_shows_what_it_replies_to_but_no_further() -> None:
+async def test_a_reply_shows_one_level_of_replies() -> None:
     async with scene() as at:
         first = await at.anna.say(at.chat, "one")
         second = await at.anna.say(at.chat, "two", reply_to=first)
@@ -68,7 +68,7 @@ async def test_a_reply_shows_what_it_replies_to_but_no_further() -> None:
         assert message.reply_to_message.reply_to_message is None
 
 
-async def test_what_people_send_has_its_kind_and_caption() -> None:
+async def test_a_sent_file_has_its_kind_and_caption() -> None:
     async with scene() as at:
         await at.anna.send(at.chat, "photo", caption="/ask what is this?")
         photo = await newest(at)
@@ -125,7 +125,7 @@ async def test_a_button_can_be_pressed_while_its_message_is_being_deleted() -> N
         assert (query.message.message_id, query.message.date) == (seen.id, ZERO_DATE)
 
 
-async def test_a_button_that_is_not_there_cannot_be_pressed() -> None:
+async def test_an_unknown_button_cannot_be_pressed() -> None:
     async with scene() as at:
         seen = await at.sent("no buttons")
         with pytest.raises(ValueError, match="no button 'Yes'"):
@@ -141,7 +141,7 @@ async def test_the_bot_must_be_written_to_first() -> None:
     assert refusal(caught) == "Forbidden: bot can't initiate conversation with a user"
 
 
-async def test_who_blocks_the_bot_is_out_of_reach_until_writing_again() -> None:
+async def test_a_person_who_blocked_the_bot_gets_nothing_until_writing_again() -> None:
     async with scene() as at:
         await at.anna.block()
         change = (await at.new_update()).my_chat_member
@@ -175,7 +175,7 @@ async def test_a_group_shows_its_kind_and_title() -> None:
             assert chat.id < 0
 
 
-async def test_privacy_mode_keeps_talk_from_the_bot_that_is_not_meant_for_it() -> None:
+async def test_privacy_mode_hides_messages_that_are_not_for_the_bot() -> None:
     async with scene(BotApiServer(privacy_mode=True)) as at:
         group = friends(at)
         await at.bot.send_message(group.id, "I am here")
@@ -192,7 +192,7 @@ async def test_privacy_mode_keeps_talk_from_the_bot_that_is_not_meant_for_it() -
         assert len(group.messages) == 8
 
 
-async def test_an_admin_bot_sees_everything_in_spite_of_privacy_mode() -> None:
+async def test_privacy_mode_does_not_hide_messages_from_an_admin_bot() -> None:
     async with scene(BotApiServer(privacy_mode=True)) as at:
         group = at.server.group("Friends", [at.anna], bot_is_admin=True)
         await at.anna.say(group, "hello")
@@ -267,7 +267,7 @@ async def test_a_topic_message_carries_its_thread_and_replies_to_its_start() -> 
         assert message.reply_to_message.forum_topic_created.name == "Trips"
 
 
-async def test_the_general_topic_has_no_thread() -> None:
+async def test_messages_in_general_have_no_thread_id() -> None:
     async with scene() as at:
         await at.anna.say(friends(at, forum=True), "Where to?")
         message = await newest(at)
@@ -300,7 +300,7 @@ async def test_the_bot_answers_in_a_topic() -> None:
 
 
 @pytest.mark.parametrize("thread", [1, 12345])
-async def test_a_topic_that_is_not_there_is_refused_and_so_is_general(thread: int) -> None:
+async def test_an_unknown_topic_is_refused_and_so_is_general(thread: int) -> None:
     async with scene() as at:
         forum = friends(at, forum=True)
         with pytest.raises(BadRequest) as caught:
@@ -315,20 +315,20 @@ async def test_typing_is_accepted_in_general() -> None:
         assert await at.bot.send_chat_action(forum.id, "typing", message_thread_id=1)
 
 
-async def test_a_group_without_topics_does_not_mind_a_thread() -> None:
+async def test_a_group_without_topics_ignores_a_thread_id() -> None:
     async with scene() as at:
         sent = await at.bot.send_message(friends(at).id, "hello", message_thread_id=12345)
 
         assert sent.message_thread_id is None
 
 
-async def test_a_group_without_topics_has_none_to_make() -> None:
+async def test_a_group_without_topics_cannot_get_a_topic() -> None:
     async with scene() as at:
         with pytest.raises(ValueError, match="not a forum"):
             friends(at).topic("Trips")
 
 
-async def test_replies_in_a_supergroup_have_a_thread_that_is_no_topic() -> None:
+async def test_replies_in_a_supergroup_have_a_thread_without_a_topic() -> None:
     async with scene() as at:
         group = friends(at)
         first = await at.anna.say(group, "one")
@@ -340,7 +340,7 @@ async def test_replies_in_a_supergroup_have_a_thread_that_is_no_topic() -> None:
         assert message.is_topic_message is None
 
 
-async def test_a_group_that_becomes_a_supergroup_says_so_on_both_sides() -> None:
+async def test_a_migration_is_announced_in_both_chats() -> None:
     async with scene() as at:
         group = friends(at, basic=True)
         supergroup = await at.anna.migrate(group)
@@ -359,7 +359,7 @@ async def test_a_group_that_becomes_a_supergroup_says_so_on_both_sides() -> None
             await at.anna.migrate(supergroup)
 
 
-async def test_a_bot_that_was_kicked_hears_and_says_nothing() -> None:
+async def test_a_kicked_bot_gets_no_messages_and_cannot_send() -> None:
     async with scene() as at:
         group = friends(at)
         await at.anna.kick_bot(group)
@@ -371,7 +371,7 @@ async def test_a_bot_that_was_kicked_hears_and_says_nothing() -> None:
         assert refusal(caught) == "Forbidden: bot was kicked from the supergroup chat"
 
 
-async def test_the_bot_learns_who_rules_a_group() -> None:
+async def test_the_bot_gets_the_admins_of_a_group() -> None:
     async with scene() as at:
         other = at.server.user(3, "Weather", is_bot=True)
         bert, carla = at.server.user(2, "Bert"), at.server.user(4, "Carla")
@@ -390,7 +390,7 @@ async def test_the_bot_learns_who_rules_a_group() -> None:
 @pytest.mark.parametrize(
     ("user_id", "words"), [(404, "User not found"), (0, "Invalid user_id specified")]
 )
-async def test_the_bot_cannot_ask_for_nobody(user_id: int, words: str) -> None:
+async def test_asking_for_user_zero_is_refused(user_id: int, words: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.get_chat_member(at.chat.id, user_id)
@@ -414,7 +414,7 @@ async def test_the_bot_can_describe_a_chat() -> None:
         assert (described.title, described.is_forum) == ("Friends", True)
 
 
-async def test_a_reply_is_waited_for_with_the_chat_in_hand_when_none_comes() -> None:
+async def test_a_missing_reply_raises_an_error_with_the_chat_so_far() -> None:
     async with scene() as at:
         await at.sent("an old answer")
         await at.anna.say(at.chat, "anyone?")
@@ -433,7 +433,7 @@ async def test_a_reply_after_a_given_message_is_the_first_one() -> None:
         assert (await at.chat.wait_for_reply(one)).text == "two"
 
 
-async def test_ids_go_on_where_an_earlier_server_was() -> None:
+async def test_ids_are_higher_than_those_of_an_earlier_server() -> None:
     async with scene(BotApiServer(clock=lambda: 1_800_000_000.0)) as at:
         earlier_update, earlier_message = at.server.updates.history[-1].id, at.chat.messages[-1].id
     async with scene(BotApiServer(clock=lambda: 1_800_000_060.0)) as at:

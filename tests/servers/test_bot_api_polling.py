@@ -65,7 +65,7 @@ async def test_a_long_poll_is_answered_as_soon_as_something_happens() -> None:
         assert texts(await poll) == ["at last"]
 
 
-async def test_a_long_poll_ends_empty_when_its_time_is_over() -> None:
+async def test_a_long_poll_returns_nothing_after_its_timeout() -> None:
     async with scene() as at:
         assert await at.bot.get_updates(timeout=1) == ()
 
@@ -83,7 +83,7 @@ async def test_a_newer_poll_ends_the_one_that_waits() -> None:
         assert texts(await newer) == ["for the newer one"]
 
 
-async def test_a_poll_whose_client_died_takes_nothing_with_it() -> None:
+async def test_a_poll_of_a_dead_client_loses_no_update() -> None:
     async with scene() as at:
         host, port = at.server.url.removeprefix("http://").split(":")
         _, writer = await asyncio.open_connection(host, port)
@@ -118,7 +118,7 @@ async def test_setting_a_webhook_ends_a_poll_that_waits() -> None:
     assert refusal(caught).lower() == "conflict: terminated by setwebhook request"
 
 
-async def test_deleting_a_webhook_that_is_not_there_leaves_a_poll_alone() -> None:
+async def test_deleting_no_webhook_does_not_end_a_poll() -> None:
     async with scene() as at:
         poll = await waiting_poll(at)
         await at.bot.delete_webhook()
@@ -140,7 +140,7 @@ async def test_only_the_kinds_asked_for_arrive_from_then_on() -> None:
         assert info.allowed_updates == ("edited_message",)
 
 
-async def test_kinds_not_named_stay_as_they_were_and_none_is_the_default() -> None:
+async def test_allowed_updates_stay_until_they_are_named_again() -> None:
     async with scene() as at:
         await at.bot.get_updates(allowed_updates=["poll"])
         await at.updates()
@@ -150,7 +150,7 @@ async def test_kinds_not_named_stay_as_they_were_and_none_is_the_default() -> No
         assert (await at.bot.get_webhook_info()).allowed_updates == ()
 
 
-async def test_what_is_held_is_delivered_later() -> None:
+async def test_held_updates_are_delivered_after_the_release() -> None:
     async with scene() as at:
         at.server.updates.hold()
         await at.anna.say(at.chat, "one")
@@ -184,7 +184,7 @@ async def test_updates_can_come_out_of_order_and_none_is_lost() -> None:
         assert texts(await at.updates(offset=first[0].update_id + 1)) == []
 
 
-async def test_an_update_can_come_again_although_it_was_confirmed() -> None:
+async def test_a_confirmed_update_can_be_delivered_again() -> None:
     async with scene() as at:
         await at.anna.say(at.chat, "one")
         update = (await at.updates())[0]

@@ -127,7 +127,7 @@ async def test_a_scope_for_a_chat_must_fit_it() -> None:
 
 
 @pytest.mark.parametrize("scope", ["{", "[]", "{}", '{"type": "moon"}', '{"type": "chat"}'])
-async def test_a_scope_that_is_none_is_refused(scope: str) -> None:
+async def test_an_unknown_scope_is_refused(scope: str) -> None:
     async with scene() as at, raw_client(at.server) as client:
         answer = await client.post("getMyCommands", data={"scope": scope})
 

@@ -93,14 +93,14 @@ async def test_without_a_secret_there_is_no_such_header() -> None:
         assert "x-telegram-bot-api-secret-token" not in receiver.headers[0]
 
 
-async def test_what_waited_before_the_webhook_is_posted_too() -> None:
+async def test_updates_from_before_the_webhook_are_posted_too() -> None:
     async with scene() as at, receiving() as receiver:
         await at.anna.say(at.chat, "before")
         await at.bot.set_webhook(receiver.url)
         await receiver.has("before")
 
 
-async def test_what_waited_can_be_dropped() -> None:
+async def test_pending_updates_can_be_dropped() -> None:
     async with scene() as at, receiving() as receiver:
         await at.anna.say(at.chat, "before")
         await at.bot.set_webhook(receiver.url, drop_pending_updates=True)
@@ -108,7 +108,7 @@ async def test_what_waited_can_be_dropped() -> None:
         await receiver.has("after")
 
 
-async def test_a_refused_update_comes_again_and_holds_up_its_chat() -> None:
+async def test_a_refused_update_is_repeated_before_later_ones_of_its_chat() -> None:
     async with scene() as at, receiving(500, 403) as receiver:
         await at.bot.set_webhook(receiver.url)
         at.server.updates.hold()
@@ -120,7 +120,7 @@ async def test_a_refused_update_comes_again_and_holds_up_its_chat() -> None:
         assert receiver.texts() == ["one", "one", "one", "two"]
 
 
-async def test_the_last_error_and_what_waits_are_reported() -> None:
+async def test_the_last_error_and_the_pending_count_are_reported() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at, receiving(500) as receiver:
         await at.bot.set_webhook(receiver.url, max_connections=7)
@@ -136,7 +136,7 @@ async def test_the_last_error_and_what_waits_are_reported() -> None:
         assert info.last_error_date is not None
 
 
-async def test_a_webhook_set_anew_is_tried_at_once() -> None:
+async def test_a_new_webhook_is_tried_at_once() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at, receiving() as receiver:
         await at.bot.set_webhook(NOBODY)
@@ -150,7 +150,7 @@ async def test_a_webhook_set_anew_is_tried_at_once() -> None:
         assert (await at.bot.get_webhook_info()).last_error_message is None
 
 
-async def test_a_webhook_that_does_not_answer_is_given_up() -> None:
+async def test_a_webhook_that_does_not_answer_times_out() -> None:
     pace = Pace(timeout_s=0.05, first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at, receiving() as receiver:
         receiver.is_open = False
@@ -215,7 +215,7 @@ async def test_no_more_connections_are_used_than_asked_for() -> None:
         await receiver.has(*(person.user.first_name for person in people))
 
 
-async def test_after_the_webhook_what_is_left_is_polled() -> None:
+async def test_updates_left_by_the_webhook_can_be_polled() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at:
         await at.bot.set_webhook(NOBODY)
@@ -267,7 +267,7 @@ async def test_an_update_can_be_posted_again_and_out_of_order() -> None:
 @pytest.mark.parametrize(
     "url", ["telegram", "ftp://127.0.0.1/", "http://[", "https://example.org/x"]
 )
-async def test_a_webhook_elsewhere_is_refused(url: str) -> None:
+async def test_a_webhook_on_another_machine_is_refused(url: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest):
             await at.bot.set_webhook(url)
@@ -298,7 +298,7 @@ async def test_the_server_stops_at_once_while_deliveries_fail_or_hang() -> None:
         await asyncio.wait_for(at.server.stop(), 2)
 
 
-async def test_a_delivery_that_a_stop_broke_off_is_made_again_after_the_start() -> None:
+async def test_a_delivery_cut_by_a_stop_is_repeated_after_the_start() -> None:
     async with scene() as at, receiving() as receiver:
         receiver.is_open = False
         await at.bot.set_webhook(receiver.url)

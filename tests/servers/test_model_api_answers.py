@@ -40,14 +40,14 @@ def tool(name: str) -> ChatCompletionFunctionToolParam:
 TOOLS = [tool("calculate"), tool("current_time")]
 
 
-async def test_a_text_comes_back_whole() -> None:
+async def test_a_text_is_returned_unchanged() -> None:
     async with ModelApiServer(Scripted(TEXT)) as server, client_of(server) as client:
         answer = await client.chat.completions.create(model="m", messages=[HELLO])
     choice = answer.choices[0]
     assert (choice.message.content, choice.finish_reason, answer.model) == (TEXT, "stop", "m")
 
 
-async def test_a_streamed_text_comes_in_pieces_that_make_it_up() -> None:
+async def test_the_pieces_of_a_streamed_text_form_the_text() -> None:
     async with ModelApiServer(Scripted(TEXT)) as server, client_of(server) as client:
         stream = await client.chat.completions.create(model="m", messages=[HELLO], stream=True)
         streamed = await collect(stream)
@@ -57,7 +57,7 @@ async def test_a_streamed_text_comes_in_pieces_that_make_it_up() -> None:
 
 
 @given(text=st.text(max_size=300), quirks=st.sets(st.sampled_from(Quirk)))
-def test_the_pieces_of_any_text_make_it_up(text: str, quirks: set[Quirk]) -> None:
+def test_the_pieces_of_any_text_form_the_text(text: str, quirks: set[Quirk]) -> None:
     said, _ = stream(ChatRequest("m", ()), Reply(text), Usage(0, 0), quirks - {Quirk.REASONING})
     lines = [line for part in said for line in part.splitlines() if line.startswith(b"data: ")]
     chunks = [json.loads(line.removeprefix(b"data: ")) for line in lines]
@@ -114,14 +114,14 @@ async def test_usage_is_streamed_only_when_asked_for() -> None:
     assert streamed.chunks[-1].choices == []
 
 
-async def test_the_script_s_finish_reason_stands() -> None:
+async def test_the_finish_reason_of_the_script_is_kept() -> None:
     script = Scripted(Reply("Half a", finish_reason="length"))
     async with ModelApiServer(script) as server, client_of(server) as client:
         answer = await client.chat.completions.create(model="m", messages=[HELLO])
     assert answer.choices[0].finish_reason == "length"
 
 
-async def test_a_gate_holds_one_answer_and_no_other() -> None:
+async def test_a_gate_holds_back_exactly_one_answer() -> None:
     gate = asyncio.Event()
     script = Scripted()
     script.on("slow", Reply("At last.", gate=gate))
@@ -152,7 +152,7 @@ async def test_rules_answer_in_their_order_and_the_queue_after_them() -> None:
     assert [chat.asked for chat, _ in script.log] == asked
 
 
-async def test_a_rule_looks_at_the_person_s_words_and_not_at_the_memory() -> None:
+async def test_a_rule_reads_the_message_and_not_the_memory() -> None:
     script = Scripted()
     script.on("boat", "found")
     async with ModelApiServer(script) as server, client_of(server) as client:

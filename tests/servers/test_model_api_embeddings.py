@@ -49,14 +49,14 @@ def test_a_shared_rare_word_scores_clearly_above(question: str, answer: str) -> 
     assert likeness(question, answer) > max(0.3, 2 * max(others))
 
 
-def test_stop_words_alone_make_nothing_alike() -> None:
+def test_texts_that_share_only_stop_words_are_not_alike() -> None:
     assert (
         likeness("What is it that you have about boats", "What is it that you have on jazz") < 0.2
     )
 
 
 @given(st.text(max_size=200))
-def test_a_vector_has_length_one_or_the_text_no_word(text: str) -> None:
+def test_a_vector_has_length_one_unless_the_text_has_no_word(text: str) -> None:
     vector = embed(text)
     assert vector.shape == (DIMENSIONS,)
     assert vector.dtype == np.float32

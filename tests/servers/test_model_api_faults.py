@@ -73,7 +73,9 @@ async def test_a_429_says_how_long_to_wait(server: ModelApiServer, client: Async
     assert await ask(client) == TEXT
 
 
-async def test_a_500_comes_as_often_as_told(server: ModelApiServer, client: AsyncOpenAI) -> None:
+async def test_a_500_comes_as_often_as_it_was_added(
+    server: ModelApiServer, client: AsyncOpenAI
+) -> None:
     server.faults.add(server_error(), times=2)
     for _ in range(2):
         with pytest.raises(openai.InternalServerError):
@@ -99,7 +101,7 @@ async def test_a_dropped_connection_is_a_connection_error(
         await ask(client)
 
 
-async def test_a_hanging_answer_runs_into_the_client_s_timeout(
+async def test_a_hanging_answer_reaches_the_clients_timeout(
     server: ModelApiServer, client: AsyncOpenAI
 ) -> None:
     server.faults.add(Break.HANG)
@@ -108,7 +110,7 @@ async def test_a_hanging_answer_runs_into_the_client_s_timeout(
     assert await ask(client) == TEXT
 
 
-async def test_what_hangs_does_not_hold_up_the_server_s_end() -> None:
+async def test_a_hanging_answer_does_not_delay_the_stop() -> None:
     async with asyncio.timeout(5):
         async with ModelApiServer(Scripted()) as server, client_of(server) as client:
             server.faults.add(Break.HANG)
@@ -157,7 +159,7 @@ async def test_a_stream_breaks_after_its_first_half(
     assert_half(streamed)
 
 
-async def test_a_stalled_stream_runs_into_the_read_timeout(
+async def test_a_stalled_stream_reaches_the_read_timeout(
     server: ModelApiServer, client: AsyncOpenAI
 ) -> None:
     server.faults.add(StreamBreak.STALL)
@@ -220,7 +222,9 @@ async def test_usage_may_be_missing_although_asked_for(
     assert (await ask_streamed(client)).usage is not None
 
 
-async def test_vectors_can_fail_alone(server: ModelApiServer, client: AsyncOpenAI) -> None:
+async def test_embeddings_can_fail_while_chat_works(
+    server: ModelApiServer, client: AsyncOpenAI
+) -> None:
     server.faults.add(server_error(), when=is_embeddings, times=None)
     with pytest.raises(openai.InternalServerError):
         await client.embeddings.create(model="e", input="text")
@@ -257,14 +261,14 @@ def test_quirks_come_together_and_with_a_fault() -> None:
 
 
 @pytest.mark.parametrize("request_", [CHAT, EMBEDDINGS])
-def test_a_stream_s_fault_waits_for_a_stream(request_: ApiRequest) -> None:
+def test_a_fault_for_streams_waits_for_a_stream(request_: ApiRequest) -> None:
     faults = Faults()
     faults.add(StreamBreak.CUT, when=lambda _: True)
     assert faults.take(request_) == ()
     assert faults.take(STREAMED_CHAT) == (StreamBreak.CUT,)
 
 
-def test_a_chat_s_fault_is_not_spent_on_vectors() -> None:
+def test_a_fault_for_chat_requests_does_not_hit_embeddings() -> None:
     faults = Faults()
     faults.add(Break.HANG)
     assert faults.take(EMBEDDINGS) == ()

@@ -335,7 +335,7 @@ async def test_the_tools_count_towards_the_context() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"model": "\\ud800"}', b"\xff"])
-async def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
+async def test_a_body_must_be_a_json_object(body: bytes) -> None:
     async with ModelApiServer(Scripted()) as server, client_of(server) as client:
         with pytest.raises(openai.BadRequestError, match="could not parse the JSON body"):
             await client.post("/chat/completions", content=body, cast_to=object)
@@ -364,12 +364,12 @@ async def test_an_unknown_model_or_url_is_not_found() -> None:
 
 
 @pytest.mark.parametrize("texts", ["", [], ["good", ""], ["x"] * 2049])
-async def test_texts_for_vectors_must_be_some_and_not_empty(texts: object) -> None:
+async def test_texts_to_embed_must_not_be_empty(texts: object) -> None:
     refusal = await refused({"model": "e", "input": texts}, path="/embeddings")
     assert_says(refusal, Refusal("'$.input' is invalid."))
 
 
-async def test_a_text_for_a_vector_has_a_bound() -> None:
+async def test_a_text_to_embed_has_a_maximum_length() -> None:
     dialect = Dialect(embedding_tokens=4, count_tokens=len)
     body = {"model": "e", "input": ["four", "fiver"]}
     refusal = await refused(body, dialect, path="/embeddings")

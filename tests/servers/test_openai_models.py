@@ -64,7 +64,7 @@ async def responses(client: AsyncOpenAI, model: str, **more: Any) -> Any:
         ("gpt-4.1-mini", {"reasoning_effort": "low"}, "reasoning_effort", ""),
     ],
 )
-async def test_a_model_refuses_in_the_service_s_words(
+async def test_a_model_refuses_with_the_text_of_the_service(
     model: str, body: dict[str, Any], param: str, said: str
 ) -> None:
     async with (

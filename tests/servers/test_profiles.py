@@ -37,7 +37,7 @@ async def ask(
     ],
     ids=lambda value: value.server if isinstance(value, Dialect) else "",
 )
-async def test_a_page_that_is_not_there_is_told_in_the_server_s_words(
+async def test_an_unknown_path_is_refused_with_the_text_of_the_server(
     dialect: Dialect, status: int, text: str
 ) -> None:
     answer = await ask(dialect, "nowhere", {})
@@ -56,7 +56,7 @@ async def test_a_page_that_is_not_there_is_told_in_the_server_s_words(
     ],
     ids=lambda value: value.server if isinstance(value, Dialect) else "",
 )
-async def test_a_wrong_key_is_told_in_the_server_s_words(
+async def test_a_wrong_key_is_refused_with_the_text_of_the_server(
     dialect: Dialect, status: int, text: str
 ) -> None:
     answer = await ask(dialect, "models", key="wrong")

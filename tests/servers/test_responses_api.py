@@ -52,7 +52,7 @@ def types(streamed: Sequence[Any]) -> list[str]:
     return [kind for at, kind in enumerate(kinds) if at == 0 or kinds[at - 1] != kind]
 
 
-async def test_a_text_comes_back_whole() -> None:
+async def test_a_text_is_returned_unchanged() -> None:
     async with ModelApiServer(Scripted(TEXT)) as server, client_of(server) as client:
         response = await answer(client, instructions="Be kind.")
     assert (response.output_text, response.status, response.model) == (TEXT, "completed", "m")
@@ -115,7 +115,7 @@ async def test_calls_are_streamed_with_their_arguments_in_pieces() -> None:
         Reply("", finish_reason="failed"),
     ],
 )
-async def test_every_event_is_what_the_sdk_s_types_describe(reply: Reply) -> None:
+async def test_every_event_fits_the_types_of_the_sdk(reply: Reply) -> None:
     async with ModelApiServer(Scripted(reply)) as server, client_of(server) as client:
         server.faults.add(Quirk.REASONING, times=1)
         for _ in range(2):

@@ -81,7 +81,7 @@ def entry(**fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-async def test_a_body_must_fit_the_sdk_s_types(body: Json, message: str, param: str) -> None:
+async def test_a_body_must_fit_the_types_of_the_sdk(body: Json, message: str, param: str) -> None:
     said = await refused(**body)
     assert (said[0][: len(message)], said[1]) == (message, param)
 
@@ -128,7 +128,7 @@ async def test_bounds_and_order_are_checked(body: Json, message: str) -> None:
     assert said[: len(message)] == message
 
 
-async def test_thoughts_must_be_followed_by_what_came_of_them() -> None:
+async def test_thoughts_must_be_followed_by_their_output() -> None:
     thoughts = {"type": "reasoning", "id": "rs_1", "summary": []}
     said, param, _ = await refused(input=[USER, thoughts])
     assert (said, param) == (
@@ -137,7 +137,7 @@ async def test_thoughts_must_be_followed_by_what_came_of_them() -> None:
     )
 
 
-async def test_thoughts_that_are_kept_nowhere_must_be_sent_whole() -> None:
+async def test_thoughts_that_are_not_stored_must_be_sent_whole() -> None:
     thoughts = {"type": "reasoning", "id": "rs_1", "summary": []}
     said, _, _ = await refused(input=[USER, thoughts, CALL, OUTPUT], store=False)
     assert said.startswith("Item with id 'rs_1' not found. Items are not persisted")

@@ -73,7 +73,9 @@ async def test_every_server_takes_a_turn_over_both_apis(dialect: Dialect, api: A
 
 @pytest.mark.parametrize("lacks", ["", "/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize("name", MODELS)
-async def test_what_a_model_of_openai_refuses_is_learned_once(name: str, lacks: str) -> None:
+async def test_a_refused_parameter_of_an_openai_model_is_learned_once(
+    name: str, lacks: str
+) -> None:
     dialect = replace(OPENAI, lacks=frozenset({lacks}))
     async with (
         ModelApiServer(ReasoningModel(TwoTools()), dialect=dialect) as server,

@@ -165,7 +165,14 @@ async def test_one_press_fills_a_year_and_an_answer_from_months_ago_is_explained
         await expect(found.locator(".reasons")).to_contain_text("“extra” means the same")
         answer = maya.locator("article.theirs .text").last
         await expect(answer).to_contain_text("months ago: “If I lose my key again")
+        lead = visitor.panel.locator("details[open] > .lead")
+        await expect(lead).to_contain_text("The answer rests on a message of Maya")
         await take_picture(visitor, "inspector")
+        for question, quoted in (("paint in my hallway", "Sea Glass"), ("soup", "horseradish")):
+            await maya.get_by_role("button", name=question).click()
+            await expect(answer).to_contain_text(quoted)
+            await expect(lead).to_contain_text("months ago")
+        await maya.get_by_role("link", name="How turn 1 was answered").click()
         await found.get_by_role("link", name="Show it in the chat").click()
         await expect(maya.locator("article:target")).to_contain_text("blue flowerpot")
         await expect(maya.locator("article:target")).to_be_in_viewport()

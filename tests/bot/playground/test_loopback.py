@@ -65,13 +65,13 @@ async def test_it_answers_on_a_port_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "LOCALHOST:80", "[::1]:8080"])
-async def test_this_machine_s_names_are_let_in(host: str) -> None:
+async def test_requests_for_names_of_this_machine_are_answered(host: str) -> None:
     async with served(Handlers()) as (_, client):
         assert (await client.get("/", headers={"host": host})).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.", ""])
-async def test_a_foreign_host_is_refused(host: str) -> None:
+async def test_a_request_for_another_host_is_refused(host: str) -> None:
     async with served(Handlers()) as (_, client):
         assert (await client.get("/", headers={"host": host})).status_code == 400
 
@@ -104,7 +104,7 @@ async def test_stopping_cuts_what_hangs_and_frees_the_port() -> None:
             assert next_server.port == server.port
 
 
-async def test_it_can_be_away_for_a_while() -> None:
+async def test_the_server_can_stop_and_start_again() -> None:
     async with served(Handlers()) as (server, client):
         port = server.port
         await server.stop()

@@ -123,18 +123,18 @@ async def test_a_time_that_is_not_now_is_not_asked_of_the_clock(asked: str) -> N
         ("Помнишь мою собаку?", "мою собаку"),
     ],
 )
-async def test_what_was_said_is_searched_for(asked: str, query: str) -> None:
+async def test_a_question_about_the_past_searches_the_memory(asked: str, query: str) -> None:
     assert await calls(prompt(asked)) == [("search_memory", f'{{"query":"{query}"}}')]
 
 
-async def test_several_wishes_become_several_calls() -> None:
+async def test_several_requests_become_several_calls() -> None:
     assert await calls(prompt("What time is it, and what is 2 + 3?")) == [
         ("current_time", "{}"),
         ("calculate", '{"expression":"2 + 3"}'),
     ]
 
 
-async def test_no_tool_is_called_that_may_not_be() -> None:
+async def test_only_allowed_tools_are_called() -> None:
     assert await answer(prompt("What is 2 + 3?"), "none")
     asked = prompt("What time is it, and what is 2 + 3?")
     assert await calls(asked, TOOLS[1:]) == [("calculate", '{"expression":"2 + 3"}')]
@@ -154,11 +154,13 @@ async def test_no_tool_is_called_that_may_not_be() -> None:
         ),
     ],
 )
-async def test_a_tool_s_result_is_told(run: tuple[PromptMessage, ...], said: str) -> None:
+async def test_the_result_of_a_tool_is_in_the_answer(
+    run: tuple[PromptMessage, ...], said: str
+) -> None:
     assert await answer(prompt("Tell me.", *run)) == said
 
 
-async def test_what_the_search_found_is_quoted_with_its_date() -> None:
+async def test_a_search_result_is_quoted_with_its_date() -> None:
     found = "[3 May 2024, 2 years ago] Ann: Lunch. My dentist is Dr. Krone.\n[today] Ann: Bye."
     run = ran("search_memory", '{"query":"dentist"}', found)
     asked = prompt("Do you remember my dentist?", *run)
@@ -210,7 +212,7 @@ async def test_asked_to_remember_anything_it_quotes_the_last_thing_said() -> Non
         ("w" * 200, f"Noted: “{'w' * 120} …” Ask me about it whenever you like."),
     ],
 )
-async def test_a_statement_is_heard(said: str, heard: str) -> None:
+async def test_a_statement_is_noted(said: str, heard: str) -> None:
     assert await answer(prompt(said)) == heard
 
 

@@ -1,7 +1,7 @@
 """Posts updates to the bot's webhook, as Telegram does.
 
-One after another within a lane, lanes beside each other up to `max_connections`; whatever is not
-answered with 2xx is posted again, later and later. It decides nothing about what an update says.
+Updates of one lane are posted one after another, lanes side by side up to `max_connections`. An
+update that is not answered with 2xx is posted again, after growing pauses.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.servers.bot_api.updates import Updates, Webhook
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How patient the deliveries are, in seconds; far less than the real ones."""
+    """Timeouts and pauses of deliveries in seconds; much shorter than the real ones."""
 
     timeout_s: float = 10
     first_retry_s: float = 0.1
@@ -36,7 +36,7 @@ class WebhookDelivery:
         self._busy: set[str] = set()
 
     async def run(self) -> None:
-        """Deliver until cancelled; run again, it begins with what was left."""
+        """Deliver until cancelled; a second run begins with what was left."""
         self._busy.clear()
         await self._account.changes.until(lambda: self._updates.webhook)
         async with (

@@ -1,6 +1,6 @@
-"""What can go wrong between the bot and Telegram, ordered in advance by tests.
+"""Faults that tests add: what goes wrong between the bot and Telegram.
 
-A fault stands in front of a call: it may refuse it, delay it, lose it, or lose its answer only.
+A fault refuses a call, delays it, drops it, or drops only its answer.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class Rule:
     left: int | None
 
     def fits(self, call: Call) -> bool:
-        """Whether this call is one of those meant."""
+        """Whether the fault applies to this call."""
         return (
             self.left != 0
             and self.method.lower() in ("", call.method.lower())
@@ -108,7 +108,7 @@ class Rule:
 
 
 class Faults:
-    """The faults to come; of several rules that fit a call the oldest strikes."""
+    """The faults to come; if several rules fit a call, the oldest applies."""
 
     def __init__(self) -> None:
         self._rules: list[Rule] = []
@@ -128,7 +128,7 @@ class Faults:
         return rule
 
     def clear(self) -> None:
-        """Let everything go well again."""
+        """Drop all faults."""
         self._rules.clear()
 
     def next_for(self, call: Call) -> Fault | None:

@@ -1,4 +1,4 @@
-"""Text with entities: what Telegram refuses, mends and finds by itself.
+"""Texts with entities: what Telegram refuses and corrects.
 
 Offsets and lengths count UTF-16 units. Markup (`parse_mode`) is not read here: the bot sends
 entities.

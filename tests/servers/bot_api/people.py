@@ -1,7 +1,7 @@
-"""What people do: speak, send things, edit, delete, press buttons, block the bot.
+"""What people of the tests do beside writing: edit, delete, block the bot, migrate groups.
 
 Each act changes a chat as people see it and becomes an update for the bot. An act that is
-impossible in Telegram raises `ValueError`: it is a mistake of whoever wrote the scene.
+impossible in Telegram raises `ValueError`, because the test is wrong.
 """
 
 from collections.abc import Sequence

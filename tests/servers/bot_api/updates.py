@@ -1,7 +1,6 @@
 """Updates that wait for the bot: the queue behind getUpdates and the webhook.
 
-Updates keep their ids and their JSON from the moment they happened. Beyond Telegram's own rules
-the queue can be held, let go in another order, and made to deliver an update again.
+Tests can hold the queue, release it in another order, and deliver an update again.
 """
 
 import asyncio
@@ -87,7 +86,7 @@ class Updates(update_queue.UpdateQueue):
             self._allowed = frozenset(known) or _BY_DEFAULT
 
     async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
-        """Put something that happened into the queue, unless the bot does not want to know."""
+        """Append an update, if the bot asked for its kind."""
         if kind in self._allowed:
             await super().add(kind, lane, body)
         else:

@@ -1,7 +1,6 @@
 """The JSON bodies of requests: read strictly into typed values, refused in api.openai.com's words.
 
-Only what one field can say about itself; what messages, tools and parameters must be to each other
-is `rules`' business.
+This checks single fields. `rules` checks how messages, tools and parameters fit together.
 """
 
 from typing import Annotated, Literal, TypeVar

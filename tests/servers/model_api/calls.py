@@ -28,7 +28,7 @@ class Call:
 class CallLog:
     """Every call since the server's start, oldest first; `billed` is the usage of what was sent.
 
-    A stream that breaks off is not billed here, because nobody is told its usage.
+    A broken stream is not billed, because its usage was never sent.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class CallLog:
 
     @property
     def chats(self) -> list[ChatRequest]:
-        """The requests for an answer that were in order."""
+        """The valid requests for an answer."""
         return [call.request for call in self.calls if isinstance(call.request, ChatRequest)]
 
     @property
@@ -50,7 +50,7 @@ class CallLog:
 
     @property
     def refusals(self) -> list[ApiError]:
-        """Why requests were refused; faults are none of these."""
+        """The refusals of invalid requests; faults are not among them."""
         return [call.refusal for call in self.calls if call.refusal]
 
     async def add(self, call: Call) -> None:

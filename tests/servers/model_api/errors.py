@@ -85,6 +85,6 @@ def rate_limited(retry_after_s: float = 1) -> ApiError:
 
 
 def server_error() -> ApiError:
-    """Return the 500 that stands for every trouble of theirs."""
+    """Return the 500 for a failure inside the server."""
     message = "The server had an error while processing your request. Sorry about that!"
     return ApiError(500, message, kind="server_error")

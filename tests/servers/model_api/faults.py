@@ -1,4 +1,4 @@
-"""What can go wrong with a good request: switches that tests turn on.
+"""Faults that tests add: what goes wrong with a valid request.
 
 A fault is an `ApiError`, a `Break` of the whole answer, a `StreamBreak` half-way through it, or a
 `Quirk`: something that sparse servers do and that is no reason to fail.
@@ -33,7 +33,7 @@ class StreamBreak(Enum):
 
 
 class Quirk(Enum):
-    """What a streamed answer may look like on servers that take the format lightly."""
+    """What a streamed answer looks like on servers that follow the format loosely."""
 
     EMPTY_FIRST_CHUNK = auto()  # one without choices comes first (Azure)
     COMMENTS = auto()  # lines that begin with a colon stand between events (OpenRouter)
@@ -77,7 +77,7 @@ class Faults:
         self._rules.append(_Rule(fault, when, times))
 
     def clear(self) -> None:
-        """Behave from now on."""
+        """Drop all faults."""
         self._rules.clear()
 
     def take(self, request: ApiRequest) -> tuple[Fault, ...]:

@@ -1,4 +1,4 @@
-"""Who answers: the border between the server and whatever plays the model, and a scripted one."""
+"""Replies of the model, the port that gives them, and a scripted model."""
 
 import asyncio
 from collections import deque
@@ -38,7 +38,7 @@ class Reply:
 
 
 class Responder(Protocol):
-    """Plays the model."""
+    """A model that answers requests."""
 
     async def respond(self, request: ChatRequest) -> Reply:
         """Return the answer to a request that the server has found in order."""

@@ -1,4 +1,4 @@
-"""What a client asked for, as typed values; how it stood on the wire is `bodies`' business."""
+"""Requests as typed values; `bodies` reads them from JSON."""
 
 import re
 from collections.abc import Mapping

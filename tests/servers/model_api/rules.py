@@ -1,4 +1,4 @@
-"""What a readable request must still obey: the real servers' refusals beyond single fields.
+"""Rules for a readable request: the refusals of real servers beyond single fields.
 
 `Dialect` says which server this one takes after. A request that passes here with strict templates
 passes on every OpenAI-compatible server that we know.
@@ -28,7 +28,9 @@ def quarter_of_bytes(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What this server insists on and what it can do; 0 and empty mean that it does not care.
+    """How one server behaves: what it requires, what it refuses and what it supports.
+
+    0 and empty mean that it does not check.
 
     `server` is its name: only the server that encrypted thoughts can read them. `models` are the
     names it serves, `unsupported` the parameters it refuses, `response_formats` what it can answer

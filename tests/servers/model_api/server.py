@@ -1,7 +1,7 @@
 """A local server that speaks the OpenAI dialect over real HTTP.
 
-It serves the playground and the tests. Who plays the model is the `Responder`'s business; this
-refuses what api.openai.com refuses, breaks as `faults` say, and logs every request.
+A `Responder` gives the answers. The server refuses what api.openai.com refuses, breaks as `faults`
+say, and logs every request.
 """
 
 import asyncio
@@ -194,7 +194,7 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 
 
 async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:
-    """Return what stands in for the answer, if a fault does."""
+    """Return the answer of a fault, None without a fault."""
     for fault in faults:
         match fault:
             case ApiError():

@@ -34,7 +34,7 @@ _ACTIONS = {
 
 
 async def send_message(world: World, given: Parameters) -> object:
-    """Say something."""
+    """Send a text."""
     text = read_text(given, world.users, may_be_empty=False)
     message = _addressed(world, given)
     return await send(world, message, text)
@@ -73,7 +73,7 @@ async def send_chat_action(world: World, given: Parameters) -> object:
 
 
 async def edit_message_text(world: World, given: Parameters) -> object:
-    """Change what one of the bot's messages says, and its buttons."""
+    """Change the text and buttons of one of the bot's messages."""
     text = read_text(given, world.users, may_be_empty=False)
     keyboard = read_keyboard(given)
     message = _own_message(world, given)
@@ -91,7 +91,7 @@ async def edit_message_reply_markup(world: World, given: Parameters) -> object:
 
 
 async def delete_message(world: World, given: Parameters) -> object:
-    """Take a message away, as far as the bot may: its own, or others' as their host."""
+    """Delete a message: the bot's own, or in a group where it is an admin any message."""
     chat = world.open_chat(given.text("chat_id"))
     message = message_in(chat, given, "message to delete")
     bot = world.account.bot
@@ -112,7 +112,7 @@ async def answer_callback_query(world: World, given: Parameters) -> object:
 
 
 async def get_file(world: World, given: Parameters) -> object:
-    """Return where a file can be fetched."""
+    """Return the path of a file."""
     file = world.files.get(given.text("file_id"))
     if file is not None and len(file.content) > _MAX_DOWNLOAD_BYTES:
         raise BadRequestError("file is too big")

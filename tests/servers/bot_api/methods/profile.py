@@ -1,4 +1,4 @@
-"""What the bot says of itself: who it is, its command menus, its descriptions."""
+"""The profile of the bot: its name, its command menus, its descriptions."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How the bot learns what happened: by polling, or by a webhook."""
+"""Updates for the bot, by polling or by a webhook."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ async def get_updates(world: World, given: Parameters) -> object:
 
 
 async def set_webhook(world: World, given: Parameters) -> object:
-    """Have updates posted to a URL on this machine; an empty URL ends that."""
+    """Post updates to a URL on this machine; an empty URL removes the webhook."""
     url, secret = given.text("url"), given.text("secret_token")
     if not url:
         return await delete_webhook(world, given)
@@ -55,13 +55,13 @@ async def set_webhook(world: World, given: Parameters) -> object:
 
 
 async def delete_webhook(world: World, given: Parameters) -> object:
-    """Let updates be polled."""
+    """Remove the webhook, so that updates can be polled."""
     await world.queue.set_webhook(None, drop_pending=given.flag("drop_pending_updates"))
     return True
 
 
 async def get_webhook_info(world: World, given: Parameters) -> object:  # noqa: ARG001 - a Method
-    """Tell how the deliveries go."""
+    """Describe the webhook and its deliveries."""
     updates = world.queue
     shape: Shape = {
         "url": updates.webhook.url if updates.webhook else "",
