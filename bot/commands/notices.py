@@ -14,7 +14,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
-from memory.limits.alerts import News
+from memory.limits.alerts import CapacityAlert
 from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
 
@@ -29,7 +29,7 @@ class AdminNotices:
         self._chat = chat
         self._sentences = sentences
 
-    async def tell(self, news: News, filling: FillLevel) -> bool:
+    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
         """Tell of a change of capacity; return as `say` does."""
         return await self.say(f"notices.{news.kind}", figures(filling, news.dropped))
 

@@ -11,17 +11,9 @@ from bot.metrics.budget import Budget
 from bot.metrics.prices import shown
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
+from memory.limits.billed import BotUsage, BySource, Source, Tokens, day_number, together
 from memory.limits.quotas import DAY_S, Quotas
-from memory.limits.usage import (
-    NOBODY,
-    BotUsage,
-    BySource,
-    Source,
-    Tokens,
-    UsageStore,
-    day_number,
-    together,
-)
+from memory.limits.usage import NOBODY, UsageStore
 from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 
 from config.values import Price
-from memory.limits.usage import BySource, Source, Tokens
+from memory.limits.billed import BySource, Source, Tokens
 
 _PER_TOKENS = 1_000_000
 _SHOWN = Decimal("0.0001")

@@ -17,7 +17,8 @@ import structlog
 
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
-from memory.limits.usage import NOBODY, REPEATS_S, BilledCall, Source, Tokens, UsageStore
+from memory.limits.billed import BilledCall, Source, Tokens
+from memory.limits.usage import NOBODY, REPEATS_S, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 

@@ -51,7 +51,7 @@ class CapacityWatch:
     def __init__(self, monitor: CapacityMonitor, notices: AdminNotices) -> None:
         self._monitor = monitor
         self._notices = notices
-        self._level = Level.CALM
+        self._level = Level.NORMAL
 
     async def run(self) -> None:
         """Check until cancelled."""
@@ -62,7 +62,7 @@ class CapacityWatch:
 
     async def check(self) -> None:
         """Check once; raise `StoreError`."""
-        level = await self._monitor.tend(self._notices.tell)
+        level = await self._monitor.check(self._notices.tell)
         if level is not self._level:
             log.warning("capacity changed", level=level.name.lower(), was=self._level.name.lower())
         self._level = level

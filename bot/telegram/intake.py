@@ -27,7 +27,7 @@ from bot.telegram.updates import (
     Update,
     to_bytes,
 )
-from memory.limits.ballast import Ballast
+from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
@@ -149,7 +149,7 @@ class Intake:
             log.warning("update refused", update=update.update_id, reason=type(error).__name__)
             if isinstance(error, StoreFull):
                 with suppress(StoreError):
-                    await self._ballast.spend()
+                    await self._ballast.release()
             is_closed = isinstance(error, StoreFull | Overloaded)
             raise (IntakeClosed if is_closed else NotAccepted) from error
         finally:
@@ -157,7 +157,7 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
-            case IncomingMessage() if self._ballast.is_spent and _is_message(update):
+            case IncomingMessage() if self._ballast.is_released and _is_message(update):
                 raise StoreFull("intake is closed")
             case IncomingMessage() if await self._backpressure.is_high():
                 raise Overloaded

@@ -15,12 +15,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 from bot.telegram.errors import FloodWait
-from memory.limits.send_rate import LONGEST_WAIT_S, Pace, SendRates
+from memory.limits.send_rate import MAX_WAIT_S, Rate, SendRates
 from memory.queue.ready_queue import ReadyQueue
 from memory.store.errors import StoreError
 
-_PRIVATE = Pace(at_once=3, every_s=1.0)
-_GROUP = Pace(at_once=5, every_s=4.0)
+_PRIVATE = Rate(at_once=3, every_s=1.0)
+_GROUP = Rate(at_once=5, every_s=4.0)
 """About one message a second in private, never more than 20 a minute in a group."""
 
 _NOTHING_S = 0.001
@@ -84,7 +84,7 @@ class SendRateLimiter:
 
         A permit is taken when its wait is asked for. If the chat was closed during a wait, both are
         taken again: its topics are answered in parallel. Raise `FloodWait`, with no further permit
-        taken, if a wait would be longer than `LONGEST_WAIT_S`, and `StoreError` if the chat's limit
+        taken, if a wait would be longer than `MAX_WAIT_S`, and `StoreError` if the chat's limit
         cannot be read.
         """
         is_settled = not self.is_on
@@ -131,7 +131,7 @@ class SendRateLimiter:
         """Close a chat as long as Telegram bans it: calls during a ban lengthen it."""
         if self.is_on:
             with suppress(StoreError):
-                await self._chats.shut(chat_id, _pace(chat_id), for_s)
+                await self._chats.ban(chat_id, _pace(chat_id), for_s)
 
     async def _take_of_chat(self, chat_id: int) -> float:
         place = await self._chats.take(chat_id, _pace(chat_id))
@@ -141,7 +141,7 @@ class SendRateLimiter:
 
     def _take_of_bot(self) -> float:
         wait_s = self._all.wait_s(self._now())
-        if wait_s > LONGEST_WAIT_S:
+        if wait_s > MAX_WAIT_S:
             raise FloodWait(wait_s)
         self._all.take(self._now())
         return wait_s
@@ -159,5 +159,5 @@ async def share_with_workers(
         limiter.share(max(1, await ready_queue.count_consumers(int(lease_s * 1000))))
 
 
-def _pace(chat_id: int) -> Pace:
+def _pace(chat_id: int) -> Rate:
     return _PRIVATE if chat_id > 0 else _GROUP

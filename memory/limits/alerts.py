@@ -1,6 +1,6 @@
-"""What was dropped in all, and what admins have been told: once for each crossing, at most daily.
+"""What admins are told about the capacity of Redis: each crossing once, at most once a day.
 
-Under one lease, so that one process at a time tells. Telling itself is the caller's business.
+Counts what was dropped in all and what of it was reported, in one hash. Does not send anything.
 """
 
 from collections.abc import Mapping
@@ -16,24 +16,27 @@ _NONE: Mapping[str, int] = {}
 
 
 class Level(IntEnum):
-    """How full the plan is, in the steps that matter."""
+    """How full Redis is, in the steps that matter."""
 
-    ROOMY = 0
-    CALM = 1
+    LOW = 0
+    NORMAL = 1
     FULL_SOON = 2
     FULL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What admins do not know yet; `dropped` counts what they have not been told of."""
+class CapacityAlert:
+    """What admins have to be told; `dropped` counts what was not reported yet."""
 
     kind: Literal["filling", "full", "dropped"]
     dropped: Dropped
 
 
+_KINDS: dict[Level, Literal["filling", "full"]] = {Level.FULL_SOON: "filling", Level.FULL: "full"}
+
+
 class AlertLog:
-    """The record of both, in one hash."""
+    """What was dropped, and what admins were told, for all processes."""
 
     def __init__(self, store: Store) -> None:
         self._client = store.client
@@ -41,61 +44,61 @@ class AlertLog:
         self._script = store.scripts["note_capacity"]
 
     async def dropped(self) -> Dropped:
-        """Return what was dropped since the beginning."""
+        """Return what was dropped in all."""
         return _counts(await self._fields(), "")
 
     async def add(self, dropped: Dropped) -> None:
         """Count what was dropped."""
         if dropped != Dropped():
-            given_up = {"lexical_only": 1} if dropped.vectors else {}
-            await self._note(given_up, {"vectors": dropped.vectors, "messages": dropped.messages})
+            without_vectors = {"lexical_only": 1} if dropped.vectors else {}
+            counts = {"vectors": dropped.vectors, "messages": dropped.messages}
+            await self._note(without_vectors, counts)
 
-    async def gave_up_vectors(self) -> bool:
-        """Say whether any conversation may be without vectors."""
+    async def has_dropped_vectors(self) -> bool:
+        """Return whether any conversation may be without vectors."""
         return bool(await self._client.call("HEXISTS", self._key, "lexical_only"))
 
     async def mark_embedded(self) -> None:
-        """Note that all may be embedded again."""
+        """Note that all conversations may be embedded again."""
         await self._client.call("HDEL", self._key, "lexical_only")
 
-    async def untold(self, level: Level, now: float) -> list[News]:
-        """Return what admins are to be told now; note that the level has fallen."""
-        fields = await self._fields()
-        known = int(fields.get("level", Level.CALM))
-        kind = _KINDS.get(level)
-        news: list[News] = []
-        if level > known and kind is not None and _is_due(fields, kind, now):
-            news.append(News(kind, Dropped()))
-        elif level != known:
-            await self._note({"level": int(level)})
-        dropped, told = _counts(fields, ""), _counts(fields, "reported_")
-        if dropped != told and _is_due(fields, "dropped", now):
-            new = Dropped(dropped.vectors - told.vectors, dropped.messages - told.messages)
-            news.append(News("dropped", new))
-        return news
+    async def due(self, level: Level, now: float) -> list[CapacityAlert]:
+        """Return the alerts that admins must get now; `now` is in Unix seconds.
 
-    async def mark(self, news: News, level: Level, now: float) -> None:
-        """Note that admins know."""
-        when = {f"reported:{news.kind}": int(now)}
-        if news.kind == "dropped":
-            told = {
-                "reported_vectors": news.dropped.vectors,
-                "reported_messages": news.dropped.messages,
-            }
-            await self._note(when, told)
+        If the level has fallen, notes that, so that the next crossing is reported again.
+        """
+        fields = await self._fields()
+        noted_level = int(fields.get("level", Level.NORMAL))
+        kind = _KINDS.get(level)
+        alerts: list[CapacityAlert] = []
+        if level > noted_level and kind is not None and _is_due(fields, kind, now):
+            alerts.append(CapacityAlert(kind, Dropped()))
+        elif level != noted_level:
+            await self._note({"level": int(level)})
+        dropped, reported = _counts(fields, ""), _counts(fields, "reported_")
+        if dropped != reported and _is_due(fields, "dropped", now):
+            vectors = dropped.vectors - reported.vectors
+            messages = dropped.messages - reported.messages
+            alerts.append(CapacityAlert("dropped", Dropped(vectors, messages)))
+        return alerts
+
+    async def mark_reported(self, alert: CapacityAlert, level: Level, now: float) -> None:
+        """Note that admins got an alert."""
+        reported = {f"reported:{alert.kind}": int(now)}
+        if alert.kind == "dropped":
+            dropped = alert.dropped
+            counts = {"reported_vectors": dropped.vectors, "reported_messages": dropped.messages}
+            await self._note(reported, counts)
         else:
-            await self._note(when | {"level": int(level)})
+            await self._note(reported | {"level": int(level)})
 
     async def _note(self, values: Mapping[str, int], growth: Mapping[str, int] = _NONE) -> None:
-        """Set some fields and let others grow, even where Redis is full."""
+        """Set some fields and let others grow, even if Redis is full."""
         await self._script([self._key], {"set": values, "grow": growth})
 
     async def _fields(self) -> dict[str, str]:
         stored: Mapping[bytes, bytes] = await self._client.call("HGETALL", self._key)
         return {name.decode(): value.decode() for name, value in stored.items()}
-
-
-_KINDS: dict[Level, Literal["filling", "full"]] = {Level.FULL_SOON: "filling", Level.FULL: "full"}
 
 
 def _is_due(fields: Mapping[str, str], kind: str, now: float) -> bool:

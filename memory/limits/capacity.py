@@ -1,4 +1,4 @@
-"""Keeps the bot working on a Redis plan that fills up: tells, makes room, opens and closes intake.
+"""Keeps the bot working on a Redis that fills up: alerts admins, drops data, closes intake.
 
 Every process looks; one at a time, by lease, does something about it.
 """
@@ -11,112 +11,120 @@ from time import monotonic, time
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
-from memory.limits.alerts import AlertLog, Level, News
-from memory.limits.ballast import Ballast, reserve_bytes
+from memory.limits.alerts import AlertLog, CapacityAlert, Level
 from memory.limits.dropping import Dropped, Dropping
-from memory.limits.fill_level import FillLevel, Gauge
+from memory.limits.fill_level import Ballast, FillLevel, ballast_bytes, read_fill_level
 from memory.store.store import Store
 
 log = structlog.get_logger(__name__)
 
 _EMBED_AGAIN_BELOW = 0.4
-_TELL_ABOVE = 0.8
+_ALERT_ABOVE = 0.8
 _DROP_UNTIL = 0.85
 _DROP_ABOVE = 0.9
 _LEASE_MS = 30_000
-_IN_VAIN_S = 60.0
-"""After a walk that found nothing to drop, nobody walks for so long."""
+_NOTHING_TO_DROP_S = 60.0
+"""After a walk that found nothing to drop, no further walk begins for so long."""
 
-Tell = Callable[[News, FillLevel], Awaitable[bool]]
-"""Tells admins; false when nobody could be reached now, so that it is tried again."""
+SendAlert = Callable[[CapacityAlert, FillLevel], Awaitable[bool]]
+"""Sends an alert to admins; false if no admin could be reached now and it must be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityStats:
-    """How full the plan is, and what was dropped since the beginning."""
+    """How full Redis is, and what was dropped in all."""
 
-    filling: FillLevel
+    fill_level: FillLevel
     dropped: Dropped
 
 
 class CapacityMonitor:
-    """Tends one bot's share of a Redis plan; `reserve` says whether intake is closed."""
+    """Watches the capacity of Redis for one bot.
 
-    def __init__(self, store: Store, told_bytes: int, tail: int) -> None:
+    `default_limit` is the number of bytes of a Redis that does not tell its limit; 0 means unknown.
+    The newest `tail` messages of a conversation are never dropped.
+    """
+
+    def __init__(self, store: Store, default_limit: int, tail: int) -> None:
         self.ballast = Ballast(store)
         self._store = store
         self._tail = tail
-        self._gauge = Gauge(store.client, told_bytes)
-        self._told = AlertLog(store)
+        self._default_limit = default_limit
+        self._alerts = AlertLog(store)
         self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
         self._dropping = Dropping(store, tail)
         self._seen: Level | None = None
         self._walk_from = 0.0
 
     def wait_for(self, behaviors: Sequence[LearningBehavior]) -> None:
-        """Drop no message from now on that one of these has not learned from."""
+        """From now on drop no message that one of these behaviors has not learned from."""
         self._dropping = Dropping(self._store, self._tail, behaviors)
 
     async def stats(self) -> CapacityStats:
-        """Count, for operators."""
-        return CapacityStats(await self._gauge.read(), await self._told.dropped())
+        """Return the figures for operators."""
+        return CapacityStats(await self._read(), await self._alerts.dropped())
 
-    async def tend(self, tell: Tell) -> Level:
-        """Look, and do what is to be done unless another process is at it; return what was seen.
+    async def check(self, send_alert: SendAlert) -> Level:
+        """Look, act unless another process does, and return the level that was seen.
 
-        Raise `StoreError`. Where nobody tells the plan's size, nothing is done.
+        Does nothing if the limit of Redis is unknown. Raise `StoreError`.
         """
-        filling = await self._gauge.read()
-        if not filling.limit:
-            return Level.CALM
-        await self.ballast.look()
-        if filling.share > 1:
-            await self.ballast.spend()
-        level = self._level(filling)
-        is_quiet = level == self._seen and level <= Level.CALM and self.ballast.is_laid
+        fill_level = await self._read()
+        if not fill_level.limit:
+            return Level.NORMAL
+        await self.ballast.refresh()
+        if fill_level.share > 1:
+            await self.ballast.release()
+        level = self._level(fill_level)
+        is_quiet = level == self._seen and level <= Level.NORMAL and self.ballast.is_allocated
         if not is_quiet and await self._lease.hold():
             try:
-                level = await self._act(filling, tell)
+                level = await self._act(fill_level, send_alert)
             finally:
                 await self._lease.release()
         self._seen = level
         return level
 
-    async def _act(self, filling: FillLevel, tell: Tell) -> Level:
-        is_tight = filling.share > _DROP_ABOVE or self.ballast.is_spent
+    async def _act(self, fill_level: FillLevel, send_alert: SendAlert) -> Level:
+        is_tight = fill_level.share > _DROP_ABOVE or self.ballast.is_released
         if is_tight and monotonic() >= self._walk_from:
-            filling = await self._make_room(filling)
-        ballast = reserve_bytes(filling.limit)
-        if not self.ballast.is_laid and filling.used + ballast < _DROP_ABOVE * filling.limit:
-            await self.ballast.lay(filling.limit)
-        level, now = self._level(filling), time()
-        if level is Level.ROOMY and await self._told.gave_up_vectors():
+            fill_level = await self._drop(fill_level)
+        used_with_ballast = fill_level.used + ballast_bytes(fill_level.limit)
+        has_space = used_with_ballast < _DROP_ABOVE * fill_level.limit
+        if not self.ballast.is_allocated and has_space:
+            await self.ballast.allocate(fill_level.limit)
+        level, now = self._level(fill_level), time()
+        if level is Level.LOW and await self._alerts.has_dropped_vectors():
             await self._dropping.let_embed()
-            await self._told.mark_embedded()
-        for news in await self._told.untold(level, now):
-            if await tell(news, filling):
-                await self._told.mark(news, level, now)
+            await self._alerts.mark_embedded()
+        for alert in await self._alerts.due(level, now):
+            if await send_alert(alert, fill_level):
+                await self._alerts.mark_reported(alert, level, now)
         return level
 
-    async def _make_room(self, filling: FillLevel) -> FillLevel:
+    async def _drop(self, fill_level: FillLevel) -> FillLevel:
+        """Drop data step by step until there is space again; return the new fill level."""
         total = Dropped()
         try:
             async with aclosing(self._dropping.steps()) as steps:
                 async for dropped in steps:
                     total += dropped
-                    filling = await self._gauge.read()
-                    if filling.share < _DROP_UNTIL or not await self._lease.hold():
+                    fill_level = await self._read()
+                    if fill_level.share < _DROP_UNTIL or not await self._lease.hold():
                         break
         finally:
-            await self._told.add(total)
+            await self._alerts.add(total)
         if total == Dropped():
-            self._walk_from = monotonic() + _IN_VAIN_S
-        log.warning("made room", **asdict(total), **asdict(filling))
-        return filling
+            self._walk_from = monotonic() + _NOTHING_TO_DROP_S
+        log.warning("data dropped to free memory", **asdict(total), **asdict(fill_level))
+        return fill_level
 
-    def _level(self, filling: FillLevel) -> Level:
-        if self.ballast.is_spent or filling.share > 1:
+    async def _read(self) -> FillLevel:
+        return await read_fill_level(self._store.client, self._default_limit)
+
+    def _level(self, fill_level: FillLevel) -> Level:
+        if self.ballast.is_released or fill_level.share > 1:
             return Level.FULL
-        if filling.share > _TELL_ABOVE:
+        if fill_level.share > _ALERT_ABOVE:
             return Level.FULL_SOON
-        return Level.CALM if filling.share > _EMBED_AGAIN_BELOW else Level.ROOMY
+        return Level.NORMAL if fill_level.share > _EMBED_AGAIN_BELOW else Level.LOW

@@ -1,6 +1,6 @@
-"""Drops what is missed least, step by step: the oldest vectors, then the oldest messages.
+"""Drops data to free memory, step by step: first vectors, then the oldest messages.
 
-Decides the order, not when to begin or to end. What was learned of messages stays.
+It decides the order, not when to begin or to stop. What was learned from messages stays.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -23,14 +23,14 @@ log = structlog.get_logger(__name__)
 
 _PAGE = 100
 _SLICE = 128
-"""Messages that a step drops of one conversation, about."""
+"""About how many messages of one conversation a step drops."""
 
 _EVERYTHING = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Counts of what went."""
+    """How many vectors and messages were dropped."""
 
     vectors: int = 0
     messages: int = 0
@@ -42,7 +42,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Oldest:
-    """The oldest message of a conversation, and from which sequence on all must stay."""
+    """The oldest message of a conversation; messages from sequence `end` on must stay."""
 
     said_at: float
     conversation: Scope
@@ -52,7 +52,7 @@ class _Oldest:
 
 
 class Dropping:
-    """Makes room in all conversations of a bot; `tail` newest messages of each always stay."""
+    """Drops data of all conversations of a bot; the newest `tail` messages of each always stay."""
 
     def __init__(self, store: Store, tail: int, behaviors: Sequence[LearningBehavior] = ()) -> None:
         self._client = store.client
@@ -62,7 +62,7 @@ class Dropping:
         self._behaviors = behaviors
 
     async def steps(self) -> AsyncGenerator[Dropped, None]:
-        """Drop a little each time and yield what went, until nothing more may go."""
+        """Drop a little at each step and yield the counts, until nothing more may be dropped."""
         conversations = await self._by_activity()
         for page in _pages(conversations):
             for conversation in await self._with_vectors(page):
@@ -74,7 +74,7 @@ class Dropping:
             yield dropped
 
     async def let_embed(self) -> None:
-        """Let conversations that gave up their vectors be embedded again."""
+        """Let conversations whose vectors were dropped be embedded again."""
         now = time()
         for page in _pages(await self._by_activity()):
             names = [self._keys.scope(conversation).meta for conversation in page]
@@ -106,7 +106,7 @@ class Dropping:
                 heappush(heads, head)
 
     async def _by_activity(self) -> list[Scope]:
-        """Return all conversations, the one that was silent longest first."""
+        """Return all conversations, the one that was inactive longest first."""
         shards = [self._keys.conversations(shard) for shard in range(SHARDS)]
         found: list[tuple[float, bytes]] = []
         for shard in shards:
@@ -120,7 +120,7 @@ class Dropping:
         return [each for each, length in zip(page, lengths, strict=True) if length]
 
     async def _heads(self, page: Sequence[Scope]) -> list[_Oldest]:
-        """Return the oldest messages of those conversations that may lose any."""
+        """Return the oldest message of each conversation that may lose any."""
         names = [self._keys.scope(conversation).meta for conversation in page]
         metas = await self._client.pipeline(
             [("HMGET", name, "epoch", "erasure", "generation") for name in names]
@@ -161,7 +161,7 @@ def _pages(conversations: Sequence[Scope]) -> Iterator[Sequence[Scope]]:
 
 def _report(conversation: Scope, dropped: Dropped) -> None:
     log.info(
-        "dropped for want of room",
+        "dropped to free memory",
         conversation=conversation.tag,
         vectors=dropped.vectors,
         messages=dropped.messages,

@@ -1,14 +1,14 @@
-"""Rations: how many turns and tokens one person may have, counted across all processes.
+"""Quotas: how many turns and tokens one person may have, counted for all processes.
 
-Counts hold ids and numbers, nothing that was said, and expire by themselves: turns after an hour,
-tokens after two days. A turn that is begun again counts once. `usage` counts the tokens.
+The counts hold only ids and numbers. They expire: turns after an hour, tokens after two days. A
+turn that is begun again counts once. `usage` counts the tokens.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from time import time
 
-from memory.limits.usage import day_number
+from memory.limits.billed import day_number
 from memory.store.store import Store
 
 _WINDOW_MS = 60_000
@@ -19,14 +19,17 @@ DAY_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What one person may have; 0 is no bound. A day is that of UTC."""
+    """What one person may have; 0 means no bound. Days are those of UTC."""
 
     turns_per_minute: int
     tokens_per_day: int
 
 
 class Verdict(StrEnum):
-    """Whether a turn may be answered; of a bound only one turn is told, later ones are `TOLD`."""
+    """Whether a turn may be answered, or which bound it exceeds.
+
+    One turn tells the person about a bound; later turns are `SILENCED`.
+    """
 
     ADMITTED = "admitted"
     TURNS = "turns"
@@ -36,7 +39,7 @@ class Verdict(StrEnum):
 
 
 class Quotas:
-    """Counts, in the slot of usage, where what answers took is counted too."""
+    """Counts turns, in the slot of usage, because `usage` counts the tokens there."""
 
     def __init__(self, store: Store) -> None:
         self._client = store.client
@@ -64,7 +67,7 @@ class Quotas:
         return int(await self._client.call("HGET", self._spent_by(person), "sum") or 0)
 
     async def is_first_today(self, person: int, turn: str, what: str) -> bool:
-        """Whether a person is told of something today by this turn, not by one before it."""
+        """Return whether this turn is the first one today to tell a person `what`."""
         key = self._spent_by(person)
         _, first, _ = await self._client.pipeline(
             [("HSETNX", key, what, turn), ("HGET", key, what), ("EXPIRE", key, 2 * DAY_S)]

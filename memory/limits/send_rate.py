@@ -1,7 +1,7 @@
-"""Paces: how fast each chat is spoken to, by all processes together (scheduling of ITU-T I.371).
+"""How fast messages may be sent to each chat, for all processes together.
 
-What a chat has taken is the life of one small key, which expires once the chat was silent for long
-enough. Time is the server's.
+The generic cell rate algorithm (ITU-T I.371): the remaining time of one small key says how many
+permits are taken, and it expires when the chat was quiet for long enough. Time is the server's.
 """
 
 from dataclasses import dataclass
@@ -9,39 +9,39 @@ from math import ceil
 
 from memory.store.store import Store
 
-LONGEST_WAIT_S = 20.0
-"""Nobody waits for longer: who is told so takes no place."""
+MAX_WAIT_S = 20.0
+"""No caller waits longer: a permit that would take longer is not taken."""
 
 _NEVER_MS = -1
-_LONGEST_WAIT_MS = int(LONGEST_WAIT_S * 1000)
+_MAX_WAIT_MS = int(MAX_WAIT_S * 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """So many at once, and one more after each so many seconds."""
+class Rate:
+    """`at_once` permits at once, and one more after each `every_s` seconds."""
 
     at_once: int
     every_s: float
 
     @property
     def every_ms(self) -> int:
-        """After how long a place comes back."""
+        """After how long one permit is free again."""
         return ceil(self.every_s * 1000)
 
     @property
-    def ahead_ms(self) -> int:
-        """How far ahead of their time places may be taken."""
+    def burst_ms(self) -> int:
+        """How far ahead of their time permits may be taken."""
         return (self.at_once - 1) * self.every_ms
 
     @property
     def max_ms(self) -> int:
-        """How long until every place is free again, at most."""
-        return self.ahead_ms + self.every_ms + _LONGEST_WAIT_MS
+        """After how long all permits are free, at the latest."""
+        return self.burst_ms + self.every_ms + _MAX_WAIT_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Whether a place was taken, when it comes, and for how long nothing may be sent at all."""
+class Permit:
+    """Whether a permit was taken, how long to wait for it, and how long the chat is banned."""
 
     is_taken: bool
     wait_s: float
@@ -49,45 +49,47 @@ class Place:
 
 
 class SendRates:
-    """The measures of all chats."""
+    """The send rates of all chats."""
 
     def __init__(self, store: Store) -> None:
         self._keys = store.keys
         self._scripts = store.scripts
 
-    async def take(self, chat_id: int, pace: Pace) -> Place:
-        """Take a place, also one that is still to come; none where the wait would be too long."""
-        return await self._ask(chat_id, pace, _LONGEST_WAIT_MS)
+    async def take(self, chat_id: int, rate: Rate) -> Permit:
+        """Take a permit, even one that is still to come; none if the wait would be too long."""
+        return await self._take(chat_id, rate, _MAX_WAIT_MS)
 
-    async def take_spare(self, chat_id: int, pace: Pace) -> bool:
-        """Take a place if there is one at once, and another for whoever comes next."""
-        return (await self._ask(chat_id, pace, 0, spare=1)).is_taken
+    async def take_spare(self, chat_id: int, rate: Rate) -> bool:
+        """Take a permit if there is one now and another one stays free; return whether."""
+        return (await self._take(chat_id, rate, 0, spare=1)).is_taken
 
-    async def count(self, chat_id: int, pace: Pace) -> Place:
-        """Take a place for what does not wait; none while the chat is shut."""
-        return await self._ask(chat_id, pace, None)
+    async def count(self, chat_id: int, rate: Rate) -> Permit:
+        """Take a permit for a message that does not wait; none while the chat is banned."""
+        return await self._take(chat_id, rate, None)
 
-    async def ban_s(self, chat_id: int, pace: Pace) -> float:
-        """Return for how long nothing may be sent at all."""
-        return (await self._ask(chat_id, pace, _NEVER_MS)).ban_s
+    async def ban_s(self, chat_id: int, rate: Rate) -> float:
+        """Return for how many seconds nothing may be sent."""
+        return (await self._take(chat_id, rate, _NEVER_MS)).ban_s
 
-    async def shut(self, chat_id: int, pace: Pace, for_s: float) -> None:
-        """Have no places for so long, and one at a time afterwards; those given away are void."""
+    async def ban(self, chat_id: int, rate: Rate, for_s: float) -> None:
+        """Give no permits for so long, and one at a time afterwards; permits taken are void."""
         await self._scripts["ban_chat"](
             [self._keys.send_rate(chat_id)],
-            {"ban_ms": ceil(for_s * 1000), "burst_ms": pace.ahead_ms, "max_ms": pace.max_ms},
+            {"ban_ms": ceil(for_s * 1000), "burst_ms": rate.burst_ms, "max_ms": rate.max_ms},
         )
 
-    async def _ask(self, chat_id: int, pace: Pace, longest_ms: int | None, spare: int = 0) -> Place:
+    async def _take(
+        self, chat_id: int, rate: Rate, max_wait_ms: int | None, spare: int = 0
+    ) -> Permit:
         request = {
-            "every_ms": pace.every_ms,
-            "burst_ms": pace.ahead_ms,
-            "max_ms": pace.max_ms,
+            "every_ms": rate.every_ms,
+            "burst_ms": rate.burst_ms,
+            "max_ms": rate.max_ms,
             "spare": spare,
         }
-        if longest_ms is not None:
-            request["max_wait_ms"] = longest_ms
+        if max_wait_ms is not None:
+            request["max_wait_ms"] = max_wait_ms
         taken, wait_ms, ban_ms = await self._scripts["take_permit"](
             [self._keys.send_rate(chat_id)], request
         )
-        return Place(taken == 1, wait_ms / 1000, ban_ms / 1000)
+        return Permit(taken == 1, wait_ms / 1000, ban_ms / 1000)

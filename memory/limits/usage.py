@@ -1,15 +1,24 @@
-"""What model servers billed: tokens by source, day, person and conversation, for all processes.
+"""Counts billed tokens by source, day, person and conversation, for all processes.
 
-Sums hold ids and numbers, nothing that was said. A month's sums expire with the month after the
-next one. All keys share one slot, so one step counts a call everywhere, once for its id.
+The sums hold only ids and numbers. The sums of a month expire two months after it. All keys share
+one slot, so that one script counts a call in all sums, and counts it once for its id.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from secrets import token_hex
 from time import time
 
+from memory.limits.billed import (
+    MONTHS,
+    BilledCall,
+    BotUsage,
+    BySource,
+    Source,
+    Tokens,
+    day_number,
+    expires_at,
+    month_of,
+)
 from memory.store.client import RedisClient
 from memory.store.commands import Reply, ScriptCall
 from memory.store.keys import Keys, Scope
@@ -18,84 +27,10 @@ from memory.store.scripts import Scripts
 REPEATS_S = 600
 """A call that is counted again within this time counts once."""
 NOBODY = 0
-"""Whom tokens belong to that no person caused, or that a forgotten person did."""
+"""The person of tokens that nobody caused, or that a forgotten person did."""
 _QUOTA_S = 2 * 86_400
-_MONTHS = 3
-"""How many months' sums exist at a time."""
 _ANSWER = "answer"
 _CLAIM_S = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Who billed: `kind` is `answer`, `internal` or `embedding`; `is_second` the second model."""
-
-    kind: str
-    model: str
-    is_second: bool = False
-
-    @classmethod
-    def of(cls, name: str) -> "Source":
-        """Read the name of a field."""
-        kind, number, model = name.split("|", 2)
-        return cls(kind, model, number == "2")
-
-    def __str__(self) -> str:
-        """Return the name of its field."""
-        return f"{self.kind}|{2 if self.is_second else 1}|{self.model}"
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens as billed; `reasoning` is a part of `output`, `fresh` is the input less `cached`."""
-
-    fresh: int = 0
-    cached: int = 0
-    output: int = 0
-    reasoning: int = 0
-
-    @property
-    def total(self) -> int:
-        """Return all tokens, each once."""
-        return self.fresh + self.cached + self.output
-
-    def __add__(self, other: "Tokens") -> "Tokens":
-        """Return both together."""
-        return Tokens(
-            self.fresh + other.fresh,
-            self.cached + other.cached,
-            self.output + other.output,
-            self.reasoning + other.reasoning,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class BilledCall:
-    """One call of a model; `at` is in Unix seconds, `conversation` "" where there is none."""
-
-    source: Source
-    tokens: Tokens
-    person: int
-    conversation: str
-    at: float
-    id: str = ""
-
-    @classmethod
-    def now(cls, source: Source, tokens: Tokens, person: int, conversation: str) -> "BilledCall":
-        """Return a call that has just been billed, with an id of its own."""
-        return cls(source, tokens, person, conversation, time(), token_hex(8))
-
-
-BySource = Mapping[Source, Tokens]
-
-
-@dataclass(frozen=True, slots=True)
-class BotUsage:
-    """The month of the whole bot: sums, days (ascending), and the largest people first."""
-
-    sums: BySource
-    days: Mapping[int, BySource]
-    people: tuple[tuple[int, int], ...]
 
 
 class UsageStore:
@@ -112,14 +47,14 @@ class UsageStore:
         self._held.setdefault(call.conversation, []).append(call)
 
     def release(self, conversation: str) -> list[BilledCall]:
-        """Return the calls that are held for a conversation; the caller has to count them."""
+        """Return the calls that are held for a conversation; the caller must count them."""
         return self._held.pop(conversation, [])
 
     async def count_along(self, conversation: Scope, write: ScriptCall) -> Reply:
         """Send a write, and count the held calls in the same round trip; return its reply.
 
-        Where that fails, the calls are held again. On a Cluster these would be two round trips, so
-        the calls stay held there.
+        If that fails, the calls are held again. On a Cluster the calls stay held, because there it
+        would be a second round trip.
         """
         calls = [] if self._client.is_cluster else self.release(conversation.tag)
         try:
@@ -135,7 +70,7 @@ class UsageStore:
         await self._client.pipeline([self._counting(call) for call in calls])
 
     async def of_bot(self, at: float, people: int) -> BotUsage:
-        """Return the month of the whole bot with its `people` largest people."""
+        """Return the month of the whole bot, with the `people` who used the most tokens."""
         month = month_of(at)
         sums, days, largest = await self._client.pipeline(
             [
@@ -165,9 +100,9 @@ class UsageStore:
         return _by_source(await self._client.call("HGETALL", key))
 
     async def forget(self, person: int, conversations: Iterable[Scope]) -> None:
-        """Give what a person used to nobody in particular; drop sums of their own conversations.
+        """Move a person's tokens to `NOBODY`, and drop the sums of their own conversations.
 
-        Sums of the whole bot stay; so does what the quota of today has spent. Safe to repeat.
+        The sums of the whole bot stay, and so do the tokens of today's quota. Safe to repeat.
         """
         tags = [conversation.tag for conversation in conversations]
         for month in _living_months(time()):
@@ -177,15 +112,15 @@ class UsageStore:
             await self._scripts["forget_usage"](keys, request)
 
     async def claim_notice(self, at: float, percent: int) -> bool:
-        """Whether admins are not told yet that so much of the month's budget is spent.
+        """Return whether this process must tell admins that so much of the budget is spent.
 
-        The claim holds for a minute, so that one process tells them; `mark_reported` makes it last.
+        The claim holds for a minute, so that one process tells them. `mark_reported` makes it last.
         """
         key = self._notice(at, percent)
         return bool(await self._client.call("SET", key, "claimed", "NX", "EX", _CLAIM_S))
 
     async def mark_reported(self, at: float, percent: int) -> None:
-        """Note for the rest of the month that admins were told."""
+        """Note that admins were told, for the rest of the month."""
         key = self._notice(at, percent)
         await self._client.pipeline(
             [("SET", key, "reported"), ("EXPIREAT", key, expires_at(month_of(at)))]
@@ -219,31 +154,9 @@ class UsageStore:
         )
 
 
-def together(sums: BySource) -> Tokens:
-    """Return all sources in one sum."""
-    return sum(sums.values(), Tokens())
-
-
-def day_number(at: float) -> int:
-    """Return the day of UTC, counted from 1970."""
-    return int(at) // 86_400
-
-
-def month_of(at: float) -> str:
-    """Name the month of UTC: `2026-11`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m")
-
-
-def expires_at(month: str) -> int:
-    """Return when a month's sums expire, in Unix seconds: when the month after the next ends."""
-    year, number = map(int, month.split("-"))
-    months = year * 12 + number - 1 + _MONTHS
-    return int(datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC).timestamp())
-
-
 def _living_months(at: float) -> list[str]:
     today = datetime.fromtimestamp(at, UTC)
-    months = [today.year * 12 + today.month - 1 - back for back in range(_MONTHS)]
+    months = [today.year * 12 + today.month - 1 - back for back in range(MONTHS)]
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
 
 

@@ -15,7 +15,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.acceptance.rig import BotProcess, Rig, open_rig
-from tests.memory.limits.ballast import fill_up
+from tests.memory.limits.filling import fill_up
 from tests.memory.limits.old_days import DAY_S, OldDays
 from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply
@@ -83,7 +83,7 @@ class Weeks:
         self._day = time() - 60 * DAY_S
 
     async def pass_until(self, share: float) -> None:
-        while (await self._memory.capacity.stats()).filling.share < share:
+        while (await self._memory.capacity.stats()).fill_level.share < share:
             for number, (person, chat) in enumerate(self._people):
                 here = Scope.of_chat(chat.id)
                 if number:
@@ -163,7 +163,7 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least
         words = b"\n".join(fields[b"t"] for _, fields in newest[: 2 * said_each]).decode()
         assert all(f"{person.id}-{number}" in words for number in range(said_each))
     stats = await memory.capacity.stats()
-    assert (stats.dropped, stats.filling.share < 0.9) == (dropped, True)
+    assert (stats.dropped, stats.fill_level.share < 0.9) == (dropped, True)
     assert (dropped.messages > 0, dropped.vectors >= weeks.messages_each) == (True, True)
 
     told = [message.text.partition("\n")[0] for message in adas.replies]

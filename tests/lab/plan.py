@@ -48,10 +48,10 @@ async def measure(redis: str, dimensions: int) -> dict[str, object]:
                 fingerprint=f"made-up:{dimensions}",
             )
             messages += 2 * EXCHANGES
-            if (await memory.capacity.stats()).filling.share < DROP_ABOVE:
+            if (await memory.capacity.stats()).fill_level.share < DROP_ABOVE:
                 until_dropping = messages
     except StoreFull:
-        used = (await memory.capacity.stats()).filling.used
+        used = (await memory.capacity.stats()).fill_level.used
     await client.close()
     return {
         "dimensions": dimensions,

@@ -9,7 +9,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
-from memory.limits.alerts import News
+from memory.limits.alerts import CapacityAlert
 from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
 from memory.memory import Memory, MemoryOptions
@@ -18,7 +18,7 @@ from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.quiet_chat import QuietChat
 
-NEWS = News("dropped", Dropped(vectors=12, messages=34))
+NEWS = CapacityAlert("dropped", Dropped(vectors=12, messages=34))
 FULL_SOON = FillLevel(used=21 * 2**20, limit=25 * 2**20)
 NOBODY: Mapping[int, TelegramError] = {}
 

@@ -7,7 +7,7 @@ from bot.commands.notices import AdminNotices
 from bot.metrics.budget import Budget, BudgetWatch
 from bot.metrics.prices import Prices
 from config.values import Price
-from memory.limits.usage import BilledCall, Source, Tokens
+from memory.limits.billed import BilledCall, Source, Tokens
 from memory.memory import Memory
 from tests.memory.conftest import memory
 

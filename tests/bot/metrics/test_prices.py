@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from bot.metrics.prices import Prices, shown
 from config.values import Price
-from memory.limits.usage import Source, Tokens
+from memory.limits.billed import Source, Tokens
 
 PRICES = Prices(
     [

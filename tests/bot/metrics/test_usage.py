@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from bot.metrics.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
-from memory.limits.usage import NOBODY, BilledCall, Source, Tokens, UsageStore, together
+from memory.limits.billed import BilledCall, Source, Tokens, together
+from memory.limits.usage import NOBODY, UsageStore
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope

@@ -17,7 +17,7 @@ from bot.telegram.errors import (
 )
 from bot.telegram.intake import Backpressure, Intake
 from bot.telegram.updates import ButtonPress, from_bytes
-from memory.limits.ballast import Ballast
+from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
 from memory.store.errors import StoreFull, StoreRefused, StoreUnavailable
@@ -245,12 +245,12 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
     intake = Intake(
         raw.reader().read, Mailbox(store_on(store)), buttons.press, ballast, backpressure
     )
-    await ballast.lay(2**22)
+    await ballast.allocate(2**22)
     server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:
         await intake.accept(raw.message("Hello"))
     assert isinstance(refusal.value.__cause__, StoreFull)
-    assert ballast.is_spent
+    assert ballast.is_released
 
     server.ask("CONFIG SET maxmemory 0")
     with pytest.raises(IntakeClosed):

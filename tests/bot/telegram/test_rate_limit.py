@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.telegram.errors import FloodWait
 from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
-from memory.limits.send_rate import LONGEST_WAIT_S
+from memory.limits.send_rate import MAX_WAIT_S
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.store.client import RedisClient
@@ -182,11 +182,11 @@ async def test_a_permit_taken_before_a_ban_is_not_used_during_it() -> None:
 
 async def test_a_wait_too_long_for_a_lease_is_a_flood_wait_and_takes_no_permit() -> None:
     speaker = Speaker()
-    await speaker.limiter.close(ANNA, for_s=LONGEST_WAIT_S + 1)
+    await speaker.limiter.close(ANNA, for_s=MAX_WAIT_S + 1)
     for _ in range(2):
         with pytest.raises(FloodWait) as caught:
             await speaker.waits(ANNA)
-        assert caught.value.retry_after_s == LONGEST_WAIT_S + 1
+        assert caught.value.retry_after_s == MAX_WAIT_S + 1
 
 
 async def test_rate_zero_means_no_limit() -> None:

@@ -13,7 +13,7 @@ from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from memory.limits.send_rate import LONGEST_WAIT_S
+from memory.limits.send_rate import MAX_WAIT_S
 from tests.bot.telegram.rates import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal
 from tests.lab.simulator.direct import DirectClient
@@ -158,7 +158,7 @@ async def test_a_429_closes_its_chat_whichever_call_met_it(
 async def test_an_answer_is_parked_during_a_long_ban_and_sent_after_it(
     speaker: Speaker, api: ScriptedApi
 ) -> None:
-    ban_s = LONGEST_WAIT_S + 5
+    ban_s = MAX_WAIT_S + 5
     await speaker.limiter.close(ANNA, ban_s)
     for _ in range(2):
         with pytest.raises(FloodWait):

@@ -18,8 +18,8 @@ from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
+from memory.limits.billed import BilledCall, Source, Tokens
 from memory.limits.quotas import Quota
-from memory.limits.usage import BilledCall, Source, Tokens
 from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn

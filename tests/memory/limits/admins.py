@@ -1,6 +1,6 @@
 """Admins who remember what they were told."""
 
-from memory.limits.alerts import News
+from memory.limits.alerts import CapacityAlert
 from memory.limits.fill_level import FillLevel
 
 
@@ -8,10 +8,10 @@ class Admins:
     """`are_away`: nobody can be told for now."""
 
     def __init__(self) -> None:
-        self.told: list[News] = []
+        self.told: list[CapacityAlert] = []
         self.are_away = False
 
-    async def tell(self, news: News, filling: FillLevel) -> bool:
+    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
         assert filling.limit
         if not self.are_away:
             self.told.append(news)

@@ -14,8 +14,8 @@ from memory.store.keys import Scope
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel
 from tests.memory.limits.admins import Admins
-from tests.memory.limits.ballast import fill
 from tests.memory.limits.conftest import PLAN_BYTES
+from tests.memory.limits.filling import fill
 from tests.memory.limits.old_days import DAY_S, OldDays
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import ValkeyServer
@@ -55,10 +55,10 @@ async def test_vectors_go_first_all_of_a_conversation_and_the_longest_silent_one
     for conversation, days_ago in ((GROUP, 3), (ANN, 9), (BOB, 1)):
         await old_talk(old_days, conversation, 800, days_ago, STAMP)
     await fill(memory, 0.91)
-    await memory.capacity.tend(Admins().tell)
+    await memory.capacity.check(Admins().tell)
     assert await stored(memory, ANN, GROUP, BOB) == [(1600, 0), (1600, 1600), (1600, 1600)]
     stats = await memory.capacity.stats()
-    assert (stats.dropped, stats.filling.share < 0.88) == (Dropped(vectors=1600), True)
+    assert (stats.dropped, stats.fill_level.share < 0.88) == (Dropped(vectors=1600), True)
     counted = await count_conversation(memory.client, memory.keys, ANN)
     assert counted.dropped == Dropped(vectors=1600)
 
@@ -85,7 +85,7 @@ async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_muc
     assert (await memory.learn(ANN)).messages == 0
     assert await stored(memory, ANN) == [(40, 0)]
 
-    await memory.capacity.tend(Admins().tell)
+    await memory.capacity.check(Admins().tell)
     assert await memory.sweep.take_late_learning(9) == [ANN]
     assert (await memory.learn(ANN)).messages == 40
     assert await stored(memory, ANN) == [(40, 40)]

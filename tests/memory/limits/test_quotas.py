@@ -1,7 +1,7 @@
 """Rations are counted for each person, once for each turn, and forgotten by themselves."""
 
+from memory.limits.billed import BilledCall, Source, Tokens
 from memory.limits.quotas import Quota, Verdict
-from memory.limits.usage import BilledCall, Source, Tokens
 from memory.memory import Memory
 from tests.memory.turns import ANN, BOB
 

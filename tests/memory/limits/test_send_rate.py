@@ -2,42 +2,42 @@
 
 import pytest
 
-from memory.limits.send_rate import LONGEST_WAIT_S, Pace, SendRates
+from memory.limits.send_rate import MAX_WAIT_S, Rate, SendRates
 from memory.store.client import RedisClient
 from tests.bot.telegram.rates import KEYS, send_rates_on
 from tests.lab.simulator.direct import DirectClient
 
 ANNA, BEN = 7, 8
-PACE = Pace(at_once=3, every_s=2)
+RATE = Rate(at_once=3, every_s=2)
 KEY = KEYS.send_rate(ANNA)
 
 
 async def waits(send_rates: SendRates, calls: int, chat_id: int = ANNA) -> list[int]:
     """Take so many places and return what each wants to be waited for, in whole seconds."""
-    return [round((await send_rates.take(chat_id, PACE)).wait_s) for _ in range(calls)]
+    return [round((await send_rates.take(chat_id, RATE)).wait_s) for _ in range(calls)]
 
 
 async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) -> None:
     simulated = DirectClient(lambda: 1_000.0)
     for send_rates in (send_rates_on(store), send_rates_on(simulated)):
         assert await waits(send_rates, 5) == [0, 0, 0, 2, 4]
-        assert await send_rates.take_spare(ANNA, PACE) is False
-        assert round((await send_rates.count(ANNA, PACE)).wait_s) == 6
-        await send_rates.shut(ANNA, PACE, 9)
-        assert round(await send_rates.ban_s(ANNA, PACE)) == 9
-        await send_rates.shut(ANNA, PACE, 5)
-        assert round(await send_rates.ban_s(ANNA, PACE)) == 9
-        assert (await send_rates.count(ANNA, PACE)).is_taken is False
+        assert await send_rates.take_spare(ANNA, RATE) is False
+        assert round((await send_rates.count(ANNA, RATE)).wait_s) == 6
+        await send_rates.ban(ANNA, RATE, 9)
+        assert round(await send_rates.ban_s(ANNA, RATE)) == 9
+        await send_rates.ban(ANNA, RATE, 5)
+        assert round(await send_rates.ban_s(ANNA, RATE)) == 9
+        assert (await send_rates.count(ANNA, RATE)).is_taken is False
         assert await waits(send_rates, 3) == [9, 11, 13]
         assert await waits(send_rates, 1, BEN) == [0]
 
 
 async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> None:
     send_rates = send_rates_on(store)
-    await send_rates.shut(ANNA, PACE, LONGEST_WAIT_S + 1)
+    await send_rates.ban(ANNA, RATE, MAX_WAIT_S + 1)
     for _ in range(2):
-        place = await send_rates.take(ANNA, PACE)
-        assert (place.is_taken, round(place.wait_s)) == (False, LONGEST_WAIT_S + 1)
+        permit = await send_rates.take(ANNA, RATE)
+        assert (permit.is_taken, round(permit.wait_s)) == (False, MAX_WAIT_S + 1)
 
 
 async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
@@ -47,7 +47,7 @@ async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
     await waits(send_rates, 2)
     assert 3_000 < await store.call("PTTL", KEY) <= 4_000
     assert await store.call("GET", KEY) == b""
-    await send_rates.shut(ANNA, PACE, 60)
+    await send_rates.ban(ANNA, RATE, 60)
     assert 63_000 < await store.call("PTTL", KEY) <= 64_000
     assert await store.call("DBSIZE") == 1
 
@@ -59,12 +59,12 @@ async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught
     now = 10_000.0
     send_rates = send_rates_on(DirectClient(lambda: now))
     await waits(send_rates, 8)
-    await send_rates.shut(BEN, PACE, 15)
+    await send_rates.ban(BEN, RATE, 15)
     now -= back_s
     for chat_id in (ANNA, BEN):
-        place = await send_rates.take(chat_id, PACE)
-        assert place.is_taken, chat_id
-        assert place.ban_s == 0
+        permit = await send_rates.take(chat_id, RATE)
+        assert permit.is_taken, chat_id
+        assert permit.ban_s == 0
 
 
 async def test_a_full_server_counts_as_any_other(store: RedisClient) -> None:
@@ -75,7 +75,7 @@ async def test_a_full_server_counts_as_any_other(store: RedisClient) -> None:
         assert await waits(send_rates, 2) == [0, 2]
         assert await waits(send_rates, 4, BEN) == [0, 0, 0, 2]
         for chat_id in (ANNA, 9):
-            await send_rates.shut(chat_id, PACE, 9)
-            assert round(await send_rates.ban_s(chat_id, PACE)) == 9
+            await send_rates.ban(chat_id, RATE, 9)
+            assert round(await send_rates.ban_s(chat_id, RATE)) == 9
     finally:
         await store.call("CONFIG SET", "maxmemory", 0)

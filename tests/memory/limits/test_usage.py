@@ -6,15 +6,8 @@ from typing import NoReturn
 
 import pytest
 
-from memory.limits.usage import (
-    NOBODY,
-    BilledCall,
-    Source,
-    Tokens,
-    expires_at,
-    month_of,
-    together,
-)
+from memory.limits.billed import BilledCall, Source, Tokens, expires_at, month_of, together
+from memory.limits.usage import NOBODY
 from memory.memory import Memory
 from memory.queue.open_turn import Lease
 from memory.store.errors import StoreUnavailable

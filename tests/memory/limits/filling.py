@@ -1,6 +1,6 @@
 """Uses up memory that nothing may drop."""
 
-from memory.limits.fill_level import Gauge
+from memory.limits.fill_level import read_fill_level
 from memory.memory import Memory
 
 _CHUNK = bytes(2**14)
@@ -9,14 +9,14 @@ _TOO_MUCH_BYTES = 2**15
 
 async def fill(memory: Memory, share: float) -> None:
     """Fill the plan up to a share of it."""
-    while (await Gauge(memory.client, 0).read()).share < share:
+    while (await read_fill_level(memory.client, 0)).share < share:
         await memory.client.call("RPUSH", "ballast", _CHUNK)
 
 
 async def fill_up(memory: Memory) -> None:
     """Use a little more than there is, so that nothing can be written."""
     await fill(memory, 0.95)
-    used = (await Gauge(memory.client, 0).read()).used
+    used = (await read_fill_level(memory.client, 0)).used
     await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
 
 
