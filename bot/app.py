@@ -141,7 +141,7 @@ class App:
             started = asyncio.create_task(self._introduce(client))
             if not await _first(started, stopping):
                 return
-            running = Running(started.result(), models.rest, behaviors.on_conversation_deleting)
+            running = Running(started.result(), models.breaker, behaviors.on_conversation_deleting)
             chat = TelegramChat(client, limiter)
             async with self._serving(memory, chat, assistant, running, models.conditions):
                 await stopping.wait()

@@ -18,7 +18,7 @@ from bot.check.rows import Row, Rows
 from bot.model.answering import OpenAIChatModel
 from bot.model.call import ChatModel, PromptMessage
 from bot.model.model_errors import ModelError, ModelRefused
-from bot.model.models import secret_of, wishes_of
+from bot.model.models import chat_parameters, secret_of
 from bot.model.openai_client import open_client
 from bot.model.structured import StructuredModel
 from config.settings import Settings
@@ -70,7 +70,7 @@ async def check_chat(settings: Settings) -> Rows:
     async with open_client(
         settings.openai_base_url, key, timeout_s, api=settings.openai_api
     ) as client:
-        model = OpenAIChatModel(client, settings.openai_model, timeout_s, wishes_of(settings))
+        model = OpenAIChatModel(client, settings.openai_model, timeout_s, chat_parameters(settings))
         answered = await _stream(model, settings.openai_model, known)
         if answered.verdict == "fail":
             yield _with_api(answered, settings)

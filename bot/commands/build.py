@@ -27,7 +27,7 @@ from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
 from bot.metrics.budget import Budget
 from bot.metrics.prices import Prices
-from bot.model.resting import Rest
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
@@ -41,7 +41,7 @@ class Running:
     """What only a running bot knows: its account, how its first model is, and its behaviors."""
 
     me: BotIdentity
-    rest: Rest
+    breaker: CircuitBreaker
     deleting: Deleting
 
 
@@ -68,7 +68,7 @@ def build_commands(
     others = [
         *_conversation_commands(settings, memory, access, sentences, running),
         *_person_commands(settings, memory, receipts, sentences),
-        *_operators_commands(settings, memory, receipts, sentences, running.rest),
+        *_operators_commands(settings, memory, receipts, sentences, running.breaker),
     ]
     listed = (*others, HelpCommand(others, running.me, operators.ids, sentences).command)
     commands = tuple(map(access.guarded, listed))
@@ -122,10 +122,14 @@ def _person_commands(
 
 
 def _operators_commands(
-    settings: Settings, memory: Memory, receipts: Receipts, sentences: Sentences, rest: Rest
+    settings: Settings,
+    memory: Memory,
+    receipts: Receipts,
+    sentences: Sentences,
+    breaker: CircuitBreaker,
 ) -> tuple[BotCommand, ...]:
     """Return what is for the operators of the bot alone."""
-    models = ModelsInUse(settings.openai_model, settings.fallback_model or "", rest)
+    models = ModelsInUse(settings.openai_model, settings.fallback_model or "", breaker)
     stats = StatsCommands(memory.store, memory.mailbox, memory.capacity, models, sentences)
     letters = PagedList(DeadLetterList(memory.dead_letters, sentences), sentences)
     clear = ClearMemoryCommand(memory.confirmations, receipts, sentences)

@@ -7,7 +7,7 @@ from bot.commands.answer import Answer
 from bot.commands.clear_memory import is_number
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences
-from bot.model.resting import Rest
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.updates import IncomingMessage
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.dropping import Dropped
@@ -19,18 +19,18 @@ from memory.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ModelsInUse:
-    """The models that answer; `second` is "" if there is none, `rest` tells how the first is."""
+    """The models that answer; `second` is "" if there is none, `breaker` is the first's."""
 
     first: str
     second: str
-    rest: Rest
+    breaker: CircuitBreaker
 
     @property
     def key(self) -> str:
         """Return the key of the sentence that says which one answers."""
         if not self.second:
             return "admin.model"
-        return "admin.model_rests" if self.rest.is_on else "admin.model_and_second"
+        return "admin.model_rests" if self.breaker.is_open else "admin.model_and_second"
 
 
 class StatsCommands:

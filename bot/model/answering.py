@@ -52,7 +52,7 @@ _REASONING_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ChatParameters:
     """What the operator wants of a model's answers; None is not sent."""
 
     reply_tokens: int | None = None
@@ -81,13 +81,13 @@ class OpenAIChatModel:
         client: ModelClient,
         model: str,
         timeout_s: float,
-        wishes: Wishes = Wishes(),
+        parameters: ChatParameters = ChatParameters(),
         observers: Sequence[ModelObserver] = (),
     ) -> None:
         self._client = client
         self._served = client.model(model)
         self._timeout_s = timeout_s
-        self._wishes = wishes
+        self._parameters = parameters
         self._observers = observers
 
     @property
@@ -108,7 +108,7 @@ class OpenAIChatModel:
         If the answer breaks off, ask again once. If reasoning took the tokens of the answer, ask
         again once with less reasoning and more tokens. The time limit covers all of this.
         """
-        request = _Request(messages, tools, tool_choice, labels, self._wishes.reasoning)
+        request = _Request(messages, tools, tool_choice, labels, self._parameters.reasoning)
         which = self._client.which
         with ObservedCall("answer", self._served.name, which, self._observers) as call:
             first: ModelReply | None = None
@@ -142,7 +142,7 @@ class OpenAIChatModel:
 
     def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
         """Return the parts of a request, the least needed first."""
-        dialect, wishes, labels = accepted.dialect, self._wishes, request.labels
+        dialect, parameters, labels = accepted.dialect, self._parameters, request.labels
         prompt = {"model": self._served.name, **dialect.prompt(request.messages), "stream": True}
         if request.tools:
             prompt |= dialect.tools(request.tools, request.tool_choice)
@@ -150,26 +150,26 @@ class OpenAIChatModel:
         for name, value in (
             ("prompt_cache_key", labels.conversation),
             ("safety_identifier", labels.person),
-            ("service_tier", wishes.service_tier),
+            ("service_tier", parameters.service_tier),
         ):
             groups += [{name: {name: value}}] if value else []
-        if wishes.verbosity:
-            groups.append({"verbosity": dialect.verbosity(wishes.verbosity)})
+        if parameters.verbosity:
+            groups.append({"verbosity": dialect.verbosity(parameters.verbosity)})
         groups.append(dialect.streaming(request.messages, self._served.origin))
         effort = request.effort
         if request.tools and accepted.only_without_effort and dialect.name == "chat":
             effort = "none"
-        if wishes.reply_tokens:
+        if parameters.reply_tokens:
             factor = max(request.token_factor, accepted.token_factor)
             factor *= 1 if effort in (None, "none") else _REASONING_FACTOR
-            groups.append(dialect.max_tokens(factor * wishes.reply_tokens))
+            groups.append(dialect.max_tokens(factor * parameters.reply_tokens))
         if effort:
             groups.append({f"OPENAI_REASONING={effort}": dialect.effort(effort)})
         return groups
 
     async def _stream(self, dialect: Dialect, chosen: Options) -> ModelReply:
         """Return the answer to one request; ask again once if it breaks off."""
-        max_tokens = _READ_FACTOR * (self._wishes.reply_tokens or 0)
+        max_tokens = _READ_FACTOR * (self._parameters.reply_tokens or 0)
         is_second_try = False
         while True:
             answer = dialect.accumulator(max_tokens * _CHARS_PER_TOKEN or None, self._served.origin)
@@ -187,7 +187,7 @@ class OpenAIChatModel:
 
     def _silence_s(self) -> float | None:
         """Return how long nothing may come; a model that reasons a lot is silent at first."""
-        reasons = self._wishes.reasoning not in (None, "none", "minimal", "low")
+        reasons = self._parameters.reasoning not in (None, "none", "minimal", "low")
         return self._timeout_s if reasons else None
 
 

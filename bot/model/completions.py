@@ -65,11 +65,11 @@ class ChatCompletions:
         return {name: {name: count} for name in ("max_completion_tokens", "max_tokens")}
 
     def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model shall reason."""
+        """Return how much the model should reason."""
         return {"reasoning_effort": effort}
 
     def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model shall say."""
+        """Return how much the model should say."""
         return {"verbosity": verbosity}
 
     def json(self, shape: Shape | None) -> Mapping[str, Any]:

@@ -130,11 +130,11 @@ class Dialect(Protocol):
         ...
 
     def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model shall reason."""
+        """Return how much the model should reason."""
         ...
 
     def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model shall say."""
+        """Return how much the model should say."""
         ...
 
     def json(self, shape: Shape | None) -> Mapping[str, Any]:

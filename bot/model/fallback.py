@@ -3,8 +3,8 @@
     ModelPair          decides which of two models is asked
     FallbackChatModel  answers people by a pair
 
-A model that fails rests (`resting`). If the first model was silent lately, a request waits half a
-second for it; then the second model is asked too, and the first answer counts.
+A model that fails rests (`circuit_breaker`). If the first model was silent recently, a request
+waits half a second for it; then the second model is asked too, and the first answer counts.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from bot.model.call import (
     PromptMessage,
 )
 from bot.model.call_report import ModelObserver, ObservedCall
+from bot.model.circuit_breaker import Attempt, CircuitBreaker
 from bot.model.model_errors import (
     CUT_SHORT,
     NO_CREDIT,
@@ -31,7 +32,6 @@ from bot.model.model_errors import (
     NotAModel,
     time_limit,
 )
-from bot.model.resting import Attempt, Rest
 from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
@@ -59,12 +59,12 @@ class ModelPair(Generic[_Model]):
         self,
         first: _Model,
         second: _Model | None = None,
-        rest: Rest | None = None,
+        breaker: CircuitBreaker | None = None,
         limit_s: float = 0,
     ) -> None:
         self._first = first
         self._second = second
-        self._rest = rest or Rest()
+        self._breaker = breaker or CircuitBreaker()
         self._limit_s = limit_s
         self._probes: set[asyncio.Task[object]] = set()
 
@@ -72,7 +72,7 @@ class ModelPair(Generic[_Model]):
         """Return an answer of either model; raise the `ModelError` of the last one asked."""
         if self._second is None:
             return await call(self._first)
-        attempt = self._rest.begin()
+        attempt = self._breaker.begin()
         if attempt is None:
             return await call(self._second)
         async with time_limit(self._limit_s):
@@ -107,24 +107,24 @@ class ModelPair(Generic[_Model]):
                 answer = await call(self._first)
         except ModelError as error:
             if _is_away(error):
-                rest_s = self._rest.failed(attempt, in_silence=error.code == "timeout")
+                rest_s = self._breaker.failed(attempt, in_silence=error.code == "timeout")
                 log.warning("first model rests", reason=str(error), seconds=rest_s)
             else:
                 self._note_answer(attempt)
             raise
         finally:
-            self._rest.abandoned(attempt)
+            self._breaker.abandoned(attempt)
         self._note_answer(attempt)
         return answer
 
     def _note_answer(self, attempt: Attempt) -> None:
-        if self._rest.answered(attempt):
+        if self._breaker.answered(attempt):
             log.info("first model answered again")
 
     async def _wait_for(self, first: "asyncio.Task[_Answer]", attempt: Attempt) -> None:
         """Wait until the first model is done, or until it will probably not be done soon."""
         if not attempt.is_probe:
-            silence = asyncio.create_task(self._rest.silence.wait())
+            silence = asyncio.create_task(self._breaker.silence.wait())
             try:
                 await asyncio.wait({first, silence}, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -5,8 +5,8 @@
     InternalCalls    internal calls as `memory` knows them
     GuardedEmbedder  embeddings
 
-Such a model rests, from a minute up to a day, and one answer ends the rest. A failure that only one
-call may be the reason for does not count, unless it happens many times in a row.
+Such a model rests, from a minute up to a day, and one answer ends the rest. A failure for which one
+call may be the reason does not count, unless it happens many times in a row.
 """
 
 import time
@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias, TypeVar
 import structlog
 
 from bot.model.call_report import CallReport
+from bot.model.circuit_breaker import Attempt, CircuitBreaker
 from bot.model.fallback import ModelPair
 from bot.model.model_errors import (
     NO_CREDIT,
@@ -29,7 +30,6 @@ from bot.model.model_errors import (
     model_error,
     reason_of,
 )
-from bot.model.resting import Attempt, Rest
 from bot.model.structured import StructuredModel
 from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
 from memory.text.internal_model import InputRefused, InternalModelUnavailable
@@ -106,26 +106,26 @@ class ModelCondition:
 class Guard:
     """Keeps calls from a model that fails for everybody."""
 
-    def __init__(self, condition: ModelCondition, rest: Rest | None = None) -> None:
+    def __init__(self, condition: ModelCondition, breaker: CircuitBreaker | None = None) -> None:
         self._condition = condition
-        self._rest = rest or Rest(first_s=FIRST_REST_S, max_s=MAX_REST_S)
+        self._breaker = breaker or CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
         self._doubts = 0
 
     async def ask(
         self, call: Callable[[], Awaitable[_Answer]], unavailable: _Unavailable
     ) -> _Answer:
         """Return the answer; raise `unavailable`, at once while the model rests."""
-        attempt = self._rest.begin()
+        attempt = self._breaker.begin()
         if attempt is None:
-            raise unavailable("resting", rests_s=self._rest.left_s)
+            raise unavailable("resting", rests_s=self._breaker.rests_s)
         try:
             answer = await call()
         except (InternalModelUnavailable, EmbeddingsUnavailable) as error:
             if self._note_failure(attempt, error):
-                raise unavailable(str(error), rests_s=self._rest.left_s) from error
+                raise unavailable(str(error), rests_s=self._breaker.rests_s) from error
             raise
         finally:
-            self._rest.abandoned(attempt)
+            self._breaker.abandoned(attempt)
         self._note_answer(attempt)
         return answer
 
@@ -133,16 +133,16 @@ class Guard:
         """Return whether the model failed for everybody, and not only for this conversation."""
         cause = model_error(error) or ModelError()
         self._condition.failed(cause)
-        was_on = self._rest.is_on
+        was_open = self._breaker.is_open
         is_outage = isinstance(cause, ModelUnavailable) and cause.code != NO_CREDIT
         is_one_call = _may_concern_one_call(cause)
         self._doubts += 1 if is_one_call else _MAX_DOUBTS // 2 if is_outage else _MAX_DOUBTS
         if self._doubts < _MAX_DOUBTS:
-            self._rest.answered(attempt)
+            self._breaker.answered(attempt)
             return False
         max_s = _MAX_OUTAGE_REST_S if is_outage else MAX_REST_S
-        rest_s = self._rest.failed(attempt, in_silence=False, max_s=max_s)
-        if not was_on:
+        rest_s = self._breaker.failed(attempt, in_silence=False, max_s=max_s)
+        if not was_open:
             part, setting = self._condition.part, self._condition.setting
             reason = reason_of(cause, setting)
             log.warning("model off", part=part, **reason, again_in_s=rest_s, advice=_ADVICE[part])
@@ -152,12 +152,12 @@ class Guard:
     def _note_answer(self, attempt: Attempt) -> None:
         self._condition.answered()
         self._doubts = 0
-        if self._rest.answered(attempt):
+        if self._breaker.answered(attempt):
             log.info("model on again", part=self._condition.part)
 
 
 class InternalCalls:
-    """Makes internal calls by a pair of models, unless these rest."""
+    """Makes internal calls by a pair of models, unless they rest."""
 
     def __init__(self, models: ModelPair[StructuredModel], guard: Guard) -> None:
         self._models = models

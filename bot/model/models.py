@@ -7,14 +7,14 @@ from typing import TypeAlias
 
 from pydantic import SecretStr
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ChatModel
 from bot.model.call_report import ModelObserver
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondition
 from bot.model.openai_client import RETRIES, ModelClient, open_client
-from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from config.settings import Settings
 from memory.search.embeddings import Embedder
@@ -28,14 +28,14 @@ _SILENCE_S = 30.0
 class Models:
     """The models of a bot: `chat` answers people, `internal` makes internal calls.
 
-    `rest` is that of the first model that answers; without a second one it is never on.
+    `breaker` is that of the first model that answers; without a second one it is never open.
     `conditions` tell which models fail.
     """
 
     chat: ChatModel
     internal: InternalModel
     embedder: Embedder | None
-    rest: Rest
+    breaker: CircuitBreaker
     conditions: Sequence[ModelCondition]
 
 
@@ -64,11 +64,11 @@ async def open_models(
     answers = ModelCondition("answers", "OPENAI_MODEL")
     learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
-    rest = Rest()
+    breaker = CircuitBreaker()
     async with client, AsyncExitStack() as stack:
         watching = [*observers, answers.observe] if fallback is None else observers
         chat: ChatModel = OpenAIChatModel(
-            client, settings.openai_model, first_limit_s, wishes_of(settings), watching
+            client, settings.openai_model, first_limit_s, chat_parameters(settings), watching
         )
         name, reasoning = settings.openai_memory_model, settings.openai_memory_reasoning
         internal = StructuredModel(client, name, first_limit_s, reasoning, observers)
@@ -76,11 +76,11 @@ async def open_models(
         if fallback is not None:
             key = secret_of(settings.fallback_api_key)
             other = client.to(settings.fallback_base_url, key, silence_s, "second")
-            wishes = Wishes(reply_tokens=settings.reply_tokens)
-            second = OpenAIChatModel(other, fallback, limit_s, wishes, observers)
+            parameters = ChatParameters(reply_tokens=settings.reply_tokens)
+            second = OpenAIChatModel(other, fallback, limit_s, parameters, observers)
             second_internal = StructuredModel(other, fallback, limit_s, observers=observers)
-            chats = ModelPair[ChatModel](chat, second, rest, limit_s)
-            internals = ModelPair(internal, second_internal, Rest(), limit_s)
+            chats = ModelPair[ChatModel](chat, second, breaker, limit_s)
+            internals = ModelPair(internal, second_internal, CircuitBreaker(), limit_s)
             stack.push_async_callback(chats.close)
             stack.push_async_callback(internals.close)
             chat = FallbackChatModel(chats, [answers.observe])
@@ -89,7 +89,7 @@ async def open_models(
             chat,
             InternalCalls(internals, Guard(learning)),
             GuardedEmbedder(embedder, Guard(vectors)) if embedder else None,
-            rest,
+            breaker,
             (answers, learning, vectors),
         )
 
@@ -107,9 +107,9 @@ def _embedder(
     return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
 
 
-def wishes_of(settings: Settings) -> Wishes:
+def chat_parameters(settings: Settings) -> ChatParameters:
     """Return what the operator wants of the model that answers."""
-    return Wishes(
+    return ChatParameters(
         settings.reply_tokens,
         settings.openai_reasoning,
         settings.openai_verbosity,

@@ -51,11 +51,11 @@ class ResponsesApi:
         return {"max_output_tokens": {"max_output_tokens": count}}
 
     def effort(self, effort: Effort) -> Mapping[str, Any]:
-        """Return how much the model shall reason."""
+        """Return how much the model should reason."""
         return {"reasoning": {"effort": effort}}
 
     def verbosity(self, verbosity: Verbosity) -> Mapping[str, Any]:
-        """Return how much the model shall say."""
+        """Return how much the model should say."""
         return {"text": {"verbosity": verbosity}}
 
     def json(self, shape: Shape | None) -> Mapping[str, Any]:

@@ -16,8 +16,8 @@ from threading import Thread
 
 from bot.app import App
 from bot.model.call_report import ModelObserver
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.models import Models, OpenModels, open_models
-from bot.model.resting import Rest
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
@@ -108,7 +108,9 @@ def _has_model(settings: Settings) -> bool:
 @asynccontextmanager
 async def offline_models(_: Settings, __: Sequence[ModelObserver]) -> AsyncIterator[Models]:
     """Give the models that answer without a key; they run in this process and cost nothing."""
-    yield Models(OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), Rest(), ())
+    yield Models(
+        OfflineChatModel(), OfflineInternalModel(), OfflineEmbedder(), CircuitBreaker(), ()
+    )
 
 
 def _knowing_the_year(models: OpenModels, year: Year) -> OpenModels:

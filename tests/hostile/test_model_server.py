@@ -10,7 +10,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.model_errors import AnswerIncomplete, ModelError, NotAModel
@@ -52,7 +52,7 @@ def end(reason: str) -> bytes:
 
 async def ask(base_url: str, api: str = "chat") -> ModelReply:
     async with open_client(base_url, None, 5, api=api) as client:  # type: ignore[arg-type]
-        model = OpenAIChatModel(client, "gpt-test", LIMIT_S, Wishes(REPLY_TOKENS))
+        model = OpenAIChatModel(client, "gpt-test", LIMIT_S, ChatParameters(REPLY_TOKENS))
         return await model.complete(HELLO, ())
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import Api
@@ -51,7 +51,7 @@ async def turn(model: OpenAIChatModel) -> ModelReply:
 
 
 async def turn_and_lesson(client: ModelClient, name: str) -> None:
-    reply = await turn(OpenAIChatModel(client, name, 10, Wishes(reply_tokens=5000)))
+    reply = await turn(OpenAIChatModel(client, name, 10, ChatParameters(reply_tokens=5000)))
     assert reply.text == "Both are done."
     assert await fill(StructuredModel(client, name, 10)) == PARTS
 

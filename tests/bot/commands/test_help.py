@@ -10,7 +10,7 @@ from bot.commands.general import HelpCommand
 from bot.commands.menus import menus
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.model.resting import Rest
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage, Sender
 from config.settings import Settings
@@ -40,7 +40,7 @@ def commands(store: RedisClient, tokens: TokenCounter) -> CommandSet:
         Settings(admin_user_ids=str(OPERATOR)),
         Memory(store, 42, tokens, None, OPTIONS),
     )
-    running = Running(ME, Rest(), _deleting)
+    running = Running(ME, CircuitBreaker(), _deleting)
     return build_commands(settings, memory, QuietChat(), Sentences(CATALOGUE), running)
 
 

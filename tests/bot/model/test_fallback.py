@@ -9,11 +9,11 @@ import pytest
 
 from bot.model.answering import OpenAIChatModel
 from bot.model.call import ChatModel, PromptMessage
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, InternalCalls, ModelCondition
 from bot.model.model_errors import ContentRefused, ContextTooLong, ModelError, ModelRefused
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from memory.text.internal_model import InternalModelUnavailable
 from tests.servers.model_api import (
@@ -41,7 +41,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.rest = Rest(lambda: self.now)
+        self.breaker = CircuitBreaker(lambda: self.now)
         self.first = ModelApiServer(Scripted("first"))
         self.second = ModelApiServer(Scripted("second"))
 
@@ -50,13 +50,13 @@ class Scene:
         self.pair: ModelPair[ChatModel] = ModelPair(
             OpenAIChatModel(client, "first", LIMIT_S / 2),
             OpenAIChatModel(other, "second", LIMIT_S),
-            self.rest,
+            self.breaker,
             LIMIT_S,
         )
         internal = ModelPair(
             StructuredModel(client, "first", LIMIT_S / 2),
             StructuredModel(other, "second", LIMIT_S),
-            self.rest,
+            self.breaker,
             LIMIT_S,
         )
         condition = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
@@ -68,9 +68,9 @@ class Scene:
 
     def let_rest(self) -> None:
         """Let the first model be silent once, and let its rest end."""
-        attempt = self.rest.begin()
+        attempt = self.breaker.begin()
         assert attempt
-        self.rest.failed(attempt, in_silence=True)
+        self.breaker.failed(attempt, in_silence=True)
         self.now += 2
 
     @property
@@ -124,7 +124,7 @@ async def test_if_the_first_model_fails_the_second_is_asked_at_once(
     assert [await scene.ask() for _ in range(3)] == ["second"] * 3
     assert monotonic() - began < 1.5
     assert scene.asked[0] <= 2
-    assert scene.rest.is_on
+    assert scene.breaker.is_open
 
 
 async def test_the_second_model_answers_if_the_first_server_is_unreachable(scene: Scene) -> None:
@@ -148,7 +148,7 @@ async def test_a_request_refused_for_its_content_does_not_go_to_the_second_model
     with pytest.raises(error):
         await scene.ask()
     assert scene.asked == (1, 0)
-    assert not scene.rest.is_on
+    assert not scene.breaker.is_open
 
 
 async def test_the_first_model_answers_again_after_its_rest(scene: Scene) -> None:
@@ -229,4 +229,4 @@ async def test_an_internal_answer_that_is_cut_does_not_count_as_a_failing_server
     scene.first.responder = Scripted(Reply("cut", finish_reason="length"))
     with pytest.raises(InternalModelUnavailable):
         await scene.internal.write("Say it.", "What?", 100)
-    assert not scene.rest.is_on
+    assert not scene.breaker.is_open

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import PromptMessage
 from bot.model.call_report import CallReport
 from bot.model.model_errors import AnswerIncomplete, ModelError
@@ -55,7 +55,7 @@ async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reas
     client: ModelClient, server: ModelApiServer, script: Scripted, lost: Reply
 ) -> None:
     script.then(lost, "The answer.", "Another.")
-    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100))
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
     reply = await model.complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("The answer.", "stop")
     await model.complete(HELLO, ())
@@ -65,7 +65,7 @@ async def test_an_answer_lost_to_reasoning_is_asked_for_once_more_with_less_reas
 
 async def test_the_usage_is_the_sum_of_both_requests(client: ModelClient, script: Scripted) -> None:
     script.then(LOST, "The answer.")
-    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100, "high"))
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
     usage = (await model.complete(HELLO, ())).usage
     script.then("The answer.")
     alone = (await model.complete(HELLO, ())).usage
@@ -81,8 +81,8 @@ async def test_the_lower_effort_depends_on_the_setting(
     client: ModelClient, server: ModelApiServer, script: Scripted, first: str, then: str
 ) -> None:
     script.then(LOST, "The answer.")
-    wishes = Wishes(100, first)  # type: ignore[arg-type]
-    await OpenAIChatModel(client, "gpt-test", 10, wishes).complete(HELLO, ())
+    parameters = ChatParameters(100, first)  # type: ignore[arg-type]
+    await OpenAIChatModel(client, "gpt-test", 10, parameters).complete(HELLO, ())
     assert efforts(server) == [first, then]
 
 
@@ -91,7 +91,7 @@ async def test_nothing_but_reasoning_twice_is_not_an_answer(
 ) -> None:
     script.then(LOST, LOST)
     reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100), [reports.append])
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100), [reports.append])
     with pytest.raises(AnswerIncomplete):
         await model.complete(HELLO, ())
     assert [report.usage.reasoning_tokens > 0 for report in reports] == [True]
@@ -101,7 +101,7 @@ async def test_the_beginning_of_an_answer_is_better_than_none(
     client: ModelClient, script: Scripted
 ) -> None:
     script.then(CUT, LOST)
-    reply = await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
+    reply = await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
 
 
@@ -113,7 +113,7 @@ async def test_the_beginning_is_kept_if_the_second_request_fails_or_takes_too_lo
     trouble = Break.HANG if limit_s < 1 else ApiError(401, "Incorrect API key")
     server.faults.add(trouble, times=None, when=_has_less_effort)
     reports: list[CallReport] = []
-    model = OpenAIChatModel(client, "gpt-test", limit_s, Wishes(100), [reports.append])
+    model = OpenAIChatModel(client, "gpt-test", limit_s, ChatParameters(100), [reports.append])
     reply = await model.complete(HELLO, ())
     assert (reply.text, reply.finish_reason) == ("Once upon", "length")
     script.then(LOST)
@@ -136,7 +136,9 @@ async def test_an_answer_not_lost_to_reasoning_is_not_asked_for_again(
     client: ModelClient, server: ModelApiServer, script: Scripted, said: Reply
 ) -> None:
     script.then(said)
-    reply = await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, (CLOCK,))
+    reply = await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(
+        HELLO, (CLOCK,)
+    )
     assert reply.text == said.text
     assert len(server.log.chats) == 1
 
@@ -146,7 +148,7 @@ async def test_a_model_with_high_effort_may_be_silent_at_first(
 ) -> None:
     script.then(Reply("At last.", thinking_s=0.3), Reply("At last.", thinking_s=0.3))
     async with open_client(server.base_url, "any", 0.1, api="responses") as client:
-        model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100, "high"))
+        model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100, "high"))
         assert (await model.complete(HELLO, ())).text == "At last."
     assert len(server.log.chats) == 1
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import CallLabels, ModelReply, PromptMessage
 from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
@@ -72,8 +72,8 @@ async def test_a_request_asks_the_server_to_store_nothing(
 async def test_options_and_labels_have_the_names_of_the_api(
     client: ModelClient, server: ModelApiServer
 ) -> None:
-    wishes = Wishes(1000, "low", "high", "flex")
-    model = OpenAIChatModel(client, "gpt-test", 10, wishes)
+    parameters = ChatParameters(1000, "low", "high", "flex")
+    model = OpenAIChatModel(client, "gpt-test", 10, parameters)
     await model.complete(HELLO, (), labels=CallLabels("c0ffee", "beef"))
     sent = server.log.chats[0].raw
     assert sent["reasoning"] == {"effort": "low"}

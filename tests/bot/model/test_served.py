@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from bot.model.answering import OpenAIChatModel, Wishes
+from bot.model.answering import ChatParameters, OpenAIChatModel
 from bot.model.call import CallLabels, PromptMessage
 from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
@@ -34,7 +34,7 @@ TOOLS_REFUSED = ApiError(
     param="reasoning_effort",
 )
 NO_RESPONSES = ApiError(404, "Invalid URL (POST /v1/responses)")
-WISHES = Wishes(100, "low", "low", "flex")
+PARAMETERS = ChatParameters(100, "low", "low", "flex")
 LABELS = CallLabels("c0ffee", "beef")
 
 
@@ -175,8 +175,8 @@ async def test_without_a_responses_api_such_a_model_is_asked_without_reasoning(
 ) -> None:
     server.faults.add(TOOLS_REFUSED, times=None, when=reasons_with_tools)
     server.faults.add(NO_RESPONSES, times=None, when=is_responses)
-    wishes = Wishes(reasoning=effort)  # type: ignore[arg-type]
-    model = OpenAIChatModel(client, "gpt-5.6-luna", 10, wishes)
+    parameters = ChatParameters(reasoning=effort)  # type: ignore[arg-type]
+    model = OpenAIChatModel(client, "gpt-5.6-luna", 10, parameters)
     for _ in range(2):
         await model.complete(HELLO, TOOLS)
     assert apis(server) == ["chat", "responses", "chat", "chat"]
@@ -231,7 +231,7 @@ async def test_a_refused_option_is_left_out_and_the_log_names_its_setting(
     refusal = ApiError(400, f"Unsupported value: '{param}' is not supported.", param=param)
     server.faults.add(refusal, times=None, when=_holds(param))
     async with open_client(server.base_url, "any", 10, api=api) as client:  # type: ignore[arg-type]
-        model = OpenAIChatModel(client, "gpt-test", 10, WISHES)
+        model = OpenAIChatModel(client, "gpt-test", 10, PARAMETERS)
         for _ in range(2):
             await model.complete(HELLO, TOOLS, labels=LABELS)
     assert len(server.log.calls) == 3
@@ -253,7 +253,7 @@ async def test_a_token_limit_refused_by_its_new_name_is_sent_by_the_old_one(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.dialect = Dialect(unsupported=frozenset({"max_completion_tokens"}))
-    await OpenAIChatModel(client, "gpt-test", 10, Wishes(100)).complete(HELLO, ())
+    await OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100)).complete(HELLO, ())
     assert server.log.chats[0].raw["max_tokens"] == 100
 
 
@@ -264,7 +264,7 @@ async def test_a_refusal_that_names_nothing_leads_to_plainer_requests(
         return "prompt_cache_key" in request.raw or "max_completion_tokens" in request.raw
 
     server.faults.add(ApiError(400, "Bad request"), times=None, when=is_too_much)
-    model = OpenAIChatModel(client, "gpt-test", 10, Wishes(100))
+    model = OpenAIChatModel(client, "gpt-test", 10, ChatParameters(100))
     await model.complete(HELLO, TOOLS, labels=LABELS)
     refusals = len(server.log.calls) - 1
     await model.complete(HELLO, TOOLS, labels=LABELS)
@@ -275,7 +275,7 @@ async def test_a_call_that_fails_in_every_form_changes_no_later_request(
     client: ModelClient, server: ModelApiServer
 ) -> None:
     server.faults.add(ApiError(400, "Bad request"), times=None)
-    model = OpenAIChatModel(client, "gpt-test", 10, WISHES)
+    model = OpenAIChatModel(client, "gpt-test", 10, PARAMETERS)
     with pytest.raises(ModelRefused):
         await model.complete(HELLO, TOOLS, labels=LABELS)
     server.faults.clear()

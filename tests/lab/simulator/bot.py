@@ -12,7 +12,7 @@ import numpy as np
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.receipts import Receipts
-from bot.model.resting import Rest
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.telegram.bot_account import BotIdentity
@@ -121,7 +121,7 @@ class SimulatedBot:
         self.memory = memory = Memory(ends.client, BOT_ID, ends.tokens, embedder, OPTIONS)
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
-        running = Running(_ME, Rest(), deleting)
+        running = Running(_ME, CircuitBreaker(), deleting)
         commands = build_commands(_SETTINGS, memory, telegram, sentences, running)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, telegram, sentences)

@@ -6,6 +6,7 @@ from time import time
 
 import pytest
 
+from bot.model.circuit_breaker import CircuitBreaker
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import ModelPair
 from bot.model.guarded import (
@@ -18,7 +19,6 @@ from bot.model.guarded import (
     Part,
 )
 from bot.model.openai_client import ModelClient, open_client
-from bot.model.resting import Rest
 from bot.model.structured import StructuredModel
 from memory.learning import learner
 from memory.learning import progress as ledger
@@ -69,8 +69,8 @@ class Day:
         )
 
     def _guard(self, part: Part) -> Guard:
-        rest = Rest(lambda: self.now, first_s=FIRST_REST_S, max_s=MAX_REST_S)
-        return Guard(ModelCondition(part, "OPENAI_MEMORY_MODEL"), rest)
+        breaker = CircuitBreaker(lambda: self.now, first_s=FIRST_REST_S, max_s=MAX_REST_S)
+        return Guard(ModelCondition(part, "OPENAI_MEMORY_MODEL"), breaker)
 
     async def pass_(self, seconds: float) -> int:
         """Let time pass; return how many calls were made."""

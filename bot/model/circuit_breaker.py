@@ -1,7 +1,8 @@
-"""Decides when a model that failed is asked again; knows nothing of requests.
+"""A circuit breaker decides when a model that failed is asked again; it makes no requests.
 
-A failure sends the model to rest: for two seconds unless set otherwise, then twice as long each
-time, up to 40 s. After the rest one request at a time probes the model. One answer ends the rest.
+A failure opens the circuit: the model rests, for two seconds unless set otherwise, then twice as
+long each time, up to 40 s. After a rest one request at a time probes the model. One answer closes
+the circuit.
 """
 
 import asyncio
@@ -23,8 +24,8 @@ class Attempt:
     is_probe: bool
 
 
-class Rest:
-    """The rest of one model. `silence` is set while the model does not answer in time."""
+class CircuitBreaker:
+    """The circuit of one model. `silence` is set while the model does not answer in time."""
 
     def __init__(
         self,
@@ -42,19 +43,19 @@ class Rest:
         self.silence = asyncio.Event()
 
     @property
-    def is_on(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the model failed and has not answered since."""
         return self._failures > 0
 
     @property
-    def left_s(self) -> float:
+    def rests_s(self) -> float:
         """In how many seconds to ask again; more than 0 also while a probe runs."""
         return max(self._until - self._clock(), self._first_s / 10)
 
     def begin(self) -> Attempt | None:
         """Return an attempt, or None if the model must not be asked now."""
         now = self._clock()
-        if not self.is_on:
+        if not self.is_open:
             return Attempt(now, is_probe=False)
         if self._probe is not None or now < self._until:
             return None
@@ -62,12 +63,12 @@ class Rest:
         return self._probe
 
     def answered(self, attempt: Attempt) -> bool:
-        """End the rest; return whether there was one."""
-        was_on = self.is_on
+        """Close the circuit; return whether it was open."""
+        was_open = self.is_open
         self.abandoned(attempt)
         self._failures = 0
         self.silence.clear()
-        return was_on
+        return was_open
 
     def failed(self, attempt: Attempt, *, in_silence: bool, max_s: float | None = None) -> float:
         """Begin a rest, or a longer one after a probe; return its seconds.
@@ -75,7 +76,7 @@ class Rest:
         Attempts that ran when the rest began do not make it longer. The rest is counted from the
         start of the attempt, so that a probe that hangs does not delay the next one.
         """
-        if not self.is_on or attempt is self._probe:
+        if not self.is_open or attempt is self._probe:
             self._failures += 1
         doublings = min(self._failures - 1, _MAX_DOUBLINGS)
         rest_s = min(self._first_s * 2.0**doublings, max_s or self._max_s)
