@@ -1,1 +1,1 @@
-"""The bot as its users and operators meet it: a process between two servers and a Valkey."""
+"""The bot as users and operators see it: a process between two servers and a Valkey."""

@@ -1,4 +1,4 @@
-"""Says something and waits for more than the answer: until the turn is closed, or learned from."""
+"""Sends a message and waits until its turn is closed, or until the bot has learned from it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _ENDS = ("learned", "learning postponed", "learning failed")
 
 
 async def ask_to_the_end(rig: Rig, person: Person, chat: Chat, text: str) -> Message:
-    """Say something; return the answer once the turn is closed."""
+    """Send a message; return the answer when the turn is closed."""
     before = len(rig.bot.log)
     reply = await rig.ask(person, chat, text)
     turn = str(rig.telegram.updates.history[-1].id)
@@ -23,9 +23,9 @@ async def ask_to_the_end(rig: Rig, person: Person, chat: Chat, text: str) -> Mes
 
 
 async def ask_and_learn(rig: Rig, person: Person, chat: Chat, text: str, **how: Any) -> Message:
-    """Say something; return the answer once the bot has learned from it, or has failed to.
+    """Send a message; return the answer when the bot has learned from it, or has failed to.
 
-    What was said before must have been learned from already.
+    The bot must have learned from all earlier messages already.
     """
     before = len(rig.bot.log)
     reply = await rig.ask(person, chat, text, **how)
@@ -34,7 +34,7 @@ async def ask_and_learn(rig: Rig, person: Person, chat: Chat, text: str, **how: 
 
 
 async def wait_until_learned_from(rig: Rig, chat: Chat, after: int) -> None:
-    """Wait until a round of learning in a chat has ended, looking at the log from `after` on."""
+    """Wait until the log, from line `after` on, reports a round of learning in a chat."""
 
     def has_ended(line: dict[str, Any]) -> bool:
         is_here = str(line.get("conversation", "")).startswith(f"c:{chat.id}:")

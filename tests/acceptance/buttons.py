@@ -1,4 +1,4 @@
-"""Pressing buttons and waiting for what comes of it."""
+"""Presses buttons and waits for the result."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ CANCEL = "Keep everything"
 
 
 async def ask_first(rig: Rig, person: Person, chat: Chat, command: str, **how: Any) -> Message:
-    """Give a command that must be confirmed; return the bot's question, its turn being closed."""
+    """Send a command that must be confirmed; return the bot's question when its turn is closed."""
     said = await person.say(chat, command, **how)
     turn = str(rig.telegram.updates.history[-1].id)
     question = await chat.wait_for_reply(after=said)
@@ -25,14 +25,14 @@ async def ask_first(rig: Rig, person: Person, chat: Chat, command: str, **how: A
 
 
 async def press(rig: Rig, person: Person, message: Message, button: str) -> str:
-    """Press a button; return what pops up over it, usually nothing."""
+    """Press a button; return the text shown on top of the chat, usually none."""
     pressed = await person.press(message, button)
     await rig.telegram.wait_for(lambda: pressed.answer is not None)
     return pressed.answer or ""
 
 
 async def shown(rig: Rig, message: Message, text: str) -> None:
-    """Wait until the bot has changed a message of its own into this text."""
+    """Wait until the bot has changed its message to this text."""
 
     def is_shown() -> bool:
         now = message.chat.message(message.id)
@@ -47,7 +47,7 @@ async def shown(rig: Rig, message: Message, text: str) -> None:
 async def erase(
     rig: Rig, person: Person, question: Message, receipt: str, **counts: object
 ) -> None:
-    """Confirm an erasure and wait for the receipt, with exactly these counts."""
+    """Confirm an erasure and wait for the receipt with exactly these counts."""
     assert await press(rig, person, question, ERASE) == ""
     await shown(rig, question, sentence(receipt, **{"learned": 0, **counts}))
 
@@ -60,14 +60,14 @@ def button(message: Message, begins: str) -> str:
 
 
 async def press_now(rig: Rig, person: Person, message: Message, text: str) -> str:
-    """Press a button of a message as it stands now."""
+    """Press a button of the current version of a message."""
     now = message.chat.message(message.id)
     assert now
     return await press(rig, person, now, button(now, text))
 
 
 def asks_to_delete(message: Message) -> bool:
-    """Say whether a list has become the question whether to delete an entry."""
+    """Return whether a list now asks whether to delete an entry."""
     now = message.chat.message(message.id)
     return now is not None and now.text.startswith(sentence("lists.delete_ask"))
 

@@ -1,4 +1,4 @@
-"""A bot that `launcher` started, and how one asks for it."""
+"""A bot that `launcher` has started, and the request for it."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Forked:
-    """A bot that a launcher started; has what is used of an asyncio process."""
+    """A bot that a launcher started; it has the used part of an asyncio process."""
 
     def __init__(self, pid: int, output: Streams, watch: Streams) -> None:
         self.pid = pid
@@ -28,7 +28,7 @@ class Forked:
     async def start(
         cls, launcher: str, environment: dict[str, str], command: list[str]
     ) -> "Forked":
-        """Have a bot started with this environment; `command` is what follows `python -m bot`."""
+        """Start a bot with this environment; `command` follows `python -m bot`."""
         ours, output = socket.socketpair()
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(launcher)
@@ -40,12 +40,12 @@ class Forked:
             return cls(int(await watch[0].readline()), stream, watch)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal; one that has ended needs none."""
+        """Send a signal, unless the process has ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     async def wait(self) -> int:
-        """Return the exit status once it has ended."""
+        """Wait for the end; return the exit status."""
         if self.returncode is None:
             self.returncode = int(await self._told.readline())
             self._asked.close()

@@ -1,4 +1,4 @@
-"""Has every bot of a test run forked from one process, which `launcher` is."""
+"""Forks every bot of a test run from one process, the `launcher`."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.acceptance.rig import ROOT, BotProcess
 
 @contextmanager
 def bots_forked(folder: Path) -> Iterator[None]:
-    """Have bots forked from one process, where the system can watch over a fork."""
+    """Fork bots from one process, if the system can supervise forks."""
     if not hasattr(os, "pidfd_open"):
         yield
         return

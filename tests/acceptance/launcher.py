@@ -37,7 +37,7 @@ _MAX_BYTES = 2**16
 
 
 def serve(path: str) -> None:
-    """Answer start requests at a unix socket until standard input ends with the tests."""
+    """Answer start requests on a unix socket until standard input closes after the tests."""
     asyncio.run(TokenCounter.load())
     Catalogue()
     trusted()
@@ -62,7 +62,7 @@ def serve(path: str) -> None:
 
 
 def _watch(connection: socket.socket) -> NoReturn:
-    """Fork the bot, tell its id and later its exit status; end it when its test is gone."""
+    """Fork the bot, report its id and later its exit status; end it when its test ends."""
     os.setsid()  # what ends the group of the tests leaves this one alive to end the bot
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     message, descriptors, _, _ = socket.recv_fds(connection, _MAX_BYTES, 1)

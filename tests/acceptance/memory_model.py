@@ -1,4 +1,4 @@
-"""A model that keeps a bot's memory, scripted: what it is given to learn from, and what it answers.
+"""A scripted model that keeps a bot's memory: what it gets to learn from, and what it answers.
 
 It believes whatever it reads, in whatever line it stands, so that what must never be learned is
 kept out by the bot alone. Calls that are not internal go on to the rig's script.
@@ -24,7 +24,7 @@ _NAME = re.compile(r"\bmy name (?:is|to) ([\w-]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message as an internal call reads it."""
+    """One message as an internal call shows it."""
 
     n: int
     who: str
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One internal call: what is known, by behavior, and what was said since."""
+    """One internal call: what each behavior knows, and the messages since."""
 
     request: ChatRequest
     known: Mapping[str, str]
@@ -44,7 +44,7 @@ class Batch:
 
     @classmethod
     def of(cls, request: ChatRequest) -> "Batch":
-        """Read what the bot has sent."""
+        """Read a request of the bot."""
         _, *pieces = _HEADING.split(request.messages[-1].content)
         texts = dict(zip(pieces[::2], map(str.strip, pieces[1::2]), strict=True))
         said = texts.pop("What was said")
@@ -54,19 +54,19 @@ class Batch:
 
     @property
     def said(self) -> list[str]:
-        """The words of all messages."""
+        """The texts of all messages."""
         return [line.said for line in self.lines]
 
     @property
     def state(self) -> Parts:
-        """The running state as it stands; empty where nothing is known."""
+        """The current running state; empty if nothing is known."""
         text = self.known.get("running_state", "")
         state: Parts = orjson.loads(text) if text.startswith("{") else {}
         return state
 
 
 def gullible(batch: Batch) -> Parts:
-    """Return a part for each behavior that is asked, as somebody would who believes everything."""
+    """Return a part for each behavior that believes every message."""
     parts = {
         "running_state": _state(batch),
         "facts": {"facts": _facts(batch)},
@@ -116,7 +116,7 @@ def _synopsis(batch: Batch) -> Parts:
 
 @dataclass
 class MemoryModel:
-    """Plays both models of a bot; `read` makes the answers, `dress` puts them into words."""
+    """Plays both models of a bot; `read` makes the answers, `dress` formats them."""
 
     script: Scripted
     read: Callable[[Batch], Parts | Reply] = gullible
@@ -127,7 +127,7 @@ class MemoryModel:
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def lesson_about(self, words: str) -> Batch:
-        """Return the first internal call that learns from these words, once there is one."""
+        """Wait for the first internal call that learns from this text; return it."""
 
         def found() -> list[Batch]:
             return [each for each in self.batches if words in "\n".join(each.said)]
@@ -154,17 +154,17 @@ class MemoryModel:
 
 
 def is_internal(request: ApiRequest) -> TypeGuard[ChatRequest]:
-    """Tell a call whose answer nobody sees from one that answers a person."""
+    """Return whether a call is internal, so that no person sees its answer."""
     return isinstance(request, ChatRequest) and not request.tools
 
 
 def is_lesson(request: ApiRequest) -> bool:
-    """Tell an internal call that learns from one that tells."""
+    """Return whether an internal call learns (and does not write a narrative)."""
     return is_internal(request) and "\n## What was said\n" in request.messages[-1].content
 
 
 def remember_with(rig: Rig) -> MemoryModel:
-    """Let a rig's model keep the bot's memory from now on."""
+    """Let the model of a rig keep the bot's memory from now on."""
     model = MemoryModel(rig.script)
     rig.model.responder = model
     return model

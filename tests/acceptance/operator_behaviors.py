@@ -1,4 +1,4 @@
-"""Behaviors of an operator who wants to see what is called when.
+"""Behaviors of an operator that show which hooks are called when.
 
 One logs, one fails, one dies, one has a function for the model. What they hear is written at once
 to the file that `HOOK_LOG` names, so that a kill loses nothing.
@@ -31,7 +31,7 @@ def _note(hook: str, call_context: CallContext, *messages: Message, **more: obje
 
 
 class HookLog(AIContextBehavior):
-    """Writes down every call; counts messages in a state that it saves and loads as hooks ask."""
+    """Writes every call to the log; counts messages in a state that hooks save and load."""
 
     name = "hook_log"
     instructions = "Hooks: they are written down."
@@ -70,11 +70,11 @@ class HookLog(AIContextBehavior):
 
 
 class Failed(Exception):
-    """Raised by a behavior that cannot do what it should."""
+    """Raised by the behavior that fails."""
 
 
 class Broken(AIContextBehavior):
-    """Fails at whatever it is asked."""
+    """Fails in every hook."""
 
     name = "broken"
 
@@ -103,7 +103,7 @@ class Broken(AIContextBehavior):
 
 
 class Guess(Arguments):
-    """What is guessed."""
+    """The guessed number."""
 
     number: int = Field(description="The number")
 
@@ -115,14 +115,14 @@ async def guess(guess: Guess, context: AgentContext) -> str:
 
 
 class Game(AIContextBehavior):
-    """Has a function that the model may call."""
+    """Has a function that the model can call."""
 
     name = "game"
     functions = (Tool("guess", "Guess the number.", Guess, guess, is_untrusted=False),)
 
 
 def _is_first_death() -> bool:
-    """Say whether nobody has died yet, and note that somebody has now."""
+    """Return whether no process has died yet, and note that one has now."""
     mark = Path(os.environ["HOOK_LOG"] + ".died")
     is_first = not mark.exists()
     mark.touch()

@@ -1,4 +1,4 @@
-"""What an operator may add to a bot: a field of the running state, and a tool that knows of it."""
+"""What an operator can add to a bot: a field of the running state, and a tool that writes it."""
 
 from pydantic import BaseModel, Field
 
@@ -32,7 +32,7 @@ async def book_and_note(booking: Booking, context: AgentContext) -> str:
 
 
 class Harbour(AIContextBehavior):
-    """Books berths; the second tool writes what it did into the running state itself."""
+    """Books berths; the second tool writes its result into the running state itself."""
 
     name = "harbour"
     functions = (
@@ -50,7 +50,7 @@ async def rumours(_nothing: Nothing, _context: AgentContext) -> str:
 
 
 class Rumours(AIContextBehavior):
-    """Repeats what others say."""
+    """Repeats untrusted text."""
 
     name = "rumours"
     functions = (Tool("rumours", "Tell what others say.", Nothing, rumours),)

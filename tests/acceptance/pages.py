@@ -1,4 +1,4 @@
-"""The bot's web pages, called as a platform or Telegram calls them."""
+"""Calls the bot's web pages as a platform or Telegram does."""
 
 import asyncio
 
@@ -8,12 +8,12 @@ from tests.acceptance.rig import Rig
 
 
 def page(rig: Rig, path: str) -> str:
-    """Return the address of one of the bot's pages."""
+    """Return the address of a page of the bot."""
     return f"http://127.0.0.1:{rig.environment['PORT']}{path}"
 
 
 async def readiness(rig: Rig) -> tuple[int, dict[str, str]]:
-    """Return status and states of `/readyz`; `/healthz` is well whatever that says."""
+    """Return status and states of `/readyz`; check that `/healthz` answers ok."""
     async with httpx2.AsyncClient(trust_env=False) as web:
         assert (await web.get(page(rig, "/healthz"))).text == "ok"
         ready = await web.get(page(rig, "/readyz"))

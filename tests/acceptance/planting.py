@@ -1,4 +1,4 @@
-"""Puts memories where learning would have put them, for scenarios about what becomes of them."""
+"""Stores memories as learning would, for scenarios about their later life."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ _TTL_S = 86_400
 
 
 async def plant(rig: Rig, scope: Scope, *parts: Entry | Field, redis: str = "") -> None:
-    """Write entries and fields into a scope of the bot's."""
+    """Write entries and fields into a scope of the bot."""
     async with _scopes(rig, redis) as scopes:
         scope_memory = await scopes.read(scope)
         entries = [part for part in parts if isinstance(part, Entry)]
@@ -29,13 +29,13 @@ async def plant(rig: Rig, scope: Scope, *parts: Entry | Field, redis: str = "") 
 
 
 async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:
-    """Return a notebook of the bot's as it is stored."""
+    """Return the stored memory of a scope."""
     async with _scopes(rig, "") as scopes:
         return await scopes.read(scope)
 
 
 def fact(text: str, seq: int, here: Scope, sender: int) -> Fact:
-    """Return a fact that rests on one message."""
+    """Return a fact that was learned from one message."""
     return Fact(0, text, (Source(here.tag, seq, 0, sender),), said_at=86_400)
 
 

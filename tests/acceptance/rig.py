@@ -1,4 +1,4 @@
-"""The rig of the black-box tests: our two servers, a real Valkey, and the bot as a process."""
+"""The rig of the black-box tests: two local servers, a real Valkey, and the bot as a process."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ START_S = 20
 
 
 class BotProcess:
-    """One bot; its log is read line by line.
+    """One bot, whose log is read line by line.
 
     Forked by a launcher where there is one, else started by `python -m bot`; `command` is what
     follows that, as `web`.
@@ -44,11 +44,11 @@ class BotProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not been seen to end."""
+        """Whether it was started and its end was not seen yet."""
         return self._process is not None and self._process.returncode is None
 
     async def start(self, *, until: str = "serving") -> None:
-        """Return when the log says `until`."""
+        """Start the bot; return when the log reports `until`."""
         seen = len(self.log)
         self._process = await self._start()
         self._reading = asyncio.create_task(self._read())
@@ -69,23 +69,23 @@ class BotProcess:
         )
 
     async def stop(self, *, within_s: float = 25) -> int:
-        """End it as a platform does; return its exit status."""
+        """End the bot as a platform does; return its exit status."""
         return await self._end(signal.SIGTERM, within_s)
 
     async def kill(self) -> None:
-        """End it as a crash does."""
+        """End the bot as a crash does."""
         await self._end(signal.SIGKILL, 5)
 
     def pause(self) -> None:
-        """Stop it in the middle of whatever it does, as a suspended machine does."""
+        """Stop the bot anywhere, as a suspended machine does."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on, unaware that time has passed."""
+        """Let a stopped bot continue."""
         self._signal(signal.SIGCONT)
 
     async def exit_status(self, within_s: float = START_S) -> int:
-        """Wait until it ends by itself."""
+        """Wait until the bot ends by itself; return its exit status."""
         assert self._process
         assert self._reading
         async with asyncio.timeout(within_s):
@@ -110,12 +110,12 @@ class BotProcess:
         return line
 
     async def wait_until(self, is_true: Callable[[], bool], timeout_s: float = 10) -> None:
-        """Wait until something holds, asked after every line of the log."""
+        """Wait until a condition holds; it is checked after every line of the log."""
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(is_true)
 
     def check_log(self) -> None:
-        """Fail on anything unhandled or secret in the log."""
+        """Fail if the log holds an unhandled error or a secret."""
         text = "\n".join(self.raw)
         assert "Traceback" not in text, text[-4000:]
         for name in ("OPENAI_API_KEY", "TELEGRAM_BOT_TOKEN"):
@@ -148,7 +148,7 @@ class BotProcess:
 
 
 class Rig:
-    """Everything a scenario plays with."""
+    """Everything that a scenario uses."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Rig:
         self._others: list[BotProcess] = []
 
     async def start(self, **settings: object) -> BotProcess:
-        """Start the bot; keywords are settings, as `window_messages=4`."""
+        """Start the bot; keywords are settings, such as `window_messages=4`."""
         self.environment.update({name.upper(): str(value) for name, value in settings.items()})
         await self.bot.start()
         return self.bot
@@ -173,7 +173,7 @@ class Rig:
     def another_bot(
         self, *, from_scratch: bool = False, command: str = "", **settings: object
     ) -> BotProcess:
-        """Return a second process on the same Redis, not started."""
+        """Return a second process on the same Redis, not started yet."""
         changed = {name.upper(): str(value) for name, value in settings.items()}
         environment = self.environment | {"PORT": "0"} | changed
         other = BotProcess(environment, from_scratch=from_scratch, command=command)
@@ -195,17 +195,17 @@ class Rig:
         return self.person(1002, "Ben", language)
 
     def person(self, user_id: int, name: str, language: str = "en") -> tuple[Person, Chat]:
-        """Return anybody and their private chat."""
+        """Return a person and their private chat."""
         person = self.telegram.user(user_id, name, language_code=language)
         return person, self.telegram.private_chat(person)
 
     async def ask(self, person: Person, chat: Chat, text: str, **how: Any) -> Message:
-        """Say something and return the bot's answer to it."""
+        """Send a message and return the bot's answer."""
         said = await person.say(chat, text, **how)
         return await chat.wait_for_reply(after=said)
 
     async def wait_until_asked(self, words: str, *, times: int = 1) -> None:
-        """Wait until the model has been asked something with these words, so many times."""
+        """Wait until the model was asked `times` times with this text."""
 
         def asks(call: Call) -> bool:
             return isinstance(call.request, ChatRequest) and words in call.request.asked
@@ -218,7 +218,7 @@ class Rig:
         return self.model.log.chats
 
     async def wait_until_learned(self, messages: int) -> None:
-        """Wait until this process has stored so many vectors."""
+        """Wait until this process has stored this many vectors."""
 
         def learned() -> int:
             return sum(line["messages"] for line in self.bot.log if line["event"] == "learned")
@@ -240,7 +240,7 @@ async def open_rig(
     mode: Literal["polling", "webhook"] = "polling",
     pace: Pace | None = None,
 ) -> AsyncIterator[Rig]:
-    """Give a rig whose bot is not started yet; `pace` is how Telegram repeats its deliveries."""
+    """Give a rig whose bot is not started yet; `pace` says how Telegram repeats its deliveries."""
     script = Scripted()
     model = ModelApiServer(script, dialect=Dialect(api_key=KEY))
     async with BotApiServer(pace=pace) as telegram, model:

@@ -1,4 +1,4 @@
-"""A day of a bot's life: who says what where, and how its model answers.
+"""A day of messages: their senders, chats and texts, and the answers of the model.
 
 Every text carries a marker of its own, and every answer names those that it answers. What becomes
 of it all is judged elsewhere.
@@ -27,12 +27,12 @@ _THINKING_S = 0.02
 
 
 def markers(text: str) -> list[str]:
-    """Return the markers in a text, in their order."""
+    """Return the markers in a text in their order."""
     return _MARKER.findall(text)
 
 
 def answer_to(asked: str) -> str:
-    """Return the one answer to these words; a long one is sent in two parts, both with markers."""
+    """Return the answer to this text; a long one is sent in two parts, both with markers."""
     named = " ".join(markers(asked))
     if _WORDS["long"] not in asked:
         return f"**Heard** {named}."
@@ -45,7 +45,7 @@ def parts_of(answer: str) -> list[str]:
 
 
 class Echo:
-    """A model that answers by the markers it is asked with, some after a tool call."""
+    """A model that answers with the markers of the request, sometimes after a tool call."""
 
     async def respond(self, request: ChatRequest) -> Reply:
         """Play the model."""
@@ -66,9 +66,9 @@ class Line:
 
 
 class Day:
-    """Nine private chats and a group of two; `random` draws what is said.
+    """Nine private chats and a group of two; `random` draws the messages.
 
-    Fewer `people`, of at least two, say it all in fewer chats.
+    With fewer `people` (at least two) there are fewer chats.
     """
 
     def __init__(self, rig: Rig, random: Random, people: int = 9) -> None:
@@ -83,16 +83,16 @@ class Day:
 
     @property
     def chats(self) -> list[Chat]:
-        """Where it happens."""
+        """The chats of the day."""
         return [chat for _, chat in self._places]
 
     @property
     def next_marker(self) -> str:
-        """The marker of the text that is said next."""
+        """The marker of the next text."""
         return f"m{len(self.lines):03}"
 
     async def talk(self, texts: int, *, wish: Wish | None = None) -> None:
-        """Have so many texts said, some of them in one breath; the first with this wish."""
+        """Send this many texts, some in quick succession; the first one with this wish."""
         place = self._random.choice(self._places)
         for number in range(texts):
             if self._random.random() < 0.6:
@@ -101,22 +101,22 @@ class Day:
             await self._say(*place, wish if wish and not number else drawn)
 
     async def say_goodbye(self) -> None:
-        """Have one more text said in every chat."""
+        """Send one more text in every chat."""
         for people, chat in self._places:
             await self._say(people, chat, "short")
 
     async def repeat_something(self) -> None:
-        """Have Telegram deliver a recent update again, as when its call broke off unanswered."""
+        """Deliver a recent update again, as Telegram does if its call broke off."""
         recent = self._updates.history[-8:]
         if recent:
             await self._updates.redeliver(self._random.choice(recent))
 
     def said_in(self, chat: Chat) -> list[str]:
-        """Return the markers of a chat in the order in which they were said."""
+        """Return the markers of a chat in the order in which they were sent."""
         return [line.marker for line in self.lines if line.message.chat is chat]
 
     def is_answered(self) -> bool:
-        """Whether every marker is to be seen in a reply in its chat."""
+        """Whether every marker appears in a reply in its chat."""
         seen = {chat.id: {m for r in chat.replies for m in markers(r.text)} for chat in self.chats}
         return all(line.marker in seen[line.message.chat.id] for line in self.lines)
 

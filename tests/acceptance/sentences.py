@@ -1,4 +1,4 @@
-"""What the bot says of itself, as the people in a chat read it."""
+"""The fixed sentences of the bot as people read them."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")
 
 
 def sentence(*keys: str, **values: object) -> str:
-    """Return the text of English sentences, one below the other."""
+    """Return the text of English sentences, one after the other."""
     return sentence_in("en", *keys, **values)
 
 
 def sentence_in(language: str, /, *keys: str, **values: object) -> str:
-    """Return the text of sentences in a language, one below the other."""
+    """Return the text of sentences in a language, one after the other."""
     texts = [_CATALOGUE.text(language, key, **values) for key in keys]
     (part,) = render("\n\n".join(texts))
     return part.text

@@ -1,4 +1,4 @@
-"""Short ways to talk, and to read what the model was told."""
+"""Short functions to send messages and to read the requests to the model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def said(request: ChatRequest) -> list[tuple[str, str]]:
 
 
 async def say_at_once(rig: Rig, person: Person, chat: Chat, texts: Sequence[str]) -> Message:
-    """Say several things while the bot is busy with another; return its answer to them all."""
+    """Send several messages while the bot answers another; return its answer to all of them."""
     gate = asyncio.Event()
     busy = f"Take your time ({len(rig.requests)})"
     rig.script.on(busy, Reply("I did.", gate=gate))

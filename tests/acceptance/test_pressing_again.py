@@ -1,4 +1,4 @@
-"""What was confirmed is finished by either button, and shown once Telegram allows it."""
+"""A confirmed erasure is finished by either button, and shown when Telegram allows it."""
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
@@ -12,7 +12,7 @@ EDIT = "editMessageText"
 
 
 async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
-    """Start the bot; return who told it something that it has learned by now, where, and how."""
+    """Start the bot and let it learn something; return the rig's person, chat and message."""
     await rig.start()
     anna, chat = rig.anna()
     said = await anna.say(chat, "My cat is called Mephisto")
@@ -21,7 +21,7 @@ async def told_of_a_cat(rig: Rig) -> tuple[Person, Chat, Message]:
     return anna, chat, said
 
 
-async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
+async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     webhook_rig: Rig, store: RedisClient
 ) -> None:
     rig = webhook_rig
@@ -42,7 +42,7 @@ async def test_keep_finishes_a_forgetting_that_broke_off_half_done(
     assert (await stored_notebook(rig, hers)).facts == []
 
 
-async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> None:
+async def test_cancel_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> None:
     rig = webhook_rig
     anna, chat, said = await told_of_a_cat(rig)
     two = {"messages": 2, "vectors": 2, "learned": 0}
@@ -57,7 +57,7 @@ async def test_keep_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> N
         await shown(rig, question, sentence(key, **{"learned": 0, **counts}))
 
 
-async def test_a_receipt_is_shown_when_the_ban_of_its_chat_is_over(rig: Rig) -> None:
+async def test_a_receipt_is_shown_after_the_ban_of_its_chat(rig: Rig) -> None:
     anna, chat, _ = await told_of_a_cat(rig)
     question = await ask_first(rig, anna, chat, "/clear")
     rig.telegram.faults.add(FloodWait(1), method=EDIT, times=2)
@@ -66,7 +66,7 @@ async def test_a_receipt_is_shown_when_the_ban_of_its_chat_is_over(rig: Rig) -> 
     assert min(second.at - first.at, third.at - second.at) >= 1
 
 
-async def test_a_jobs_receipt_is_shown_when_the_ban_of_its_chat_is_over(webhook_rig: Rig) -> None:
+async def test_the_receipt_of_a_job_is_shown_after_the_ban_of_its_chat(webhook_rig: Rig) -> None:
     rig = webhook_rig
     anna, chat, _ = await told_of_a_cat(rig)
     question = await ask_first(rig, anna, chat, "/forget")
@@ -78,7 +78,7 @@ async def test_a_jobs_receipt_is_shown_when_the_ban_of_its_chat_is_over(webhook_
 
 
 async def press_and_see(rig: Rig, person: Person, message: Message, button: str) -> None:
-    """Press a button and wait until something was shown for it."""
+    """Press a button and wait until the bot shows a result."""
     edits = len(rig.telegram.calls_to(EDIT))
     assert await press(rig, person, message, button) == ""
     await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to(EDIT)) > edits)

@@ -1,4 +1,4 @@
-"""People see what is remembered, correct it, take it with them, stop it (W35, A21, A30)."""
+"""People see, correct, export and stop what is remembered (W35, A21, A30)."""
 
 import orjson
 
@@ -40,7 +40,7 @@ def listed(message: Message) -> list[str]:
     return [line for line in now.text.splitlines() if line.startswith("• ") and "#" in line]
 
 
-async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) -> None:
+async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, bens) = rig.anna(), rig.ben()
@@ -89,7 +89,9 @@ async def test_memory_lists_what_is_known_here_and_deletes_it(webhook_rig: Rig) 
     assert rig.model.log.refusals == []
 
 
-async def test_a_groups_memories_are_its_own_and_its_admins_delete_them(webhook_rig: Rig) -> None:
+async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     (anna, annas), (ben, _), (olga, _) = rig.anna(), rig.ben(), rig.person(1003, "Olga")
@@ -130,7 +132,7 @@ async def test_an_anonymous_admin_is_asked_to_write_as_themselves(webhook_rig: R
         assert reply.text == sentence("error.anonymous_admin")
 
 
-async def test_a_slip_behind_memory_is_no_page_and_switches_nothing(webhook_rig: Rig) -> None:
+async def test_an_unknown_argument_of_memory_changes_nothing(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     anna, chat = rig.anna()
@@ -140,7 +142,7 @@ async def test_a_slip_behind_memory_is_no_page_and_switches_nothing(webhook_rig:
     assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
 
 
-async def test_memory_off_learns_nothing_until_it_is_on_again(webhook_rig: Rig) -> None:
+async def test_after_memory_off_nothing_is_learned_until_memory_on(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
@@ -158,7 +160,9 @@ async def test_memory_off_learns_nothing_until_it_is_on_again(webhook_rig: Rig) 
     assert sentence("memory.is_on") in (await rig.ask(anna, chat, "/memory")).text
 
 
-async def test_export_sends_all_that_is_stored_of_this_chat_alone(webhook_rig: Rig) -> None:
+async def test_export_sends_everything_stored_of_this_chat_and_nothing_else(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, bens) = rig.anna(), rig.ben()
@@ -184,7 +188,7 @@ async def test_export_sends_all_that_is_stored_of_this_chat_alone(webhook_rig: R
     assert CANARY.encode() not in content
 
 
-async def test_a_message_is_forgotten_with_all_that_was_learned_from_it(webhook_rig: Rig) -> None:
+async def test_a_message_is_forgotten_with_everything_learned_from_it(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
     (anna, chat), (ben, _) = rig.anna(), rig.ben()
@@ -225,7 +229,7 @@ async def test_a_message_is_forgotten_with_all_that_was_learned_from_it(webhook_
     await shown(rig, question, sentence("forget.message_done", **done))
 
 
-async def test_a30_no_byte_stays_of_what_was_learned_of_a_person_who_is_forgotten(
+async def test_a30_no_byte_learned_about_a_forgotten_person_stays(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -254,7 +258,7 @@ async def test_a30_no_byte_stays_of_what_was_learned_of_a_person_who_is_forgotte
     assert [f.text for f in (await stored_notebook(rig, person(ben.id))).facts] == []
 
 
-async def test_what_may_have_been_put_into_the_models_mouth_is_kept_only_on_a_word(
+async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -283,7 +287,7 @@ async def test_what_may_have_been_put_into_the_models_mouth_is_kept_only_on_a_wo
     assert b"figs" not in await everything_stored(rig.environment["REDIS_URL"])
 
 
-async def test_a_group_is_told_once_what_is_remembered_when_the_bot_comes(rig: Rig) -> None:
+async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: Rig) -> None:
     await rig.start(**NO_LEARNING)
     anna, _ = rig.anna()
     group = rig.telegram.group("Club", [anna])

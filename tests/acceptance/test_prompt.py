@@ -1,4 +1,4 @@
-"""What every request to the model looks like, turn after turn."""
+"""The form of every request to the model, turn after turn."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -45,10 +45,10 @@ async def test_a_system_prompt_file_replaces_the_persona(webhook_rig: Rig, tmp_p
     assert rig.model.log.refusals == []
 
 
-async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_of_it_goes(
+async def test_the_front_of_the_prompt_stays_byte_identical_until_a_block_leaves_the_window(
     webhook_rig: Rig,
 ) -> None:
-    """In a window of 16 a block is two exchanges, so every second prompt begins as the last one."""
+    """In a window of 16 a block is two exchanges: every second prompt starts like the last one."""
     rig = webhook_rig
     await rig.start(window_messages=16)
     anna, chat = rig.anna()

@@ -1,4 +1,4 @@
-"""What was said is found in any language, and everything said becomes findable (A3)."""
+"""Messages are found in any language, and every message becomes searchable (A3)."""
 
 import re
 
@@ -48,7 +48,7 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
 
 
 @pytest.mark.parametrize("fault", [Break.HANG, server_error()], ids=["hangs", "fails"])
-async def test_what_was_not_embedded_when_the_process_died_is_embedded_by_the_next_one(
+async def test_messages_not_embedded_before_a_kill_are_embedded_by_the_next_process(
     webhook_rig: Rig, fault: Fault
 ) -> None:
     rig = webhook_rig
@@ -79,7 +79,7 @@ async def unembedded(rig: Rig, chat_id: int) -> list[int]:
 
 
 async def let_time_pass(rig: Rig, seconds: int) -> None:
-    """Have it later in the store: what expires is nearer its end, what is noted nearer its time."""
+    """Move time forward in the store: keys expire earlier, and noted times come nearer."""
     store = await RedisClient.open(rig.environment["REDIS_URL"])
     for name in await store.call("KEYS", "*"):
         left_ms = await store.call("PTTL", name)

@@ -1,4 +1,4 @@
-"""A message that the model's server refuses is left out from then on, and blocks nothing."""
+"""A message that the model's server refuses is left out from then on and blocks nothing."""
 
 import orjson
 import pytest
@@ -15,19 +15,19 @@ FILTER = Dialect(api_key=KEY, filtered=frozenset({"badword"}))
 
 
 def prompts(rig: Rig) -> str:
-    """Return all that the model was asked."""
+    """Return the texts of all requests to the model."""
     return "\n".join(m.content for request in rig.requests for m in request.messages)
 
 
 async def export(rig: Rig, person: Person, chat: Chat) -> list[dict[str, object]]:
-    """Return the messages that a person's export tells."""
+    """Return the messages of a person's export."""
     reply = await rig.ask(person, chat, "/export")
     assert reply.media is not None, reply.text
     messages: list[dict[str, object]] = orjson.loads(reply.media.file.content)["messages"]
     return messages
 
 
-async def test_words_that_a_filter_refuses_block_nothing_and_are_shown_as_such(rig: Rig) -> None:
+async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig: Rig) -> None:
     rig.model.dialect = FILTER
     await rig.start()
     anna, chat = rig.anna()
@@ -49,7 +49,7 @@ async def test_words_that_a_filter_refuses_block_nothing_and_are_shown_as_such(r
     assert "left out – “badword please”" in shown
 
 
-async def test_refused_words_are_told_in_an_export_and_erased_by_their_button(rig: Rig) -> None:
+async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button(rig: Rig) -> None:
     rig.model.dialect = FILTER
     await rig.start()
     ben, chat = rig.ben("de")
@@ -69,7 +69,7 @@ async def test_refused_words_are_told_in_an_export_and_erased_by_their_button(ri
 @pytest.mark.parametrize(
     "refusal", [ApiError(400, "Invalid 'messages[1]': cannot be read."), ApiError(413, "Too large")]
 )
-async def test_a_message_that_is_refused_for_another_reason_blocks_nothing_either(
+async def test_a_message_that_is_refused_for_another_reason_blocks_nothing(
     rig: Rig, refusal: ApiError
 ) -> None:
     def holds_it(request: ApiRequest) -> bool:
@@ -82,7 +82,7 @@ async def test_a_message_that_is_refused_for_another_reason_blocks_nothing_eithe
     assert (await rig.ask(anna, chat, "Hello again")).text == "All right."
 
 
-async def test_an_operators_error_marks_nobodys_words(rig: Rig) -> None:
+async def test_an_error_of_the_operator_marks_no_message(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     for status in (400, 401, 404):
@@ -96,7 +96,7 @@ async def test_an_operators_error_marks_nobodys_words(rig: Rig) -> None:
     assert rig.requests[-1].asked.startswith("Our boat is called Aurora 400")
 
 
-async def test_what_was_said_before_and_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
+async def test_an_older_message_that_is_refused_now_does_not_block_the_chat(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "badword please")

@@ -1,4 +1,4 @@
-"""What a turn asks of Redis, seen on the wire."""
+"""The round trips of a turn to Redis, counted on the wire."""
 
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,14 @@ TURN = [
 ]
 
 
-async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_bell_to_acknowledgement(
+async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """The person's facts come with the lease, which is asked for when the message has settled.
+    """The person's facts come with the lease, which is acquired when no more messages follow.
 
-    Nobody waits for the third: while the model thinks, it counts what the question's vector took.
+    The reply does not wait for the third: it counts usage while the model works.
 
-    Only the last is a steady turn: the second finds the conversation's first vectors.
+    Only the last turn is typical: the second one loads the first vectors of the conversation.
     """
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:

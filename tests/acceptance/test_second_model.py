@@ -1,4 +1,4 @@
-"""The first model fails, and people have their answers from the second one."""
+"""If the first model fails, the second one answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def fallback_rig(valkey: str, tmp_path: Path, spare: ModelApiServer) -> As
         yield rig
 
 
-async def test_an_outage_of_the_first_model_is_seen_by_nobody(
+async def test_an_outage_of_the_first_model_is_not_noticed(
     fallback_rig: Rig, spare: ModelApiServer
 ) -> None:
     rig = fallback_rig
@@ -51,7 +51,7 @@ async def test_an_outage_of_the_first_model_is_seen_by_nobody(
     ]
 
 
-async def test_a_process_killed_between_both_models_leaves_one_answer(
+async def test_a_kill_between_both_models_leaves_one_answer(
     fallback_rig: Rig, spare: ModelApiServer
 ) -> None:
     rig = fallback_rig
@@ -70,10 +70,10 @@ async def test_a_process_killed_between_both_models_leaves_one_answer(
 
 
 @pytest.mark.parametrize("fault", [server_error(), Break.HANG], ids=["refuses", "is silent"])
-async def test_under_a_dead_first_model_nobody_waits_a_second_longer(
+async def test_with_a_dead_first_model_answers_are_less_than_a_second_slower(
     fallback_rig: Rig, spare: ModelApiServer, fault: Fault
 ) -> None:
-    """The second model takes 0.3 s; `tests/lab/dead_model.py` does this for ten minutes."""
+    """The second model takes 0.3 s. `tests/lab/dead_model.py` does this for ten minutes."""
     rig = fallback_rig
     spare.responder = Scripted(Reply("Spare.", delay_s=0.3))
     rig.model.faults.add(fault, times=None)

@@ -1,4 +1,4 @@
-"""A Redis of 25 MB and 20 connections: nothing is refused, and nothing is dropped unseen."""
+"""On a Redis of 25 MB and 20 connections nothing is refused, and nothing is dropped unreported."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -70,9 +70,9 @@ async def memory(small_rig: Rig) -> AsyncIterator[Memory]:
 
 
 class Weeks:
-    """What people have exchanged before: long messages, until the plan is so full.
+    """Earlier conversations: long messages, until the plan is this full.
 
-    Only the first has vectors, as if the others had given them up before: both kinds have to go.
+    Only the first has vectors, as if the others were dropped: then messages must be dropped too.
     """
 
     def __init__(self, memory: Memory, people: People) -> None:
@@ -102,7 +102,7 @@ class Weeks:
 
 
 async def connections(memory: Memory) -> int:
-    """Count those of the bots."""
+    """Count the connections of the bots."""
     return len(await memory.client.call("CLIENT LIST")) - 1
 
 
@@ -112,7 +112,7 @@ async def answered(person: Person, chat: Chat, text: str) -> None:
 
 
 async def said_here(memory: Memory, chat: Chat, messages: int) -> Dropped:
-    """Wait until so many messages are stored or were dropped; return what was dropped.
+    """Wait until this many messages are stored or dropped; return what was dropped.
 
     A reply is seen before its turn is committed.
     """
@@ -133,7 +133,7 @@ def trouble(*processes: BotProcess) -> list[str]:
     ]
 
 
-async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least(
+async def test_a_day_of_20_people_refuses_nothing_and_drops_the_least_useful_data(
     small_rig: Rig, memory: Memory
 ) -> None:
     rig = small_rig
@@ -177,7 +177,7 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_what_is_missed_least
     assert trouble(rig.bot, other) == []
 
 
-async def test_32_turns_at_once_keep_within_the_connections_of_a_process(
+async def test_32_turns_at_once_stay_within_the_connections_of_a_process(
     small_rig: Rig, memory: Memory
 ) -> None:
     rig, gate = small_rig, asyncio.Event()
@@ -196,7 +196,7 @@ async def test_32_turns_at_once_keep_within_the_connections_of_a_process(
     assert trouble(rig.bot) == []
 
 
-async def test_when_nothing_more_may_be_dropped_telegram_keeps_the_messages_and_all_mends_by_itself(
+async def test_when_nothing_may_be_dropped_telegram_keeps_the_messages_until_there_is_room(
     small_rig: Rig, memory: Memory, small_valkey: ValkeyServer
 ) -> None:
     rig = small_rig

@@ -1,4 +1,4 @@
-"""A bot that cannot start says why, in one line without secrets, and exits with 1 (A23)."""
+"""A bot that cannot start says why in one line without secrets and exits with 1 (A23)."""
 
 import socket
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.acceptance.rig import Rig
 from tests.valkey import free_port
 
 
-async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) -> None:
+async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: Rig) -> None:
     bot = webhook_rig.another_bot(
         from_scratch=True,
         port="99999",
@@ -44,7 +44,7 @@ async def test_every_bad_setting_is_named_and_what_it_takes(webhook_rig: Rig) ->
     ],
     ids=["wrong token", "no Redis", "no writable folder", "no token on a platform"],
 )
-async def test_what_makes_a_start_impossible_is_said(
+async def test_the_reason_for_an_impossible_start_is_shown(
     webhook_rig: Rig, settings: dict[str, str], reason: str, advice: str
 ) -> None:
     bot = webhook_rig.another_bot(from_scratch=True, **settings)
@@ -54,7 +54,7 @@ async def test_what_makes_a_start_impossible_is_said(
     assert await bot.exit_status() == 1
 
 
-async def test_a_port_that_is_taken_is_named_with_a_command_that_helps(webhook_rig: Rig) -> None:
+async def test_a_port_in_use_is_named_with_a_command_that_helps(webhook_rig: Rig) -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
@@ -67,14 +67,14 @@ async def test_a_port_that_is_taken_is_named_with_a_command_that_helps(webhook_r
 
 
 async def set_anothers_webhook(rig: Rig) -> None:
-    """Have messages delivered to some other process."""
+    """Set a webhook that delivers to another process."""
     client = TelegramClient(rig.telegram.token, rig.telegram.url)
     await client.set_webhook(f"http://127.0.0.1:{free_port()}/secret-path", "s3cret")
     await client.close()
 
 
-async def test_a_bot_that_would_poll_leaves_anothers_webhook_alone(webhook_rig: Rig) -> None:
-    """A worker, which does not poll, starts all the same."""
+async def test_a_bot_that_would_poll_keeps_the_webhook_of_another(webhook_rig: Rig) -> None:
+    """A worker does not poll and starts."""
     rig = webhook_rig
     rig.environment["WEBHOOK_URL"] = ""
     await set_anothers_webhook(rig)
@@ -88,7 +88,7 @@ async def test_a_bot_that_would_poll_leaves_anothers_webhook_alone(webhook_rig: 
     assert rig.telegram.calls_to("deleteWebhook") == []
 
 
-async def test_a_bot_takes_a_webhook_over_where_it_may(webhook_rig: Rig) -> None:
+async def test_a_bot_takes_a_webhook_over_if_it_may(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await set_anothers_webhook(rig)
     await rig.start(webhook_url="", take_over_webhook="yes")
@@ -96,7 +96,7 @@ async def test_a_bot_takes_a_webhook_over_where_it_may(webhook_rig: Rig) -> None
     await rig.ask(*rig.anna(), "Are you there?")
 
 
-async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes_on(
+async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_continues(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
     rig, folder = webhook_rig, tmp_path / "data"
@@ -116,7 +116,7 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_goes
 async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
     webhook_rig: Rig, server: str
 ) -> None:
-    """One's own server needs no key."""
+    """An own model server needs no key."""
     bot = webhook_rig.another_bot(
         from_scratch=True,
         openai_api_key="",

@@ -1,4 +1,4 @@
-"""A reasoning model answers people as any other, and its thoughts are kept nowhere."""
+"""A reasoning model answers like any other, and its reasoning is stored nowhere."""
 
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -8,7 +8,7 @@ from tests.stored import everything_stored
 THOUGHTS = "Perhaps they mean the harbour at Kirkwall? " * 30
 
 
-async def test_thoughts_that_take_an_answers_room_delay_it_and_do_not_replace_it(
+async def test_reasoning_that_uses_up_the_output_tokens_delays_the_answer_but_does_not_replace_it(
     model_rig: Rig,
 ) -> None:
     rig = model_rig
@@ -30,7 +30,7 @@ async def test_thoughts_that_take_an_answers_room_delay_it_and_do_not_replace_it
     assert reply.text == sentence("error.turn", reference=line["reference"])
 
 
-async def test_thoughts_go_back_within_a_turn_and_are_stored_nowhere(
+async def test_reasoning_is_returned_within_a_turn_and_never_stored(
     webhook_rig: Rig, valkey: str
 ) -> None:
     rig = webhook_rig
@@ -52,7 +52,7 @@ async def test_thoughts_go_back_within_a_turn_and_are_stored_nowhere(
     assert rig.model.log.refusals == []
 
 
-async def test_a_conversation_is_named_by_a_hash_and_a_person_only_when_wanted(
+async def test_a_conversation_is_sent_as_a_hash_and_a_person_only_if_wanted(
     model_rig: Rig,
 ) -> None:
     rig = model_rig

@@ -1,4 +1,4 @@
-"""When something outside breaks, nothing is lost, nobody sees internals, and it mends (A23)."""
+"""When a service fails, nothing is lost, no internals are shown, and the bot recovers (A23)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ SECRET = "s3cret-of-the-webhook"
 
 @pytest.fixture
 def lasting_valkey(tmp_path: Path) -> ValkeyServer:
-    """Give a server that keeps its data when it is killed; not started."""
+    """Give a server that keeps its data when it is killed; not started yet."""
     folder = tmp_path / "valkey"
     folder.mkdir()
     return ValkeyServer(folder, "--appendonly", "yes", "--appendfsync", "always")
@@ -28,7 +28,7 @@ def lasting_valkey(tmp_path: Path) -> ValkeyServer:
 async def lasting_rig(
     request: pytest.FixtureRequest, lasting_valkey: ValkeyServer, tmp_path: Path
 ) -> AsyncIterator[Rig]:
-    """Give a rig whose Redis may be killed and started again."""
+    """Give a rig whose Redis can be killed and started again."""
     lasting_valkey.start()
     try:
         async with open_rig(lasting_valkey.url, tmp_path, request.param) as opened:
@@ -37,7 +37,7 @@ async def lasting_rig(
         lasting_valkey.stop()
 
 
-async def test_a23_the_webhook_lets_in_what_telegram_sends_and_nothing_else(
+async def test_a23_the_webhook_accepts_only_what_telegram_sends(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -67,7 +67,7 @@ async def test_a23_the_webhook_lets_in_what_telegram_sends_and_nothing_else(
     assert (len(rig.requests), len(chat.replies)) == (2, 2)
 
 
-async def test_a23_a_model_that_fails_is_a_neutral_sentence_with_a_reference(
+async def test_a23_a_failing_model_is_answered_with_a_neutral_sentence_and_a_reference(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -86,7 +86,7 @@ async def test_a23_a_model_that_fails_is_a_neutral_sentence_with_a_reference(
     assert rig.model.log.refusals == []
 
 
-async def test_a23_a_redis_that_goes_away_and_comes_back_loses_nothing(
+async def test_a23_an_outage_of_redis_loses_nothing(
     lasting_rig: Rig, lasting_valkey: ValkeyServer
 ) -> None:
     rig = lasting_rig
@@ -120,7 +120,7 @@ async def test_a23_a_redis_that_goes_away_and_comes_back_loses_nothing(
     assert (len(annas.replies), len(bens.replies)) == (3, 1)
 
 
-async def test_a23_telegram_being_away_at_start_is_waited_out(rig: Rig) -> None:
+async def test_a23_the_bot_waits_for_telegram_at_the_start(rig: Rig) -> None:
     anna, chat = rig.anna()
     said = await anna.say(chat, "Are you there?")
     await rig.telegram.stop()
@@ -131,7 +131,7 @@ async def test_a23_telegram_being_away_at_start_is_waited_out(rig: Rig) -> None:
     await wait_until_ready(rig)
 
 
-async def test_a23_a_turn_under_way_is_finished_when_the_process_is_told_to_stop(rig: Rig) -> None:
+async def test_a23_a_turn_in_progress_is_finished_before_the_process_stops(rig: Rig) -> None:
     await rig.start()
     anna, chat = rig.anna()
     gate = asyncio.Event()

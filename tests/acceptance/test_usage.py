@@ -1,4 +1,4 @@
-"""`/usage` tells what the model's servers billed, to the token, whatever was killed on the way."""
+"""`/usage` shows exactly the tokens that were billed, whatever was killed meanwhile."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ PRICES = "main-model 1 0.5 2; hashed-words 0.1 0 0"
 
 @pytest.fixture
 async def usage_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
-    """Give a rig with an admin; its bot is not started."""
+    """Give a rig with an admin, whose bot is not started yet."""
     async with open_rig(valkey, tmp_path, "webhook") as rig:
         rig.environment |= {"ADMIN_USER_IDS": str(ADMIN_ID)}
         yield rig
@@ -41,7 +41,7 @@ def totals(reply: Message) -> dict[str, int]:
     return {title: int(sum_) for title, sum_ in re.findall(r"(.+): (\d+) tokens\n", reply.text)}
 
 
-async def test_everybody_sees_what_their_own_messages_took(usage_rig: Rig) -> None:
+async def test_each_person_sees_the_usage_of_their_own_messages(usage_rig: Rig) -> None:
     rig = usage_rig
     await rig.start(openai_embedding_model="off", user_tokens_per_day=5000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
@@ -63,8 +63,8 @@ async def test_everybody_sees_what_their_own_messages_took(usage_rig: Rig) -> No
     assert (await rig.ask(anna, group, "/usage")).text == sentence("usage.only_private")
 
 
-async def test_what_was_billed_is_shown_to_the_token_over_turns_with_kills(usage_rig: Rig) -> None:
-    """Each kill comes while a model thinks; `tests/lab/billing_day.py` does this for 300 turns."""
+async def test_billed_tokens_are_counted_exactly_over_turns_with_kills(usage_rig: Rig) -> None:
+    """Each kill comes while a model works. `tests/lab/billing_day.py` does this for 300 turns."""
     rig = usage_rig
     await rig.start()
     people = [rig.person(2000 + number, f"P{number}") for number in range(5)]
@@ -108,7 +108,7 @@ async def test_admins_see_the_whole_bot_and_what_it_costs(usage_rig: Rig) -> Non
     assert "The whole bot" not in (await rig.ask(anna, annas, "/usage")).text
 
 
-async def test_beyond_the_budget_only_admins_are_answered_and_all_are_told(
+async def test_beyond_the_budget_only_admins_are_answered_and_others_are_told(
     usage_rig: Rig,
 ) -> None:
     rig = usage_rig
@@ -132,7 +132,9 @@ async def test_beyond_the_budget_only_admins_are_answered_and_all_are_told(
     assert len(annas.replies) == 3
 
 
-async def test_a_forgotten_persons_counts_are_nobodys_and_the_totals_stay(usage_rig: Rig) -> None:
+async def test_forgetting_a_person_removes_their_counts_and_keeps_the_totals(
+    usage_rig: Rig,
+) -> None:
     rig = usage_rig
     await rig.start(openai_embedding_model="off")
     (anna, annas), (ada, adas) = rig.anna(), the_admin(rig)
@@ -145,7 +147,7 @@ async def test_a_forgotten_persons_counts_are_nobodys_and_the_totals_stay(usage_
     assert sentence("usage.nobody") in reply.text
 
 
-async def test_learning_and_vectors_are_told_apart(usage_rig: Rig) -> None:
+async def test_learning_and_embedding_are_counted_separately(usage_rig: Rig) -> None:
     rig = usage_rig
     remember_with(rig)
     await rig.start(learn="state", learn_every_turns=1)

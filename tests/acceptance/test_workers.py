@@ -1,4 +1,4 @@
-"""Several processes on one Redis: they share the conversations and stand in for each other."""
+"""Several processes on one Redis share the conversations and take over from each other."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ POLL_TAKEN_OVER_S = LEASE_S + 5
 MARGIN_S = 1
 
 
-async def test_a_slow_conversation_holds_up_one_process_and_nobody_elses(webhook_rig: Rig) -> None:
+async def test_a_slow_conversation_delays_no_other_conversation(webhook_rig: Rig) -> None:
     rig, thought = webhook_rig, asyncio.Event()
     rig.script.on("slowly", Reply("There.", gate=thought))
     busy = await rig.start(max_concurrent_turns=1)
@@ -37,7 +37,7 @@ async def test_a_slow_conversation_holds_up_one_process_and_nobody_elses(webhook
     assert (_closed(busy), _closed(free)) == ([1], [1])
 
 
-async def test_processes_keep_one_measure_of_how_fast_a_chat_is_spoken_to(
+async def test_all_processes_share_the_rate_limit_of_a_chat(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -78,7 +78,9 @@ async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     assert (_closed(stopped), _closed(heir), len(rig.requests)) == ([1], [1], 2)
 
 
-async def test_a_killed_process_is_stood_in_for_when_its_lease_is_over(webhook_rig: Rig) -> None:
+async def test_the_turn_of_a_killed_process_is_taken_over_when_its_lease_ends(
+    webhook_rig: Rig,
+) -> None:
     rig = webhook_rig
     rig.script.on("one", Reply("Never heard.", gate=asyncio.Event()), "First.")
     killed = await rig.start()
@@ -116,7 +118,7 @@ async def test_one_process_polls_and_another_takes_over_when_it_is_killed(
         assert _events(heir, "telegram call failed") == 0
 
 
-async def test_a_worker_is_ready_though_nothing_is_delivered_to_it(webhook_rig: Rig) -> None:
+async def test_a_worker_is_ready_without_receiving_updates(webhook_rig: Rig) -> None:
     rig, port = webhook_rig, free_port()
     await rig.start()
     worker = rig.another_bot(command="worker", port=port, webhook_url="")
@@ -131,5 +133,5 @@ def _events(bot: BotProcess, event: str) -> int:
 
 
 def _closed(bot: BotProcess) -> list[int]:
-    """Return of each turn that a process closed at which attempt that was."""
+    """Return the attempt of each turn that a process closed."""
     return [line["attempts"] for line in bot.log if line["event"] == "turn closed"]
