@@ -13,12 +13,10 @@ from typing import Self
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _HOSTS = ["127.0.0.1", "localhost", "[::1]"]
-_ABORT = "loopback.abort"
 
 
 class LoopbackServer:
@@ -28,11 +26,13 @@ class LoopbackServer:
     Started again it listens on the same port.
     """
 
+    protocol: type[HttpToolsProtocol] = HttpToolsProtocol
+
     def __init__(self, app: Starlette, port: int = 0) -> None:
         self._port = port
         self._config = uvicorn.Config(
             _until_cancelled(TrustedHostMiddleware(app, _HOSTS)),
-            http=_Protocol,
+            http=self.protocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -80,18 +80,6 @@ class LoopbackServer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
-
-
-async def drop_connection(request: Request) -> None:
-    """Cut the connection that carries `request`, as a network failure would."""
-    request.scope["extensions"][_ABORT]["abort"]()
-    await until_disconnect(request)
-
-
-async def until_disconnect(request: Request) -> None:
-    """Return when the client disconnects or the server stops; tests hang a call with it."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass  # what is left of the request's body
 
 
 def _bound(port: int) -> socket.socket:
@@ -152,11 +140,3 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
-
-
-class _Protocol(HttpToolsProtocol):
-    """Lets a handler cut its own connection, which ASGI cannot express."""
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.scope["extensions"] = {_ABORT: {"abort": self.transport.abort}}

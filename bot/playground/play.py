@@ -69,6 +69,7 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
         page = InspectorPage(telegram, scene, inspector, note)
+        stack.push_async_callback(page.filler.stop)
         try:
             server = await stack.enter_async_context(LoopbackServer(page.app(), settings.port))
         except OSError as error:

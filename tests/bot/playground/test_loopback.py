@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bot.playground.loopback import LoopbackServer, drop_connection
+from tests.servers.dropping import DroppingServer, drop_connection
 
 CUT = (httpx2.RemoteProtocolError, httpx2.ReadError)
 """A connection that ended too early, or was reset: which of them is the kernel's choice."""
@@ -50,9 +50,9 @@ class Handlers:
 
 
 @asynccontextmanager
-async def served(handlers: Handlers) -> AsyncIterator[tuple[LoopbackServer, httpx2.AsyncClient]]:
+async def served(handlers: Handlers) -> AsyncIterator[tuple[DroppingServer, httpx2.AsyncClient]]:
     async with (
-        LoopbackServer(handlers.app) as server,
+        DroppingServer(handlers.app) as server,
         httpx2.AsyncClient(base_url=server.url, timeout=10) as client,
     ):
         yield server, client
@@ -78,7 +78,7 @@ async def test_a_request_for_another_host_is_refused(host: str) -> None:
 
 async def test_a_taken_port_is_an_os_error() -> None:
     async with served(Handlers()) as (server, _):
-        second = LoopbackServer(Starlette(), server.port)
+        second = DroppingServer(Starlette(), server.port)
         with pytest.raises(OSError, match="in use"):
             await second.start()
 
@@ -100,7 +100,7 @@ async def test_stopping_cuts_what_hangs_and_frees_the_port() -> None:
             await server.stop()
         with pytest.raises(CUT):
             await asked
-        async with LoopbackServer(handlers.app, server.port) as next_server:
+        async with DroppingServer(handlers.app, server.port) as next_server:
             assert next_server.port == server.port
 
 
@@ -116,7 +116,7 @@ async def test_the_server_can_stop_and_start_again() -> None:
 
 
 async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
-    server = LoopbackServer(Starlette())
+    server = DroppingServer(Starlette())
     await server.stop()
     await server.start()
     await server.stop()

@@ -9,11 +9,11 @@ from starlette.responses import Response
 from bot.playground.bot_api import http, parameters
 from bot.playground.bot_api.http import written
 from bot.playground.bot_api.methods import Method
-from bot.playground.loopback import drop_connection
 from tests.servers.bot_api.calls import Call
 from tests.servers.bot_api.faults import Faults, strike
 from tests.servers.bot_api.parameters import strict
 from tests.servers.bot_api.world import World
+from tests.servers.dropping import drop_connection
 
 
 class HttpApi(http.HttpApi):

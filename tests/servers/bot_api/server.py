@@ -16,7 +16,6 @@ from bot.playground.bot_api.account import Account, Changes
 from bot.playground.bot_api.chats import ChatKind, Member
 from bot.playground.bot_api.server import BOT, new_token
 from bot.playground.bot_api.values import User
-from bot.playground.loopback import LoopbackServer
 from tests.servers.bot_api.calls import Call
 from tests.servers.bot_api.chats import Chat, tested
 from tests.servers.bot_api.delivery import Pace, WebhookDelivery
@@ -26,6 +25,7 @@ from tests.servers.bot_api.methods import METHODS
 from tests.servers.bot_api.people import Person
 from tests.servers.bot_api.updates import Updates
 from tests.servers.bot_api.world import World
+from tests.servers.dropping import DroppingServer
 
 
 class BotApiServer(server.BotApiServer):
@@ -52,7 +52,7 @@ class BotApiServer(server.BotApiServer):
         self.updates: Updates = Updates(account.changes, next(account.new_ids()))
         self._world = World(account, self.updates, reads_all=not privacy_mode)
         self._api = HttpApi(self.token, self._world, METHODS, self.faults)
-        self._server = LoopbackServer(self._api.app(), port)
+        self._server = DroppingServer(self._api.app(), port)
         self._delivery = WebhookDelivery(account, self.updates, pace or Pace())
         self._delivering: asyncio.Task[None] | None = None
 

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from bot.playground.loopback import LoopbackServer, drop_connection, until_disconnect
+from tests.servers.dropping import DroppingServer, drop_connection, until_disconnect
 from tests.servers.model_api.answers import (
     Usage,
     bill,
@@ -76,7 +76,7 @@ class ModelApiServer:
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
-        self._loopback = LoopbackServer(Starlette(routes=routes, exception_handlers=handlers), port)
+        self._loopback = DroppingServer(Starlette(routes=routes, exception_handlers=handlers), port)
 
     @property
     def url(self) -> str:
