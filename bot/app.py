@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from bot.assistant import Assistant, assistant_of
-from bot.behaviors import behaviors_of, teaching_of
+from bot.behaviors import behaviors_of, learning_config
 from bot.commands.access import Operators
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
@@ -132,7 +132,7 @@ class App:
             await memory.migrate(settings.document_namespaces)
             await stack.enter_async_context(recorder.writing(memory.usage))
             behaviors = behaviors_of(settings, memory, models.internal)
-            memory.teach(teaching_of(settings, behaviors, models.internal))
+            memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chat, behaviors, bot_id)
             client = TelegramClient(self._token, settings.telegram_api_url)
             stack.push_async_callback(client.close)

@@ -79,7 +79,7 @@ def domain_of(settings: Settings) -> type[BaseModel] | None:
     return model
 
 
-def teaching_of(
+def learning_config(
     settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
 ) -> LearningConfig:
     """Return those that learn, with the model they learn by."""

@@ -11,7 +11,7 @@ from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import Consent
-from memory.learning.learner import ConversationLearner, LearningConfig, Progress
+from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.quotas import Quotas
@@ -104,15 +104,15 @@ class Memory:
         )
         self.capacity = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
-        self.teach(LearningConfig())
+        self.enable_learning(LearningConfig())
 
-    def teach(self, teaching: LearningConfig) -> None:
+    def enable_learning(self, config: LearningConfig) -> None:
         """Let behaviors learn from now on; before this only vectors are learned."""
         self._learner = ConversationLearner(
-            self.store, self.scopes, self.tokens, self._vectors, teaching
+            self.store, self.scopes, self.tokens, self._vectors, config
         )
-        self.consent = Consent(self.store, self.scopes, self.correcting, teaching.with_domain)
-        self.capacity.wait_for(teaching.behaviors)
+        self.consent = Consent(self.store, self.scopes, self.correcting, config.with_domain)
+        self.capacity.wait_for(config.behaviors)
 
     async def migrate(self, namespaces: Iterable[str] = ()) -> None:
         """Give what an earlier version stored the names of this one; before anything is read.
@@ -157,7 +157,7 @@ class Memory:
         """Return what a turn of a conversation need not read again."""
         return self.histories.cursor(conversation)
 
-    async def learn(self, conversation: Scope) -> Progress:
+    async def learn(self, conversation: Scope) -> LearningRound:
         """Learn what is due.
 
         Raise `LearnerBusy`, `EmbeddingsUnavailable` or `InternalModelUnavailable`.

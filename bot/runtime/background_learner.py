@@ -8,7 +8,7 @@ import structlog
 
 from bot.metrics.usage_counter import billed_to
 from bot.model.model_errors import reason_of
-from memory.learning.learner import LearnerBusy, Progress
+from memory.learning.learner import LearnerBusy, LearningRound
 from memory.limits.usage import NOBODY
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 _MAX_CONCURRENT = 4
 
-Learn = Callable[[Scope], Awaitable[Progress]]
+Learn = Callable[[Scope], Awaitable[LearningRound]]
 """Learns what is due in a conversation; raises the errors of `Memory.learn`."""
 
 

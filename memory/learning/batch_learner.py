@@ -1,7 +1,7 @@
-"""Asks the model what is to be learned of a conversation, and writes it, until nothing is due.
+"""Asks the model what behaviors learn from a conversation, and writes it, until nothing is due.
 
-What the model refuses to read is given in smaller pieces; one exchange that it refuses again and
-again is passed over, so that it does not hold up what follows.
+Input that the model refuses is given again in smaller pieces. An exchange that it refuses again and
+again is skipped, so that learning goes on after it.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,10 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
     Unlearned,
 )
-from memory.learning.answered import answered_behind
-from memory.learning.due import batch_of, due, due_in
-from memory.learning.progress import Ledger, ledger_of
-from memory.learning.request import instructions, material
-from memory.learning.session_ends import first_session
-from memory.scopes.changes import Write
+from memory.learning.answered import answered_after
+from memory.learning.due import batch_of, due, due_in, first_session
+from memory.learning.progress import Progress, progress_of
+from memory.learning.request import batch_input, instructions
 from memory.scopes.scopes import Scopes
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
@@ -31,13 +29,15 @@ from memory.text.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 _ALONE_AFTER = 2
-_LEAVE_OUT_AFTER = 2
-"""Failures of a conversation before words that are refused are passed over: the model may be at
-fault, and would then refuse everybody's."""
+"""After this many bad parts in a row a behavior is asked alone."""
+
+_SKIP_AFTER = 2
+"""An exchange is skipped only after this many failed rounds of the conversation. Before, the model
+itself may be the cause, and would then refuse everything."""
 
 
 class BatchLearner:
-    """Brings behaviors up to date."""
+    """Brings behaviors up to date, batch by batch."""
 
     def __init__(
         self,
@@ -53,77 +53,80 @@ class BatchLearner:
         self._shape = Shape.of({each.name: each.part for each in behaviors})
 
     async def learn(
-        self, model: InternalModel, ledger: Ledger, failures: int
+        self, model: InternalModel, progress: Progress, failures: int
     ) -> tuple[int, int, float]:
-        """Return calls, entries written and in how many seconds more will be due.
+        """Return the number of calls, of entries written, and in how many seconds more is due.
 
-        After `failures` of this conversation it begins with a single exchange for one behavior.
+        After `failures` of the conversation the first call is for one exchange and one behavior.
         Raise `InternalModelUnavailable` or `NotWritten`.
         """
         calls = entries = 0
         max_exchanges = 0 if failures else inf
         while True:
-            ledger = await ledger_of(self._scopes, ledger.conversation, ledger.session)
-            waiting = await self._waiting(ledger)
-            learners = due(ledger, waiting)
+            progress = await progress_of(self._scopes, progress.conversation, progress.session)
+            waiting = await self._waiting(progress)
+            learners = due(progress, waiting)
             if not learners:
-                return calls, entries, due_in(ledger, waiting)
-            alone = [each for each in learners if ledger.failures(each).count >= _ALONE_AFTER]
+                return calls, entries, due_in(progress, waiting)
+            alone = [each for each in learners if progress.failures(each).count >= _ALONE_AFTER]
             asked = (alone or learners)[:1] if alone or max_exchanges < 1 else learners
-            batches = {each: batch_of(ledger, each, waiting[each], max_exchanges) for each in asked}
+            batches = {
+                each: batch_of(progress, each, waiting[each], max_exchanges) for each in asked
+            }
             others = [each for each in self._behaviors if each not in asked]
             calls += 1
             try:
                 answer = await model.fill(
-                    instructions(asked, others), material(batches, self._tokens), self._shape
+                    instructions(asked, others), batch_input(batches, self._tokens), self._shape
                 )
             except InputRefused:
                 longest = max(batch.exchanges for batch in batches.values())
                 max_exchanges = longest // 2
                 if longest == len(asked) == 1:
-                    if failures < _LEAVE_OUT_AFTER:
+                    if failures < _SKIP_AFTER:
                         raise
-                    await self._leave_out(ledger, asked[0], batches[asked[0]])
+                    await self._skip(progress, asked[0], batches[asked[0]])
                 continue
             max_exchanges = inf
             for each, batch in batches.items():
-                entries += await self._take(ledger, each, batch, answer.get(each.name))
+                entries += await self._write_part(progress, each, batch, answer.get(each.name))
 
-    async def _waiting(self, ledger: Ledger) -> dict[LearningBehavior, Unlearned]:
-        """Return what behaviors have not learned yet, without those that are up to date."""
-        watermarks = {each: ledger.watermark(each) for each in self._behaviors}
-        behind = await answered_behind(self._store, ledger.here, watermarks.values())
+    async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
+        """Return what each behavior has not learned yet; those that are up to date are left out."""
+        watermarks = {each: progress.watermark(each) for each in self._behaviors}
+        newer_by_watermark = await answered_after(self._store, progress.here, watermarks.values())
         waiting = {}
         for behavior, watermark in watermarks.items():
-            if newer := behind[watermark]:
-                quiet_s = max(0.0, ledger.now - newer[-1].sent_at)
-                ended = first_session(newer, ledger.session, ledger.now)
+            if newer := newer_by_watermark[watermark]:
+                quiet_s = max(0.0, progress.now - newer[-1].sent_at)
+                ended = first_session(newer, progress.session, progress.now)
                 waiting[behavior] = Unlearned(newer, quiet_s, ended)
         return waiting
 
-    async def _take(
-        self, ledger: Ledger, behavior: LearningBehavior, batch: Batch, raw: object
+    async def _write_part(
+        self, progress: Progress, behavior: LearningBehavior, batch: Batch, raw: object
     ) -> int:
-        """Write what one part of an answer taught; return how many entries."""
+        """Write what a behavior learned from its part; return the number of entries."""
         try:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
         except (PartInvalid, PartRejected) as error:
             log.warning("part rejected", behavior=behavior.name, reason=str(error))
-            await self._scopes.write(ledger.target(behavior), ledger.after_failure(behavior))
+            await self._scopes.write(progress.target(behavior), progress.after_failure(behavior))
             return 0
-        await self._write(ledger, behavior, batch, learned)
+        await self._write(progress, behavior, batch, learned)
         return len(learned.entries)
 
-    async def _leave_out(self, ledger: Ledger, behavior: LearningBehavior, batch: Batch) -> None:
-        log.warning("left out of learning", behavior=behavior.name, messages=len(batch.messages))
-        await self._write(ledger, behavior, batch, Learned())
+    async def _skip(self, progress: Progress, behavior: LearningBehavior, batch: Batch) -> None:
+        log.warning(
+            "exchange skipped in learning", behavior=behavior.name, messages=len(batch.messages)
+        )
+        await self._write(progress, behavior, batch, Learned())
 
     async def _write(
-        self, ledger: Ledger, behavior: LearningBehavior, batch: Batch, learned: Learned
+        self, progress: Progress, behavior: LearningBehavior, batch: Batch, learned: Learned
     ) -> None:
         learned_up_to = learned.learned_up_to or batch.messages[-1].seq
         others = [each for each in self._behaviors if each is not behavior]
-        writing: Write = ledger.after(
-            behavior, learned, learned_up_to, ledger.learned_by_all(others, learned_up_to)
-        )
-        await self._scopes.write(ledger.target(behavior), writing)
+        learned_by_all = progress.learned_by_all(others, learned_up_to)
+        write = progress.after(behavior, learned, learned_up_to, learned_by_all)
+        await self._scopes.write(progress.target(behavior), write)

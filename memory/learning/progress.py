@@ -1,6 +1,6 @@
-"""Where each behavior stands in one conversation: watermark, failures, what is still to be learned.
+"""How far each behavior has learned from a conversation: watermarks, failures, digests.
 
-A value read from the notebooks; it says what to write and writes nothing itself.
+A value that is read from the scopes. It says what to write and writes nothing itself.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,16 @@ from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 
 _FIRST_PAUSE_S = 60
-_LONGEST_PAUSE_S = 86_400
+_MAX_PAUSE_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """A conversation while it is learned from.
+class Progress:
+    """A conversation while behaviors learn from it.
 
-    `here` is its own notebook and `facts` that of the person in private chats, else the same one.
-    Messages up to `sitting` belong to sittings ended by `/new`.
+    `here`: its scope memory. `facts`: in private chats that of the person, else the same object.
+    `session`: messages up to this sequence belong to sessions that `/new` ended. `now`: Unix
+    seconds.
     """
 
     conversation: Scope
@@ -34,7 +35,7 @@ class Ledger:
     now: float
 
     def target(self, behavior: LearningBehavior) -> ScopeMemory:
-        """Return the notebook that a behavior writes to."""
+        """Return the scope memory that a behavior writes to."""
         return self.facts if behavior.is_personal else self.here
 
     def watermark(self, behavior: LearningBehavior) -> int:
@@ -42,35 +43,40 @@ class Ledger:
         return self.target(behavior).watermark(self._learner(behavior))
 
     def failures(self, behavior: LearningBehavior) -> Failures:
-        """Return how often its part was bad in a row, and when it may be asked for again."""
+        """Return how often its part was bad in a row, and when to ask for it again."""
         learner = self._learner(behavior)
         return self.target(behavior).get(Failures, learner) or Failures(learner)
 
     @property
     def digests(self) -> dict[int, str]:
-        """What tools did in turns that are not learned yet, by the assistant's message."""
+        """What tools did in turns that are not learned yet, by the sequence of the answer."""
         return {digest.seq: digest.text for digest in self.here.all(Digest)}
 
-    def after(self, behavior: LearningBehavior, learned: Learned, reach: int, done: int) -> Write:
-        """Return what to write when a behavior has learned up to `reach`, and all up to `done`."""
+    def after(
+        self, behavior: LearningBehavior, learned: Learned, learned_up_to: int, by_all: int
+    ) -> Write:
+        """Return what to write after a behavior has learned.
+
+        `learned_up_to`: the new watermark. `by_all`: digests up to this sequence go.
+        """
         learner, target = self._learner(behavior), self.target(behavior)
-        fields: list[Field] = [Watermark(learner, reach), Failures(learner)]
+        fields: list[Field] = [Watermark(learner, learned_up_to), Failures(learner)]
         if learned.state is not None:
             fields += (State(learned.state), StateUntrusted(learned.is_untrusted))
-        removed = [each.name for each in self.here.all(Digest) if each.seq <= done]
+        removed = [each.name for each in self.here.all(Digest) if each.seq <= by_all]
         write = Write(learned.entries, fields, removed if target is self.here else ())
         return self._from_here(write, target)
 
     def after_failure(self, behavior: LearningBehavior) -> Write:
-        """Return what to write when its part was bad: it waits longer each time."""
+        """Return what to write after a bad part; each one doubles the wait."""
         failures = self.failures(behavior)
-        pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _LONGEST_PAUSE_S)
+        pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
         more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s)
         return self._from_here(Write(fields=[more]), self.target(behavior))
 
-    def learned_by_all(self, behaviors: Sequence[LearningBehavior], reach: int) -> int:
-        """Return up to where `behaviors` and one that has reached `reach` have learned."""
-        return min([reach, *map(self.watermark, behaviors)])
+    def learned_by_all(self, behaviors: Sequence[LearningBehavior], learned_up_to: int) -> int:
+        """Return up to which message `behaviors` and one with this watermark have learned."""
+        return min([learned_up_to, *map(self.watermark, behaviors)])
 
     def _learner(self, behavior: LearningBehavior) -> str:
         scope, generation = self.target(behavior).scope, self.here.generation
@@ -82,12 +88,12 @@ class Ledger:
         return replace(writing, learned_from=self.here)
 
 
-async def ledger_of(scopes: Scopes, conversation: Scope, session: int) -> Ledger:
-    """Read where a conversation stands now."""
+async def progress_of(scopes: Scopes, conversation: Scope, session: int) -> Progress:
+    """Read the present progress of a conversation."""
     here = await scopes.read(conversation)
     scope = facts_scope(conversation)
     facts = here if scope == conversation else await scopes.read(scope)
-    return Ledger(conversation, here, facts, session, time())
+    return Progress(conversation, here, facts, session, time())
 
 
 def watermark_place(

@@ -1,11 +1,19 @@
-"""One internal call for all behaviors that learn at once: what it asks and what it is given."""
+"""One model call for all behaviors that learn now: its instructions and its input.
+
+The conversation is given as one JSON object a line. So nothing that people write can end their line
+or imitate another.
+"""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import orjson
 
 from memory.behaviors.learning_behavior import Batch, LearningBehavior
-from memory.learning.transcript import transcript
 from memory.message import Message
+from memory.text.speakers import speaker_name
 from memory.text.tokens import TokenCounter
+from memory.text.untrusted_text import harmless
 
 _TASK = (
     "You keep the memory of an assistant. You are given what it knows already and what was said "
@@ -15,24 +23,45 @@ _TASK = (
     "of the conversation."
 )
 
+_MAX_MESSAGE_TOKENS = 600
+
 
 def instructions(asked: Sequence[LearningBehavior], others: Sequence[LearningBehavior]) -> str:
-    """Return what is asked; the parts of the others stay null."""
+    """Return the task of each behavior; the parts of the others must stay null."""
     tasks = "\n\n".join(f"## {each.name}\n{each.task}" for each in asked)
     names = ", ".join(each.name for each in others)
     return f"{_TASK}\n\n{tasks}" + (f"\n\nLeave these parts null: {names}." if names else "")
 
 
-def material(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter) -> str:
-    """Return what is known and what was said; each message once, however many learn from it."""
-    said: dict[int, Message] = {}
+def batch_input(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter) -> str:
+    """Return what the behaviors know and the messages of all batches, each message once."""
+    messages: dict[int, Message] = {}
     digests: dict[int, str] = {}
     known = []
     for behavior, batch in batches.items():
-        said |= {message.seq: message for message in batch.messages}
+        messages |= {message.seq: message for message in batch.messages}
         digests |= batch.digests
         first, last = batch.messages[0].seq, batch.messages[-1].seq
         heading = f"## {behavior.name}: learns from messages {first} to {last}"
         known.append(f"{heading}\n{behavior.prompt_input(batch)}")
-    lines = transcript((said[seq] for seq in sorted(said)), digests, tokens)
-    return "\n\n".join((*known, f"## What was said\n{lines}"))
+    lines = (_line(messages[seq], digests.get(seq, ""), tokens) for seq in sorted(messages))
+    return "\n\n".join((*known, "## What was said\n" + "\n".join(lines)))
+
+
+def _line(message: Message, digest: str, tokens: TokenCounter) -> str:
+    """Return number, time, speaker and text of a message, and what the tools of its turn did.
+
+    "untrusted" marks what was forwarded, quoted or read from a document. Long texts are shortened.
+    """
+    is_assistant = message.role == "assistant"
+    line: dict[str, object] = {
+        "n": message.seq,
+        "on": datetime.fromtimestamp(message.sent_at, UTC).strftime("%Y-%m-%d %H:%M"),
+        "who": "assistant" if is_assistant else speaker_name(message.sender_name) or "user",
+        "said": tokens.shorten(harmless(message.text), _MAX_MESSAGE_TOKENS),
+    }
+    if not message.is_first_party:
+        line["untrusted"] = True
+    if digest:
+        line["tools"] = harmless(digest)
+    return orjson.dumps(line).decode()

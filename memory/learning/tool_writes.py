@@ -10,7 +10,7 @@ from memory.behaviors.call_context import facts_scope
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question, remembered
-from memory.learning.progress import Ledger
+from memory.learning.progress import Progress
 from memory.scopes.changes import Write
 from memory.scopes.entries import Entry, Source
 from memory.scopes.fields import Field, Kept, State, ToolWrites, Written
@@ -42,34 +42,34 @@ class ToolWriter:
         self._switch = switch
         self._with_domain = with_domain
 
-    async def carry_out(self, ledger: Ledger, *, is_off: bool) -> float:
+    async def carry_out(self, progress: Progress, *, is_off: bool) -> float:
         """Do what waits in a conversation, oldest turn first; a repeat changes nothing.
 
         Where memory `is_off` nothing is kept. Return in how many seconds something will have to be
         dropped that nobody agreed to; infinity for never. Raise `NotWritten` when something was
         erased meanwhile; the rest waits.
         """
-        turns = [each.turn for each in ledger.here.all(ToolWrites)]
+        turns = [each.turn for each in progress.here.all(ToolWrites)]
         # Also if it was turned off since, and before what waits was read.
-        is_off = is_off or (bool(turns) and await self._switch.is_off(ledger.conversation))
+        is_off = is_off or (bool(turns) and await self._switch.is_off(progress.conversation))
         for turn in sorted(turns, key=int):
-            await self._forget(ledger, turn)
-            await self._remember(ledger, turn, is_off=is_off)
-        here = await self._scopes.read(ledger.conversation)
-        if old := expired(here, ledger.now):
+            await self._forget(progress, turn)
+            await self._remember(progress, turn, is_off=is_off)
+        here = await self._scopes.read(progress.conversation)
+        if old := expired(here, progress.now):
             await self._scopes.write(here, Write(removed=old))
-            here = await self._scopes.read(ledger.conversation)
-        return expire_in(here, ledger.now)
+            here = await self._scopes.read(progress.conversation)
+        return expire_in(here, progress.now)
 
-    async def _forget(self, ledger: Ledger, turn: str) -> None:
-        for write in _waiting(ledger.here, turn).writes:
+    async def _forget(self, progress: Progress, turn: str) -> None:
+        for write in _waiting(progress.here, turn).writes:
             if isinstance(write, ForgetRecord) and not write.asks_first:
-                await self._correcting.delete_fact(ledger.conversation, write.record_id)
+                await self._correcting.delete_fact(progress.conversation, write.record_id)
 
-    async def _remember(self, ledger: Ledger, turn: str, *, is_off: bool) -> None:
+    async def _remember(self, progress: Progress, turn: str, *, is_off: bool) -> None:
         # The facts first: whatever takes back what waits here refuses writing under them.
-        facts = await self._scopes.read(facts_scope(ledger.conversation))
-        here = await self._scopes.read(ledger.conversation)
+        facts = await self._scopes.read(facts_scope(progress.conversation))
+        here = await self._scopes.read(progress.conversation)
         waiting = _waiting(here, turn)
         fields: list[Field] = []
         entries: list[Entry] = []
@@ -80,12 +80,12 @@ class ToolWriter:
             if isinstance(write, Keep):
                 fields.append(Kept(write.behavior, write.name, waiting.seq, write.text))
             elif write.asks_first:
-                fields.append(question(write, waiting.seq, ledger.now))
+                fields.append(question(write, waiting.seq, progress.now))
             elif isinstance(write, SetDomain):
                 state = self._with_domain(state, write.fields)
             elif isinstance(write, Remember):
                 source = Source(here.scope.tag, waiting.seq, here.epoch, write.sender_id)
-                entries += remembered(write, source, facts, ledger.now)
+                entries += remembered(write, source, facts, progress.now)
         if state != here.state:
             fields.append(State(state))
         done = Write(fields=fields, removed=[waiting.name])

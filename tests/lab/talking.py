@@ -12,7 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from bot.assistant import assistant_of
-from bot.behaviors import behaviors_of, teaching_of
+from bot.behaviors import behaviors_of, learning_config
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.playground.offline_embedder import embed
@@ -89,7 +89,7 @@ class Talk:
         self._rig = rig
         internal = ScriptedInternalModel(rig.tape, MODEL_S)
         behaviors = behaviors_of(settings, memory, internal)
-        memory.teach(teaching_of(settings, behaviors, internal))
+        memory.enable_learning(learning_config(settings, behaviors, internal))
         assistant = assistant_of(settings, memory.tokens, rig.model, behaviors)
         sentences = Sentences(Catalogue())
         turns = TurnBuilder(settings, memory, rig.telegram, sentences, lambda _: None)

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bot.behaviors import behaviors_of, teaching_of
+from bot.behaviors import behaviors_of, learning_config
 from bot.model.embedder import OpenAIEmbedder
 from bot.model.openai_client import open_client
 from config.settings import Settings
@@ -156,7 +156,7 @@ async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> Non
     settings = Settings(_env_file=None)
     behaviors = behaviors_of(settings, memory, internal)
     generation = (await memory.scopes.read(conversation)).generation
-    for behavior in teaching_of(settings, behaviors, internal).behaviors:
+    for behavior in learning_config(settings, behaviors, internal).behaviors:
         scope, learner = watermark_place(behavior, conversation, generation)
         scope_memory = await memory.scopes.read(scope)
         await memory.scopes.write(scope_memory, Write(fields=[Watermark(learner, newest)]))

@@ -45,7 +45,9 @@ async def test_every_step_works_wherever_its_slot_is(
     client = await RedisClient.open(whole_cluster.url)
     memory = Memory(client, 42, tokens, WordsEmbedder(), OPTIONS)
     model = ScriptedModel()
-    memory.teach(LearningConfig([Notes(every=1), Notes("own", every=1, is_personal=True)], model))
+    memory.enable_learning(
+        LearningConfig([Notes(every=1), Notes("own", every=1, is_personal=True)], model)
+    )
     model.parts = {"notes": {"text": "likes boats"}, "own": {"text": "owns Aurora"}}
     wanted = Closing(writes=to_json([Remember("Ann sails")]))
     for chat in CHATS:

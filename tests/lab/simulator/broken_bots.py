@@ -135,4 +135,4 @@ class InattentiveBot(SimulatedBot):
     def __init__(self, ends: Ends) -> None:
         super().__init__(ends)
         self.memory._vectors = None
-        self.memory.teach(LearningConfig())
+        self.memory.enable_learning(LearningConfig())

@@ -72,7 +72,7 @@ async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
         UserFacts(memory.scopes, tokens),
         Synopses(memory.scopes, tokens, None),
     )
-    memory.teach(LearningConfig(behaviors, model))
+    memory.enable_learning(LearningConfig(behaviors, model))
     await talk(memory, "I live in Graz", "I have moved to Linz")
     await memory.learn(PRIVATE)
     await memory.learn(PRIVATE)

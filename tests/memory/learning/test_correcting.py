@@ -72,7 +72,7 @@ async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memo
 async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     await memory.switch.turn_off(HERE)
@@ -101,7 +101,7 @@ async def turn_off_and_talk(memory: Memory) -> None:
 async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned(
     memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
 ) -> None:
-    memory.teach(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "before")
     model.meanwhile = partial(turn_off_and_talk, memory)
@@ -135,7 +135,7 @@ async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
-    beside.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    beside.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     await beside.learn(HERE)
     assert interrupted.behind == {}
@@ -147,7 +147,7 @@ async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, None, OPTIONS)
-    beside.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    beside.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     interrupted.behind["HMGET"] = partial(turn_off_and_talk, memory)
     interrupted.behind["XRANGE"] = partial(memory.switch.turn_on, HERE)
     await beside.learn(HERE)
@@ -272,7 +272,7 @@ async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
 
 
 async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
-    memory.teach(LearningConfig(with_domain=lambda state, fields: f"{state}{fields}"))
+    memory.enable_learning(LearningConfig(with_domain=lambda state, fields: f"{state}{fields}"))
     await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
     assert (await memory.scopes.read(HERE)).state == ""
     assert await answer(memory, HERE, agrees=True) == "kept"

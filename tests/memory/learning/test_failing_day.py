@@ -20,8 +20,7 @@ from bot.model.guarded import (
 )
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from memory.learning import learner
-from memory.learning import progress as ledger
+from memory.learning import learner, progress
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue import recovery as sweep
@@ -64,7 +63,7 @@ class Day:
         embedder = GuardedEmbedder(OpenAIEmbedder(client, "e", None, 10), self._guard("vectors"))
         self.memory = Memory(self._store, 42, self._tokens, embedder if embeds else None, OPTIONS)
         self.notes = Notes(every=1)
-        self.memory.teach(
+        self.memory.enable_learning(
             LearningConfig([] if embeds else [self.notes], internal, model_name=model)
         )
 
@@ -112,7 +111,7 @@ def day(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Day:
     day = Day(store, tokens, server)
-    for module in (learner, ledger, sweep):
+    for module in (learner, progress, sweep):
         monkeypatch.setattr(module, "time", lambda: day.now)
     return day
 

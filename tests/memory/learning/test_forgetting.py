@@ -163,7 +163,7 @@ async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> Non
 async def test_nobody_learns_from_a_message_that_is_forgotten_meanwhile(
     memory: Memory, model: ScriptedModel, *, is_personal: bool
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one", "two")
     model.meanwhile = lambda: forget(memory, 1, 2)
@@ -204,7 +204,7 @@ async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
 async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_person(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one")
     model.meanwhile = lambda: clear(memory)
@@ -220,7 +220,7 @@ async def expire(memory: Memory) -> None:
 async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "one", "two")
     await memory.learn(HERE)
@@ -234,7 +234,7 @@ async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_whe
 async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_learned_of_it_anew(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": "a note"}}
     await talk(memory, "one")
     await clear(memory)
@@ -264,7 +264,7 @@ async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_to
 async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that_is_cleared_since(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     model.parts = {"notes": {"text": CANARY}}
     await talk(memory, "one")
 

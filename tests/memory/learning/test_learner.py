@@ -33,7 +33,7 @@ async def noted(memory: Memory) -> float | None:
 
 async def test_nothing_is_asked_before_it_is_due(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=2)
-    memory.teach(LearningConfig([notes], model))
+    memory.enable_learning(LearningConfig([notes], model))
     await talk(memory, "one")
     progress = await memory.learn(HERE)
     assert (progress.calls, model.asked) == (0, [])
@@ -47,7 +47,7 @@ async def test_what_was_learned_is_never_learned_again(
     memory: Memory, model: ScriptedModel
 ) -> None:
     notes = Notes(every=1)
-    memory.teach(LearningConfig([notes], model))
+    memory.enable_learning(LearningConfig([notes], model))
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk(memory, "one")
     await memory.learn(HERE)
@@ -60,7 +60,7 @@ async def test_what_was_learned_is_never_learned_again(
 async def test_records_and_state_are_written_with_the_watermark(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1)], model))
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk(memory, "one")
     await memory.learn(HERE)
@@ -74,7 +74,7 @@ async def test_records_and_state_are_written_with_the_watermark(
 async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in_groups(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
     for conversation, text in ((HERE, "private"), (GROUP, "group")):
         model.parts = {"notes": {"text": text}}
         await talk(memory, "one", conversation=conversation)
@@ -97,7 +97,7 @@ class Joining(Notes):
 async def test_a_behavior_may_join_a_call_that_is_made_anyway(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(
+    memory.enable_learning(
         LearningConfig(
             [joining := Joining("joining", is_personal=True), Notes("due", every=2)], model
         )
@@ -112,7 +112,7 @@ async def test_a_behavior_may_join_a_call_that_is_made_anyway(
 
 async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
     first, second = Notes("first", every=1), Notes("second", every=1, is_personal=True)
-    memory.teach(LearningConfig([first, second], model))
+    memory.enable_learning(LearningConfig([first, second], model))
     model.parts = {"first": {"text": "a"}, "second": {"text": "b"}}
     await talk(memory, "one")
     assert (await memory.learn(HERE)).calls == 1
@@ -123,7 +123,7 @@ async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
-    memory.teach(LearningConfig([good, bad], model))
+    memory.enable_learning(LearningConfig([good, bad], model))
     model.parts = {"good": {"text": "a"}, "bad": {"words": 7}}
     await talk(memory, "one")
     await memory.learn(HERE)
@@ -138,7 +138,7 @@ async def test_after_two_failures_a_part_is_asked_for_alone(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
-    memory.teach(LearningConfig([good, bad], model))
+    memory.enable_learning(LearningConfig([good, bad], model))
     model.parts = {"good": {"text": "a"}, "bad": {"text": "b"}}
     learned = memory.keys.scope(HERE).learned
     await memory.client.call("HSET", learned, "failures:bad", "2|0")
@@ -154,7 +154,7 @@ async def test_a_rejected_part_waits_before_it_is_asked_for_again(
 ) -> None:
     notes = Notes(every=1)
     notes.rejects = True
-    memory.teach(LearningConfig([notes], model))
+    memory.enable_learning(LearningConfig([notes], model))
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
     await memory.learn(HERE)
@@ -166,7 +166,7 @@ async def test_without_an_answer_everything_stays_to_be_learned(
     memory: Memory, model: ScriptedModel
 ) -> None:
     notes = Notes(every=1)
-    memory.teach(LearningConfig([notes], model))
+    memory.enable_learning(LearningConfig([notes], model))
     model.fails = True
     await talk(memory, "one")
     with pytest.raises(InternalModelUnavailable):
@@ -183,7 +183,7 @@ async def test_without_an_answer_everything_stays_to_be_learned(
 
 
 async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: ScriptedModel) -> None:
-    memory.teach(LearningConfig([Notes(every=9, after_s=10_000_000_000)], model))
+    memory.enable_learning(LearningConfig([Notes(every=9, after_s=10_000_000_000)], model))
     await talk(memory, "one")
     await memory.learn(HERE)
     again_in = await noted(memory)
@@ -194,7 +194,7 @@ async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: Scri
 async def test_nothing_is_noted_when_nothing_will_be_due(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=9, after_s=inf)], model))
+    memory.enable_learning(LearningConfig([Notes(every=9, after_s=inf)], model))
     await talk(memory, "one")
     await memory.learn(HERE)
     assert await noted(memory) is None
@@ -203,7 +203,9 @@ async def test_nothing_is_noted_when_nothing_will_be_due(
 async def test_what_was_cleared_while_the_model_thought_is_not_written(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1, is_personal=True), Notes("here", every=1)], model))
+    memory.enable_learning(
+        LearningConfig([Notes(every=1, is_personal=True), Notes("here", every=1)], model)
+    )
     model.parts = {"notes": {"text": "a secret"}, "here": {"text": "a secret"}}
     await talk(memory, "one")
 
@@ -220,7 +222,7 @@ async def test_what_was_cleared_while_the_model_thought_is_not_written(
 async def test_only_one_process_learns_from_a_conversation_at_once(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
 
@@ -282,7 +284,7 @@ async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
-    memory.teach(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
     model.parts = {"notes": {"text": "Ann counts"}}
     await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
     for _ in range(2):
@@ -304,7 +306,7 @@ async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
-    memory.teach(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1)], model))
     model.parts = {"notes": {"text": "too long"}}
     embedder.refused = "too long"
     await talk(memory, "too long", closing=Closing(writes=to_json([Remember("Ann sails")])))
@@ -318,7 +320,7 @@ async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, RefusingEmbedder(), OPTIONS)
-    memory.teach(LearningConfig([Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     await talk(memory, "one")
     model.meanwhile = lambda: memory.scopes.erase(HERE)
@@ -331,7 +333,7 @@ async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
 async def test_who_speaks_while_learning_fails_is_learned_from_when_the_pause_is_over(
     memory: Memory, model: ScriptedModel
 ) -> None:
-    memory.teach(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
     model.parts, model.fails = {"notes": {"text": "a"}}, True
     learner = BackgroundLearner(memory.learn)
 
@@ -361,7 +363,7 @@ async def test_a_behavior_that_stays_far_behind_stops_no_other(
 ) -> None:
     slow, quick = Notes("slow", every=every), Notes("quick", every=1)
     slow.rejects = rejects
-    memory.teach(LearningConfig([slow, quick], model))
+    memory.enable_learning(LearningConfig([slow, quick], model))
     model.parts = {"slow": {"text": "a"}, "quick": {"text": "b"}}
     await talk(memory, *map(str, range(101)))
     await memory.learn(HERE)
@@ -376,7 +378,7 @@ async def test_what_follows_many_unanswered_messages_is_learned_whole(
     memory: Memory, model: ScriptedModel, unanswered: int
 ) -> None:
     """A question may end a page of the log and its answer begin the next."""
-    memory.teach(LearningConfig([notes := Notes(every=1)], model))
+    memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     history = await ChatHistory.read(memory.histories, HERE)
     for number in range(unanswered):

@@ -181,7 +181,7 @@ async def test_a_behavior_has_learned_up_to_where_the_ledger_says(memory: Memory
     behaviors = [Notes("diary", 1), Notes("facts", 1, is_personal=True)]
     model = ScriptedModel()
     model.parts = {each.name: {"text": "Ann rows."} for each in behaviors}
-    memory.teach(LearningConfig(behaviors, model))
+    memory.enable_learning(LearningConfig(behaviors, model))
     history = await ChatHistory.read(memory.histories, ANN)
     for at in range(60):
         await history.append_user_message(f"I rowed {at} miles", time() - 100)
