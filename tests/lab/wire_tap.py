@@ -17,7 +17,9 @@ _CHUNK = 2**16
 _SCRIPTS = {
     hashlib.sha1(source(name).encode()).hexdigest(): name  # noqa: S324 - Redis's own name
     for name in (
-        file.name.removesuffix(".lua") for file in (files("memory.store") / "lua").iterdir()
+        file.name.removesuffix(".lua")
+        for file in (files("memory.store") / "lua").iterdir()
+        if file.is_file()
     )
 }
 
