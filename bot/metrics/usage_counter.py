@@ -1,9 +1,9 @@
 """Has every billed call counted in Redis, at once and once; no turn waits for it.
 
 The call that gave the reply is counted in the round trip that makes the reply durable, all others
-by a writer of their own. Only a process that dies between a server's last chunk and this write
+by a writer of their own. Only a process that dies before a call has ended, or before this write,
 loses the call. What a server billed for a stream that was broken off or cancelled is not known
-here, because servers tell it in the last chunk.
+here, because servers report it in the last chunk.
 """
 
 import asyncio
