@@ -1,6 +1,5 @@
 """Deletes single memories that a list shows, and says whose words each rests on."""
 
-from collections.abc import Awaitable, Callable
 from secrets import token_hex
 
 import structlog
@@ -40,29 +39,16 @@ class MemoryDeletion:
         self._forgetting = forgetting
         self._library = library
         self._scopes = scopes
-        self._by_kind: dict[str, Callable[[Scope, str], Awaitable[ListChange]]] = {
-            "x": self._delete_state,
-            "f": self._delete_fact,
-            "s": self._delete_synopsis,
-            "d": self._delete_document,
-            "r": self._delete_message,
-            _RECALL_AGAIN: self._recall_again,
-        }
 
     async def senders(self, conversation: Scope, code: str) -> set[int]:
         """Return who said what a memory rests on; empty if it rests on everybody's words.
 
         Raise `NotConfirmed` for a code that the bot never made.
         """
-        kind, id_ = code[:1], code[1:]
-        if kind not in self._by_kind:
-            raise NotConfirmed("unknown")
+        kind, ids = _read(code)
         if kind == "d":
             listed = await self._library.listed(conversation)
-            return {document.sender_id for document in listed if document.key == id_}
-        if kind == "x":
-            return set()
-        ids = _ids(id_)
+            return {document.sender_id for document in listed if document.key == code[1:]}
         if kind == _RECALL_AGAIN:
             return await self._correcting.senders(conversation, ids)
         facts = await self._scopes.read(facts_scope(conversation))
@@ -70,45 +56,48 @@ class MemoryDeletion:
         return senders_of(facts, fact) if isinstance(fact, Fact) else set()
 
     async def delete(self, conversation: Scope, code: str) -> ListChange:
-        """Delete a memory whose code `senders` has accepted, and say so."""
-        change = await self._by_kind[code[0]](conversation, code[1:])
-        log.info("memory corrected", kind=code[0])
+        """Delete a memory and say so; raise `NotConfirmed` as `senders` does."""
+        kind, ids = _read(code)
+        change = ListChange("lists.deleted")
+        match kind:
+            case "x":
+                await self._correcting.delete_state(conversation)
+                change = ListChange("memory.state_deleted")
+            case "f":
+                if seqs := await self._correcting.delete_fact(conversation, ids[0]):
+                    again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
+                    change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
+            case "s":
+                await self._correcting.delete_synopsis(conversation, ids[0])
+            case "d":
+                await self._library.remove(conversation, code[1:])
+            case "r":
+                await self._forgetting.erase_messages(conversation, ids, token_hex(8))
+            case _:
+                await self._correcting.recall_again(conversation, ids)
+                change = ListChange("memory.recalled_again")
+        log.info("memory corrected", kind=kind)
         return change
 
-    async def _delete_state(self, conversation: Scope, _: str) -> ListChange:
-        await self._correcting.delete_state(conversation)
-        return ListChange("memory.state_deleted")
 
-    async def _delete_fact(self, conversation: Scope, id_: str) -> ListChange:
-        seqs = await self._correcting.delete_fact(conversation, int(id_))
-        if not seqs:
-            return ListChange("lists.deleted")
-        code = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
-        return ListChange("memory.fact_deleted", {"buttons.recall_again": code})
+def _read(code: str) -> tuple[str, list[int]]:
+    """Return the kind of a code and its ids, none for a state and a document.
 
-    async def _delete_synopsis(self, conversation: Scope, id_: str) -> ListChange:
-        await self._correcting.delete_synopsis(conversation, int(id_))
-        return ListChange("lists.deleted")
-
-    async def _delete_document(self, conversation: Scope, key: str) -> ListChange:
-        await self._library.remove(conversation, key)
-        return ListChange("lists.deleted")
-
-    async def _delete_message(self, conversation: Scope, id_: str) -> ListChange:
-        await self._forgetting.erase_messages(conversation, {int(id_)}, token_hex(8))
-        return ListChange("lists.deleted")
-
-    async def _recall_again(self, conversation: Scope, ids: str) -> ListChange:
-        await self._correcting.recall_again(conversation, _ids(ids))
-        return ListChange("memory.recalled_again")
-
-
-def _ids(text: str) -> list[int]:
-    """Return the ids in a code; raise `NotConfirmed` for what is no id."""
+    Raise `NotConfirmed` for a code that the bot never made.
+    """
+    kind, id_ = code[:1], code[1:]
     try:
-        ids = [int(id_) for id_ in text.split(",")]
+        match kind:
+            case "x" | "d":
+                ids = []
+            case "f" | "s" | "r":
+                ids = [int(id_)]
+            case "k":  # _RECALL_AGAIN
+                ids = [int(each) for each in id_.split(",")]
+            case _:
+                raise NotConfirmed("unknown")
     except ValueError:
         raise NotConfirmed("unknown") from None
-    if not all(0 < id_ <= _MAX_ID for id_ in ids):
+    if not all(0 < each <= _MAX_ID for each in ids):
         raise NotConfirmed("unknown")
-    return ids
+    return kind, ids

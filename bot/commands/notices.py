@@ -29,9 +29,9 @@ class AdminNotices:
         self._chat = chat
         self._sentences = sentences
 
-    async def tell(self, news: CapacityAlert, filling: FillLevel) -> bool:
+    async def tell(self, alert: CapacityAlert, fill_level: FillLevel) -> bool:
         """Tell of a change of capacity; return as `say` does."""
-        return await self.say(f"notices.{news.kind}", figures(filling, news.dropped))
+        return await self.say(f"notices.{alert.kind}", figures(fill_level, alert.dropped))
 
     async def tell_of_model(self, kind: str, reason: str, look_at: str) -> bool:
         """Tell that a model has failed for a while, or is back; return as `say` does."""
@@ -62,11 +62,11 @@ class AdminNotices:
         return True
 
 
-def figures(filling: FillLevel, dropped: Dropped) -> dict[str, float]:
+def figures(fill_level: FillLevel, dropped: Dropped) -> dict[str, float]:
     """Return the values in sentences about the capacity of Redis."""
     return {
-        "used_mb": round(filling.used / 2**20, 1),
-        "limit_mb": round(filling.limit / 2**20, 1),
-        "percent": round(100 * filling.share),
+        "used_mb": round(fill_level.used / 2**20, 1),
+        "limit_mb": round(fill_level.limit / 2**20, 1),
+        "percent": round(100 * fill_level.share),
         **asdict(dropped),
     }

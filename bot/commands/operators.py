@@ -55,8 +55,8 @@ class StatsCommands:
     async def stats(self, asked: IncomingMessage, _: Scope) -> Answer:
         """Say how much the bot stores, and how full Redis is if its size is known."""
         stats = await count_all(self._client, self._keys)
-        plan = await self._capacity.stats()
-        keys = ["admin.stats", self._models.key] + ["admin.plan"] * (plan.fill_level.limit > 0)
+        capacity = await self._capacity.stats()
+        keys = ["admin.stats", self._models.key] + ["admin.plan"] * (capacity.fill_level.limit > 0)
         return self._say(
             asked,
             *keys,
@@ -67,7 +67,7 @@ class StatsCommands:
             waiting=stats.wake_ups,
             redis_mb=round(stats.redis_bytes / 2**20, 1),
             uptime=_duration(time.time() - self._started_at),
-            **figures(plan.fill_level, plan.dropped),
+            **figures(capacity.fill_level, capacity.dropped),
         )
 
     async def inspect(self, asked: IncomingMessage, _: Scope) -> Answer:
