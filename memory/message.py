@@ -1,7 +1,4 @@
-"""Values of a conversation's history: who said what, when.
-
-Plain data for every room; reading and writing them is `history`'s business.
-"""
+"""The messages of a conversation as values. `scopes.history` reads and writes them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,10 +13,10 @@ class Message:
     `seq` counts from 1 within the conversation and is never used again. `exchange` numbers the turn
     that the message belongs to, so that a question and its answer share it. `sent_at` is in Unix
     seconds. `sender_id` is 0 for the assistant. `message_ids` are Telegram's, of every message that
-    the text was joined from (or sent as). `tokens` counts `text` alone. `is_own` is false where any
-    of it is not the sender's own: forwarded, quoted or read from a document; of the assistant's,
-    where untrusted text was at hand when it was written. `is_refused` says that
-    the model's server did not take these words: they are stored, and never put before a model.
+    the text was joined from (or sent as). `tokens` counts `text` alone. `is_first_party` is false
+    if any of the text is not the sender's own: forwarded, quoted or read from a document. For the
+    assistant it is false if the prompt had untrusted text. If `is_refused` is true, the model's
+    server refused this text: it is stored and never sent to a model again.
     """
 
     seq: int
@@ -36,4 +33,4 @@ class Message:
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)
-"""What stands for the person's words where nobody has said anything yet."""
+"""Stands for the person's message in a conversation without messages."""

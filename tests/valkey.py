@@ -1,4 +1,4 @@
-"""A private Redis or Valkey on loopback for tests; it ends with them and keeps nothing.
+"""A private Redis or Valkey on loopback for tests. It ends with them and keeps no data.
 
 The server is the embedded one's binary, or the `redis-server` that `RICORDO_TEST_REDIS` names.
 """
@@ -20,9 +20,10 @@ TIMEOUT_S = 20
 
 
 class ValkeyServer:
-    """A server on a port of its own; started again, it is empty and on the same port.
+    """A server on its own port; after a second start it is empty and on the same port.
 
-    With `--appendonly yes` among its options it has its data again. `environment` is added to ours.
+    With `--appendonly yes` among its options it keeps its data. `environment` is added to that of
+    this process.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class ValkeyServer:
         return f"redis://{HOST}:{self.port}/0"
 
     def start(self) -> None:
-        """Return when the server is ready, which it says itself."""
+        """Start the server and return when it says that it is ready."""
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
@@ -55,23 +56,23 @@ class ValkeyServer:
         for line in self._process.stdout:
             said.append(line.decode())
             if b"Ready to accept connections" in line:
-                self.ask("CONFIG SET loglevel warning")  # nobody reads on
+                self.ask("CONFIG SET loglevel warning")  # its output is not read any more
                 return
         self.stop()
         raise RuntimeError("".join(["the test's server did not start:\n", *said]))
 
     def pause(self) -> None:
-        """Stop it where it is, as a suspended machine is."""
+        """Suspend the process, as a suspended machine would."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the process."""
         assert self._process
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End the process as a crash would."""
         if self._process:
             self._process.kill()
         self.stop()
@@ -90,7 +91,7 @@ class ValkeyServer:
 
 
 class OneNodeCluster(ValkeyServer):
-    """A Cluster of one node with all slots: it refuses commands across slots, as a big one does."""
+    """A Cluster of one node with all slots. It refuses commands across slots, as a large one."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         super().__init__(folder, "--cluster-enabled", "yes", *options)
@@ -101,16 +102,16 @@ class OneNodeCluster(ValkeyServer):
 
     def start(self) -> None:
         super().start()
-        for first in range(0, 16384, 4096):  # as Redis 6 wants them: one by one, not too many
+        for first in range(0, 16384, 4096):  # Redis 6 takes slots only one by one, and not too many
             self.ask(f"CLUSTER ADDSLOTS {' '.join(map(str, range(first, first + 4096)))}")
         while b"cluster_state:ok" not in self.ask("CLUSTER INFO"):
-            time.sleep(0.05)  # a node takes two seconds before it trusts itself
+            time.sleep(0.05)  # a node needs two seconds to become ready
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on, out of reach of those that connections get by themselves.
+    """Return a free port below the range that the system gives to connections.
 
-    Low enough for a Cluster's second one too, 10000 above.
+    It is low enough for the second port of a Cluster, which is 10000 higher.
     """
     while True:
         port = SystemRandom().randrange(10_000, 22_000)

@@ -1,1 +1,1 @@
-"""What to do when the Redis plan fills up: tell, drop the oldest, keep a reserve."""
+"""Quotas, send rates, billed tokens, and a Redis that fills up."""

@@ -1,1 +1,1 @@
-"""The turn protocol: mailbox, doorbell, lease, outbox, erasure and jobs on Redis."""
+"""Durable turns on Redis: mailbox, ready queue, lease, outbox, dead letters, recovery."""

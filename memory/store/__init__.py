@@ -1,1 +1,1 @@
-"""The door to Redis: the only package that imports redis."""
+"""Access to Redis or Valkey; the only package that imports `redis`."""

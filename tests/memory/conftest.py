@@ -1,4 +1,4 @@
-"""A memory on a real, empty Valkey, alone and as a Cluster, with short leases."""
+"""A memory with short leases on a real, empty Valkey, as a server and as a Cluster."""
 
 import pytest
 

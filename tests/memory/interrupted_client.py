@@ -1,4 +1,4 @@
-"""A client behind whose commands something else happens, as another process may do it."""
+"""A client that does something else after a command, as another process might."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
@@ -8,7 +8,7 @@ from memory.store.commands import Arg, Command, Reply, ScriptCall
 
 
 class InterruptedClient(RedisClient):
-    """Awaits what `behind` has for a command's name, once: behind it, alone or in a pipeline."""
+    """Awaits, once, what `behind` has for a command's name, after the command."""
 
     @cached_property
     def behind(self) -> dict[str, Callable[[], Awaitable[object]]]:

@@ -1,4 +1,4 @@
-"""Short ways to put mail in, take a turn and close it."""
+"""Short ways to store a message, take a turn and close it."""
 
 from memory.memory import Memory
 from memory.message import Message
@@ -45,7 +45,7 @@ async def texts(memory: Memory, conversation: Scope = HERE) -> list[str]:
 
 
 async def end_pauses(memory: Memory, conversation: Scope = HERE) -> None:
-    """Let the time pass for which a conversation waits after failures."""
+    """Let the time pass that a conversation waits after failures."""
     learned = memory.keys.scope(conversation).learned
     for kind in ("lessons", "vectors"):
         stored = await memory.client.call("HGET", learned, f"pause:{kind}")

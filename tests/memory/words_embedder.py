@@ -1,4 +1,4 @@
-"""An embedder for tests: hashed words, a log of what was embedded, and trouble on request."""
+"""An embedder for tests: hashed words, a log of embedded texts, and failures on request."""
 
 from collections.abc import Awaitable, Callable, Sequence
 

@@ -1,1 +1,1 @@
-"""What happens when the Redis plan fills up."""
+"""Tests of quotas, send rates, billed tokens, and a Redis that fills up."""

@@ -1,11 +1,11 @@
-"""Admins who remember what they were told."""
+"""Admins that keep the alerts they got."""
 
 from memory.limits.alerts import CapacityAlert
 from memory.limits.fill_level import FillLevel
 
 
 class Admins:
-    """`are_away`: nobody can be told for now."""
+    """While `are_away` is set, no admin can be reached."""
 
     def __init__(self) -> None:
         self.told: list[CapacityAlert] = []

@@ -1,4 +1,4 @@
-"""A memory on a plan of 8 MB, of a server and of a Cluster."""
+"""A memory on a Redis of 8 MB, on a server and on a Cluster."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -12,14 +12,14 @@ from tests.memory.limits.old_days import OldDays
 from tests.memory.words_embedder import WordsEmbedder
 from tests.valkey import OneNodeCluster, ValkeyServer
 
-PLAN_BYTES = 8 * 2**20
+REDIS_BYTES = 8 * 2**20
 
 
 @pytest.fixture(scope="package", params=[ValkeyServer, OneNodeCluster], ids=["server", "cluster"])
 def _small_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ValkeyServer]:
-    full = ("--maxmemory", str(PLAN_BYTES), "--maxmemory-policy", "noeviction")
+    full = ("--maxmemory", str(REDIS_BYTES), "--maxmemory-policy", "noeviction")
     at_once = ("--lazyfree-lazy-user-del", "no")  # what is deleted is free at once
     server: ValkeyServer = request.param(tmp_path_factory.mktemp("small"), *full, *at_once)
     server.start()
@@ -30,7 +30,7 @@ def _small_server(
 @pytest.fixture
 def small_server(_small_server: ValkeyServer) -> ValkeyServer:
     _small_server.ask("FLUSHALL")
-    _small_server.ask(f"CONFIG SET maxmemory {PLAN_BYTES}")
+    _small_server.ask(f"CONFIG SET maxmemory {REDIS_BYTES}")
     return _small_server
 
 

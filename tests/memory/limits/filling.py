@@ -1,4 +1,4 @@
-"""Uses up memory that nothing may drop."""
+"""Fills Redis with data that the bot cannot drop."""
 
 from memory.limits.fill_level import read_fill_level
 from memory.memory import Memory
@@ -8,18 +8,18 @@ _TOO_MUCH_BYTES = 2**15
 
 
 async def fill(memory: Memory, share: float) -> None:
-    """Fill the plan up to a share of it."""
+    """Fill Redis up to a share of its limit."""
     while (await read_fill_level(memory.client, 0)).share < share:
         await memory.client.call("RPUSH", "ballast", _CHUNK)
 
 
 async def fill_up(memory: Memory) -> None:
-    """Use a little more than there is, so that nothing can be written."""
+    """Use a little more than the limit, so that nothing can be written."""
     await fill(memory, 0.95)
     used = (await read_fill_level(memory.client, 0)).used
     await memory.client.call("CONFIG SET", "maxmemory", used - _TOO_MUCH_BYTES)
 
 
 async def empty(memory: Memory) -> None:
-    """Give it all back."""
+    """Remove the data."""
     await memory.client.call("DEL", "ballast")

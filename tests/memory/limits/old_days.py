@@ -1,4 +1,4 @@
-"""Old days of a bot, put into the store by its own scripts: messages, their vectors, watermarks."""
+"""The past of a bot, stored by its own scripts: messages, their vectors, progress of learning."""
 
 from collections.abc import Iterator, Sequence
 
@@ -45,7 +45,7 @@ class OldDays:
         sender: int = 7,
         fingerprint: str = "",
     ) -> None:
-        """Append exchanges, spread over time; with a `stamp` also their vectors."""
+        """Append exchanges, spread over time; with a `fingerprint` also their vectors."""
         memory, keys = self._memory, self._memory.keys.scope(conversation).all
         index, person = memory.keys.index_of(conversation), memory.keys.person(sender)
         await memory.client.call("ZADD", index, int(until), conversation.tag)
@@ -72,7 +72,7 @@ class OldDays:
             )
 
     async def learned(self, conversation: Scope, up_to: int, *names: str) -> None:
-        """Write watermarks of behaviors that learn into the conversation's own notebook."""
+        """Write into the conversation's own scope how far behaviors have learned."""
         scope_memory = await self._memory.scopes.read(conversation)
         fields = [Watermark(name, up_to) for name in names]
         await self._memory.scopes.write(scope_memory, Write(fields=fields))

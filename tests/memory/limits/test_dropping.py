@@ -1,4 +1,4 @@
-"""What goes when the plan is full, and what never does."""
+"""What is dropped when Redis is full, and what never is."""
 
 from collections.abc import Sequence
 from time import time
@@ -14,7 +14,7 @@ from memory.store.keys import Scope
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel
 from tests.memory.limits.admins import Admins
-from tests.memory.limits.conftest import PLAN_BYTES
+from tests.memory.limits.conftest import REDIS_BYTES
 from tests.memory.limits.filling import fill
 from tests.memory.limits.old_days import DAY_S, OldDays
 from tests.memory.words_embedder import WordsEmbedder
@@ -49,7 +49,7 @@ async def old_talk(
     )
 
 
-async def test_vectors_go_first_all_of_a_conversation_and_the_longest_silent_one_before_others(
+async def test_vectors_are_dropped_first_beginning_with_the_least_active_conversation(
     memory: Memory, old_days: OldDays
 ) -> None:
     for conversation, days_ago in ((GROUP, 3), (ANN, 9), (BOB, 1)):
@@ -63,7 +63,7 @@ async def test_vectors_go_first_all_of_a_conversation_and_the_longest_silent_one
     assert counted.dropped == Dropped(vectors=1600)
 
 
-async def test_words_still_find_what_has_lost_its_vectors(
+async def test_messages_without_vectors_are_still_found_by_words(
     memory: Memory, old_days: OldDays
 ) -> None:
     await old_talk(old_days, ANN, 100, 9, STAMP)
@@ -74,10 +74,10 @@ async def test_words_still_find_what_has_lost_its_vectors(
     assert found[0].messages[0].text == "The zebra ate my rhubarb"
 
 
-async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_much_room(
+async def test_dropped_vectors_are_embedded_again_only_when_there_is_much_space(
     memory: Memory, old_days: OldDays, embedder: WordsEmbedder, small_server: ValkeyServer
 ) -> None:
-    small_server.ask(f"CONFIG SET maxmemory {2 * PLAN_BYTES}")
+    small_server.ask(f"CONFIG SET maxmemory {2 * REDIS_BYTES}")
     await old_talk(old_days, ANN, 10, 9, STAMP)
     await memory.scripts["drop_vectors"](memory.keys.scope(ANN).all)
     await memory.client.call("HSET", memory.keys.capacity, "lexical_only", 1)
@@ -92,7 +92,7 @@ async def test_what_gave_up_its_vectors_is_embedded_again_only_when_there_is_muc
     assert len(embedder.texts) == 40
 
 
-async def test_vectors_that_were_under_way_when_theirs_were_given_up_are_not_stored(
+async def test_vectors_that_arrive_after_the_drop_are_not_stored(
     memory: Memory, old_days: OldDays, embedder: WordsEmbedder
 ) -> None:
     async def meanwhile() -> None:
@@ -117,7 +117,9 @@ async def test_a_clear_lets_a_conversation_be_embedded_again(
     assert counted.dropped == Dropped()
 
 
-async def test_messages_go_by_age_over_all_conversations(memory: Memory, old_days: OldDays) -> None:
+async def test_messages_are_dropped_by_age_over_all_conversations(
+    memory: Memory, old_days: OldDays
+) -> None:
     for conversation, days_ago in ((ANN, 9), (BOB, 1), (GROUP, 5)):
         await old_talk(old_days, conversation, 300, days_ago)
     went: list[Scope] = []
@@ -135,9 +137,7 @@ async def test_messages_go_by_age_over_all_conversations(memory: Memory, old_day
     assert went == sorted(went, key=[ANN, GROUP, BOB].index)
 
 
-async def test_the_window_stays_and_what_stays_has_no_gap(
-    memory: Memory, old_days: OldDays
-) -> None:
+async def test_the_window_stays_and_has_no_gap(memory: Memory, old_days: OldDays) -> None:
     await old_talk(old_days, ANN, 300, 9)
     await old_talk(old_days, BOB, OPTIONS.tail // 2, 9)
     dropped = sum(await all_steps(Dropping(memory.store, OPTIONS.tail)), Dropped())
@@ -164,7 +164,7 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
     assert 100 < first <= 201
 
 
-async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learned_before_it_expired(
+async def test_progress_from_before_an_expiry_does_not_let_messages_be_dropped(
     memory: Memory, old_days: OldDays
 ) -> None:
     dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
@@ -176,8 +176,8 @@ async def test_where_a_conversation_begins_anew_nothing_goes_for_what_was_learne
     assert await all_steps(dropping) == []
 
 
-async def test_a_behavior_has_learned_up_to_where_the_ledger_says(memory: Memory) -> None:
-    """Dropping reads the watermarks that learning writes."""
+async def test_dropping_reads_the_progress_of_learning(memory: Memory) -> None:
+    """Learning writes them."""
     behaviors = [Notes("diary", 1), Notes("facts", 1, is_personal=True)]
     model = ScriptedModel()
     model.parts = {each.name: {"text": "Ann rows."} for each in behaviors}
@@ -193,7 +193,7 @@ async def test_a_behavior_has_learned_up_to_where_the_ledger_says(memory: Memory
     assert sum(step.messages for step in dropped) > 0
 
 
-async def test_a_step_that_was_decided_before_an_erasure_drops_nothing(
+async def test_a_step_decided_before_an_erasure_drops_nothing(
     memory: Memory, old_days: OldDays
 ) -> None:
     await old_talk(old_days, ANN, 100, 9)

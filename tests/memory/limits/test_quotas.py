@@ -1,4 +1,4 @@
-"""Rations are counted for each person, once for each turn, and forgotten by themselves."""
+"""Quotas are counted for each person, once for each turn, and expire."""
 
 from memory.limits.billed import BilledCall, Source, Tokens
 from memory.limits.quotas import Quota, Verdict
@@ -14,12 +14,12 @@ async def verdicts(memory: Memory, person: int, quota: Quota, *turns: str) -> li
 
 
 async def spend(memory: Memory, person: int, tokens: int, kind: str = "answer") -> None:
-    """Count a call that took so many tokens."""
+    """Count a call that used so many tokens."""
     call = BilledCall.now(Source(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
     await memory.usage.count([call])
 
 
-async def test_turns_beyond_the_bound_are_refused_and_one_of_them_is_told(memory: Memory) -> None:
+async def test_turns_beyond_the_bound_are_refused_and_one_of_them_says_so(memory: Memory) -> None:
     assert await verdicts(memory, ANN, TWO_A_MINUTE, *"abcde") == [
         *(Verdict.ADMITTED, Verdict.ADMITTED),
         *(Verdict.TURNS, Verdict.SILENCED, Verdict.SILENCED),
@@ -27,7 +27,9 @@ async def test_turns_beyond_the_bound_are_refused_and_one_of_them_is_told(memory
     assert await verdicts(memory, BOB, TWO_A_MINUTE, "f") == [Verdict.ADMITTED]
 
 
-async def test_a_turn_that_is_begun_again_counts_once_and_hears_the_same(memory: Memory) -> None:
+async def test_a_turn_that_is_begun_again_counts_once_and_gets_the_same_verdict(
+    memory: Memory,
+) -> None:
     assert set(await verdicts(memory, ANN, TWO_A_MINUTE, *"aaaaa")) == {Verdict.ADMITTED}
     assert await verdicts(memory, ANN, TWO_A_MINUTE, *"bccdac") == [
         *(Verdict.ADMITTED, Verdict.TURNS, Verdict.TURNS),
@@ -35,7 +37,7 @@ async def test_a_turn_that_is_begun_again_counts_once_and_hears_the_same(memory:
     ]
 
 
-async def test_the_minute_passes(memory: Memory) -> None:
+async def test_turns_are_admitted_again_after_a_minute(memory: Memory) -> None:
     await verdicts(memory, ANN, TWO_A_MINUTE, *"abc")
     turns, told = memory.keys.turns_of(ANN), memory.keys.refused_turn_of(ANN)
     assert 60_000 < await memory.client.call("PTTL", turns) <= 3_600_000
@@ -46,7 +48,7 @@ async def test_the_minute_passes(memory: Memory) -> None:
     assert await verdicts(memory, ANN, TWO_A_MINUTE, "f") == [Verdict.TURNS]
 
 
-async def test_only_tokens_of_answers_count_for_the_bound(memory: Memory) -> None:
+async def test_only_tokens_of_answers_count_for_the_quota(memory: Memory) -> None:
     for person, tokens, kind in (
         *((ANN, 40, "answer"), (ANN, 50, "answer"), (BOB, 10, "answer")),
         *((ANN, 1000, "internal"), (ANN, 1000, "embedding")),
@@ -55,7 +57,7 @@ async def test_only_tokens_of_answers_count_for_the_bound(memory: Memory) -> Non
     assert [await memory.quotas.spent_today(person) for person in (ANN, BOB)] == [90, 10]
 
 
-async def test_who_spent_the_days_tokens_is_told_once_and_finishes_what_was_begun(
+async def test_a_person_without_tokens_is_told_once_and_finishes_a_begun_turn(
     memory: Memory,
 ) -> None:
     assert await verdicts(memory, ANN, HUNDRED_A_DAY, "a") == [Verdict.ADMITTED]
@@ -67,7 +69,7 @@ async def test_who_spent_the_days_tokens_is_told_once_and_finishes_what_was_begu
     assert 0 < await memory.client.call("TTL", key) <= 2 * 86_400
 
 
-async def test_zero_is_no_bound(memory: Memory) -> None:
+async def test_zero_means_no_bound(memory: Memory) -> None:
     await spend(memory, ANN, 10**9)
     found = await verdicts(memory, ANN, Quota(0, 0), *"abcdefgh")
     assert set(found) == {Verdict.ADMITTED}
@@ -81,7 +83,7 @@ async def test_all_counts_are_in_the_slot_of_usage(memory: Memory) -> None:
     assert all(b"{usage}" in key for key in keys)
 
 
-async def test_one_turn_a_day_is_told_of_something(memory: Memory) -> None:
+async def test_one_turn_a_day_is_the_first(memory: Memory) -> None:
     told = [await memory.quotas.is_first_today(ANN, turn, "budget") for turn in "abab"]
     assert told == [True, False, True, False]
     assert await memory.quotas.is_first_today(BOB, "b", "budget")

@@ -1,4 +1,4 @@
-"""How fast a chat is spoken to: what is kept of it, on a real server and when its clock jumps."""
+"""Send rates on a real server, with its key, and when its clock jumps."""
 
 import pytest
 
@@ -13,11 +13,13 @@ KEY = KEYS.send_rate(ANNA)
 
 
 async def waits(send_rates: SendRates, calls: int, chat_id: int = ANNA) -> list[int]:
-    """Take so many places and return what each wants to be waited for, in whole seconds."""
+    """Take so many permits and return the wait of each, in whole seconds."""
     return [round((await send_rates.take(chat_id, RATE)).wait_s) for _ in range(calls)]
 
 
-async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) -> None:
+async def test_a_real_server_gives_the_same_permits_as_the_simulated_one(
+    store: RedisClient,
+) -> None:
     simulated = DirectClient(lambda: 1_000.0)
     for send_rates in (send_rates_on(store), send_rates_on(simulated)):
         assert await waits(send_rates, 5) == [0, 0, 0, 2, 4]
@@ -32,7 +34,7 @@ async def test_a_real_server_reckons_as_the_simulated_one(store: RedisClient) ->
         assert await waits(send_rates, 1, BEN) == [0]
 
 
-async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> None:
+async def test_a_permit_that_comes_too_late_is_not_taken(store: RedisClient) -> None:
     send_rates = send_rates_on(store)
     await send_rates.ban(ANNA, RATE, MAX_WAIT_S + 1)
     for _ in range(2):
@@ -40,7 +42,7 @@ async def test_nobody_takes_a_place_that_comes_too_late(store: RedisClient) -> N
         assert (permit.is_taken, round(permit.wait_s)) == (False, MAX_WAIT_S + 1)
 
 
-async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
+async def test_the_key_of_a_quiet_chat_expires(
     store: RedisClient,
 ) -> None:
     send_rates = send_rates_on(store)
@@ -53,7 +55,7 @@ async def test_what_is_kept_of_a_chat_goes_when_it_was_silent_for_long_enough(
 
 
 @pytest.mark.parametrize("back_s", [60, 3_600])
-async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught_up(
+async def test_after_the_clock_went_back_no_permit_waits_until_it_has_caught_up(
     back_s: float,
 ) -> None:
     now = 10_000.0
@@ -67,7 +69,7 @@ async def test_when_the_servers_clock_goes_back_nobody_waits_until_it_has_caught
         assert permit.ban_s == 0
 
 
-async def test_a_full_server_counts_as_any_other(store: RedisClient) -> None:
+async def test_a_full_redis_still_counts_permits(store: RedisClient) -> None:
     send_rates = send_rates_on(store)
     await waits(send_rates, 2)
     await store.call("CONFIG SET", "maxmemory", 1)

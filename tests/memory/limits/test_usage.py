@@ -1,4 +1,4 @@
-"""Tokens are counted once for each call, in all sums at once, and go when their time is over."""
+"""Tokens are counted once for each call, in all sums at once, and expire."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ async def counted(memory: Memory, *calls: BilledCall) -> None:
     await memory.usage.count(calls)
 
 
-async def test_a_call_is_in_every_sum(memory: Memory) -> None:
+async def test_a_call_is_counted_in_every_sum(memory: Memory) -> None:
     await counted(
         memory,
         call(ANSWER, Tokens(100, 60, 7, 3), ANN),
@@ -87,7 +87,9 @@ async def test_every_key_expires(memory: Memory) -> None:
     assert all(AT < end < AT + 3 * 86_400 for key, end in ends.items() if key not in of_month)
 
 
-async def test_a_forgotten_persons_tokens_stay_in_the_totals_as_nobodys(memory: Memory) -> None:
+async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
+    memory: Memory,
+) -> None:
     own = Scope.of_chat(ANN)
     await counted(
         memory,
@@ -109,7 +111,9 @@ async def test_a_forgotten_persons_tokens_stay_in_the_totals_as_nobodys(memory: 
     assert await memory.quotas.spent_today(ANN) == 10
 
 
-async def test_a_notice_is_claimed_by_one_and_told_for_the_month(memory: Memory) -> None:
+async def test_a_budget_notice_is_claimed_by_one_process_and_marked_for_the_month(
+    memory: Memory,
+) -> None:
     claims = [await memory.usage.claim_notice(AT, 80) for _ in range(2)]
     assert claims == [True, False]
     [claim] = await memory.client.call("KEYS", "*reported*")
@@ -119,7 +123,7 @@ async def test_a_notice_is_claimed_by_one_and_told_for_the_month(memory: Memory)
     assert await memory.usage.claim_notice(AT, 100)
 
 
-async def test_a_held_call_is_counted_with_the_reply_and_once(memory: Memory) -> None:
+async def test_a_held_call_is_counted_once_with_the_reply(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))

@@ -1,4 +1,4 @@
-"""A server's clock that goes back leaves times in the future behind, which hold nothing up.
+"""After the server's clock went back, stored times lie in the future. They must block nothing.
 
 Here these times are written; `tests.faults.clocks` has the clock itself jump under whole bots.
 """
@@ -14,7 +14,7 @@ HOURS_MS = 3 * 3_600_000
 LEASE_MS = 30_000
 
 
-async def test_a_lease_from_before_ends_when_one_taken_now_would(memory: Memory) -> None:
+async def test_a_lease_from_the_future_is_cut_to_the_usual_length(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
     lease = memory.keys.scope(HERE).lease
@@ -23,8 +23,8 @@ async def test_a_lease_from_before_ends_when_one_taken_now_would(memory: Memory)
     assert 0 < await memory.client.call("PTTL", lease) <= LEASE_MS
 
 
-async def test_no_bell_is_left_to_a_holder_from_before(memory: Memory) -> None:
-    """Its own, if it is dead, is not reclaimed for as long as its lease would last."""
+async def test_a_wake_up_is_kept_when_the_lease_is_from_the_future(memory: Memory) -> None:
+    """If the holder is dead, nobody reclaims its own wake-up before the clock has caught up."""
     await put(memory, 1)
     await memory.turns.acquire(HERE, Cursor(), wake_up="1-1|1")
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held", "1-1|1")
@@ -32,7 +32,7 @@ async def test_no_bell_is_left_to_a_holder_from_before(memory: Memory) -> None:
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
 
 
-async def test_a_sweep_rings_for_mail_under_a_lease_from_before(memory: Memory) -> None:
+async def test_a_sweep_wakes_a_conversation_whose_lease_is_from_the_future(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
     assert await memory.sweep.wake_waiting(everything=True) == 0
@@ -40,7 +40,7 @@ async def test_a_sweep_rings_for_mail_under_a_lease_from_before(memory: Memory) 
     assert await memory.sweep.wake_waiting(everything=True) == 1
 
 
-async def test_a_dead_pollers_lease_from_before_passes_on(memory: Memory) -> None:
+async def test_another_process_gets_the_poller_lease_from_the_future(memory: Memory) -> None:
     dead, heir = memory.poller_lease(LEASE_MS), memory.poller_lease(LEASE_MS)
     assert await dead.hold()
     await memory.client.call("PEXPIRE", memory.keys.poller, HOURS_MS)
@@ -48,14 +48,14 @@ async def test_a_dead_pollers_lease_from_before_passes_on(memory: Memory) -> Non
     assert 0 < await memory.client.call("PTTL", memory.keys.poller) <= LEASE_MS
 
 
-async def test_a_message_from_before_is_not_waited_for(memory: Memory) -> None:
+async def test_a_message_from_the_future_does_not_wait_for_others(memory: Memory) -> None:
     memory.turns._times = TurnTimes(2_000, 400, 1_000)
     await put(memory, 1)
     await memory.client.call("ZINCRBY", memory.keys.scope(HERE).seen, HOURS_MS, 1)
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
 
-async def test_a_turn_parked_before_waits_no_longer_than_it_was_told(memory: Memory) -> None:
+async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.park(turn.lease, 60_000)
@@ -63,8 +63,8 @@ async def test_a_turn_parked_before_waits_no_longer_than_it_was_told(memory: Mem
     assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
 
-async def test_a_parked_turn_that_is_rung_for_too_soon_is_rung_for_again(memory: Memory) -> None:
-    """Who rings goes by a bot's clock, and the turn by the server's."""
+async def test_a_parked_turn_that_is_woken_up_too_early_is_woken_up_again(memory: Memory) -> None:
+    """Wake-ups follow the clock of a bot, and turns that of the server."""
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.park(turn.lease, 60_000)
@@ -74,7 +74,7 @@ async def test_a_parked_turn_that_is_rung_for_too_soon_is_rung_for_again(memory:
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [HERE.tag.encode()]
 
 
-async def test_turns_from_before_do_not_count_in_the_minute(memory: Memory) -> None:
+async def test_turns_from_the_future_do_not_count_in_the_minute(memory: Memory) -> None:
     quota = Quota(turns_per_minute=1, tokens_per_day=0)
     said = [await memory.quotas.admit(ANN, turn, quota) for turn in "abc"]
     assert said == [Verdict.ADMITTED, Verdict.TURNS, Verdict.SILENCED]

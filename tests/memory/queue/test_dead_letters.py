@@ -1,4 +1,4 @@
-"""What is set aside is found, put back or dropped, and no erasure misses it."""
+"""Dead letters are listed, put back or dropped, and every erasure finds them."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ SORRY = b"[]"
 async def set_aside(
     memory: Memory, update_id: int, conversation: Scope = HERE, *, sender: int = ANN
 ) -> OpenTurn:
-    """Put a message in, set its turn aside and close that."""
+    """Store a message, set its turn aside and close the turn."""
     await put(memory, update_id, conversation, sender=sender)
     turn = await take(memory, conversation)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
@@ -39,7 +39,7 @@ async def everything_stored(memory: Memory) -> bytes:
     return b"".join(found)
 
 
-async def test_what_is_set_aside_leaves_the_mailbox_and_its_chat_goes_on(memory: Memory) -> None:
+async def test_a_dead_letter_leaves_the_mailbox_and_its_chat_goes_on(memory: Memory) -> None:
     turn = await set_aside(memory, 1)
     assert turn.id == "1"
     assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
@@ -48,7 +48,7 @@ async def test_what_is_set_aside_leaves_the_mailbox_and_its_chat_goes_on(memory:
     assert await texts(memory) == ["text 2", "yes"]
 
 
-async def test_setting_aside_is_the_turns_outbox_and_may_be_repeated(memory: Memory) -> None:
+async def test_setting_aside_writes_the_outbox_and_may_be_repeated(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     for _ in range(2):
@@ -59,7 +59,7 @@ async def test_setting_aside_is_the_turns_outbox_and_may_be_repeated(memory: Mem
     assert await listed(memory) == [(HERE.tag, "1", "ValueError")]
 
 
-async def test_who_lost_the_lease_sets_nothing_aside(memory: Memory) -> None:
+async def test_a_worker_without_the_lease_sets_nothing_aside(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.hand_over(HERE, turn.lease.token)
@@ -68,7 +68,7 @@ async def test_who_lost_the_lease_sets_nothing_aside(memory: Memory) -> None:
     assert await listed(memory) == []
 
 
-async def test_a_letter_put_back_is_answered_once(memory: Memory) -> None:
+async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> None:
     await set_aside(memory, 1)
     await put(memory, 2)
     await close(memory, await take(memory))
@@ -82,7 +82,7 @@ async def test_a_letter_put_back_is_answered_once(memory: Memory) -> None:
     assert await listed(memory) == []
 
 
-async def test_a_letter_is_put_back_when_its_arrival_is_long_forgotten(memory: Memory) -> None:
+async def test_a_letter_can_be_put_back_after_its_update_ids_were_forgotten(memory: Memory) -> None:
     memory.turns._times = TurnTimes(2_000, 400, 1_000)
     await put(memory, 1)
     await asyncio.sleep(0.5)
@@ -94,8 +94,10 @@ async def test_a_letter_is_put_back_when_its_arrival_is_long_forgotten(memory: M
     assert (await take(memory)).id == "1"
 
 
-async def test_a_letter_is_not_put_back_under_the_lease_that_closed_it(memory: Memory) -> None:
-    """Its new turn would be taken for the one that was closed."""
+async def test_a_letter_is_not_put_back_under_the_lease_that_closed_its_turn(
+    memory: Memory,
+) -> None:
+    """Under that lease the new turn would count as closed already."""
     await put(memory, 1)
     turn = await take(memory)
     await put(memory, 2, sender=BOB)
@@ -109,7 +111,7 @@ async def test_a_letter_is_not_put_back_under_the_lease_that_closed_it(memory: M
     assert await texts(memory) == ["text 2", "yes", "text 1", "yes"]
 
 
-async def test_all_messages_of_a_turn_are_one_letter(memory: Memory) -> None:
+async def test_all_messages_of_a_turn_become_one_letter(memory: Memory) -> None:
     await put(memory, 1)
     await put(memory, 2)
     await set_aside(memory, 3)
@@ -118,8 +120,8 @@ async def test_all_messages_of_a_turn_are_one_letter(memory: Memory) -> None:
     assert [entry.update_id for entry in (await take(memory)).entries] == [1, 2, 3]
 
 
-async def test_a_letter_whose_turn_is_not_closed_yet_stays(memory: Memory) -> None:
-    """The commit would take along what was put back."""
+async def test_a_letter_stays_while_its_turn_is_open(memory: Memory) -> None:
+    """The commit would remove the messages that were put back."""
     await put(memory, 1)
     turn = await take(memory)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
@@ -128,7 +130,7 @@ async def test_a_letter_whose_turn_is_not_closed_yet_stays(memory: Memory) -> No
     assert await memory.dead_letters.retry(HERE, "1") is True
 
 
-async def test_a_dropped_letter_leaves_nothing(memory: Memory) -> None:
+async def test_a_dropped_letter_leaves_nothing_behind(memory: Memory) -> None:
     await set_aside(memory, 1)
     assert b"text 1" in await everything_stored(memory)
     assert await memory.dead_letters.drop(HERE, "1") is True
@@ -138,7 +140,7 @@ async def test_a_dropped_letter_leaves_nothing(memory: Memory) -> None:
     assert memory.erased.is_set()
 
 
-async def test_a_clear_erases_letters_too_and_counts_their_messages(memory: Memory) -> None:
+async def test_a_clear_erases_letters_and_counts_their_messages(memory: Memory) -> None:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
@@ -148,14 +150,14 @@ async def test_a_clear_erases_letters_too_and_counts_their_messages(memory: Memo
     assert b"text 1" not in await everything_stored(memory)
 
 
-async def test_a_clear_keeps_what_was_sent_after_it(memory: Memory) -> None:
+async def test_a_clear_keeps_letters_that_were_sent_after_it(memory: Memory) -> None:
     await set_aside(memory, 11)
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     assert await listed(memory) == [(HERE.tag, "11", "ValueError")]
 
 
-async def test_forgetting_a_person_erases_their_letters_and_nobody_elses(memory: Memory) -> None:
+async def test_forgetting_a_person_erases_only_their_letters(memory: Memory) -> None:
     await set_aside(memory, 1)
     await set_aside(memory, 2, GROUP)
     await set_aside(memory, 3, GROUP, sender=BOB)
@@ -166,7 +168,9 @@ async def test_forgetting_a_person_erases_their_letters_and_nobody_elses(memory:
     assert (b"text 1" in stored, b"text 2" in stored, b"text 3" in stored) == (False, False, True)
 
 
-async def test_the_index_holds_no_words_and_letters_expire_with_the_rest(memory: Memory) -> None:
+async def test_the_index_holds_only_ids_and_letters_expire_with_their_conversation(
+    memory: Memory,
+) -> None:
     await set_aside(memory, 1)
     index = await memory.client.call("ZRANGE", memory.keys.dead_letters, 0, -1)
     assert index == [b"c:7:0|1"]
@@ -174,7 +178,7 @@ async def test_the_index_holds_no_words_and_letters_expire_with_the_rest(memory:
     assert 0 < await memory.client.call("TTL", dead) <= 86_400
 
 
-async def test_a_conversation_keeps_its_newest_letters_only(memory: Memory) -> None:
+async def test_a_conversation_keeps_only_its_newest_letters(memory: Memory) -> None:
     for update_id in range(1, MAX_LETTERS + 3):
         await set_aside(memory, update_id)
     found = {letter.id for letter in await memory.dead_letters.listed()}
@@ -182,7 +186,7 @@ async def test_a_conversation_keeps_its_newest_letters_only(memory: Memory) -> N
     assert str(MAX_LETTERS + 2) in found
 
 
-async def test_a_letter_tells_when_and_a_conversations_counts_stay_as_they_were(
+async def test_a_letter_has_a_time_and_does_not_change_the_counts_of_its_conversation(
     memory: Memory,
 ) -> None:
     await set_aside(memory, 1)

@@ -1,4 +1,4 @@
-"""What was learned of a person comes with each turn of their private chat, as it stands then."""
+"""Each turn of a private chat loads what was learned of the person until then."""
 
 import pytest
 
@@ -19,7 +19,7 @@ PERSON = Scope.of_person(HERE.chat_id)
 
 @pytest.fixture
 def elsewhere(store: RedisClient, tokens: TokenCounter) -> Memory:
-    """Another process on the same Redis."""
+    """Return the memory of another process on the same Redis."""
     return Memory(store, 42, tokens, None, OPTIONS)
 
 
@@ -31,7 +31,7 @@ async def learn(memory: Memory, text: str) -> None:
 
 
 async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
-    """Return what a behavior finds in a turn."""
+    """Return the facts that a behavior finds in a turn."""
     await ChatHistory.of_turn(memory.histories, turn)
     return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
@@ -42,7 +42,7 @@ async def begun(memory: Memory) -> OpenTurn:
     return turn
 
 
-async def test_facts_come_with_the_lease_and_later_only_what_is_new(
+async def test_acquire_loads_all_facts_first_and_then_only_new_ones(
     memory: Memory, elsewhere: Memory
 ) -> None:
     for number, text in enumerate(("has a cat", "has a boat"), 1):
@@ -56,7 +56,7 @@ async def test_facts_come_with_the_lease_and_later_only_what_is_new(
     assert known == ["has a cat", "has a boat"]
 
 
-async def test_a_turn_that_a_commit_begins_finds_what_was_learned_meanwhile(
+async def test_a_turn_begun_by_a_commit_finds_facts_learned_meanwhile(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await put(memory, 1)
@@ -69,7 +69,7 @@ async def test_a_turn_that_a_commit_begins_finds_what_was_learned_meanwhile(
     assert await facts(memory, following) == ["has a cat"]
 
 
-async def test_after_an_erasure_elsewhere_nothing_old_is_known(
+async def test_after_an_erasure_by_another_process_no_old_fact_is_used(
     memory: Memory, elsewhere: Memory
 ) -> None:
     await learn(elsewhere, "has a cat")
@@ -82,7 +82,7 @@ async def test_after_an_erasure_elsewhere_nothing_old_is_known(
     assert await facts(memory, await begun(memory)) == []
 
 
-async def test_a_group_has_its_facts_in_its_own_notebook(memory: Memory) -> None:
+async def test_the_facts_of_a_group_are_in_its_own_scope(memory: Memory) -> None:
     await put(memory, 1, GROUP)
     assert (await take(memory, GROUP)).facts is None
     assert memory.cursor(GROUP) == Cursor()

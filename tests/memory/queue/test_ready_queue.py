@@ -1,4 +1,4 @@
-"""A bell is heard by one worker, survives that worker, and is removed only by its holder."""
+"""A wake-up goes to one worker, outlives that worker, and only its holder removes it."""
 
 import time
 from dataclasses import replace
@@ -11,14 +11,14 @@ from memory.store.keys import Scope
 from tests.memory.turns import ANN, HERE, close, put, take
 
 
-async def test_bells_from_before_the_first_worker_are_heard(memory: Memory) -> None:
+async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) -> None:
     await put(memory, 1)
     ready_queue = memory.ready_queue()
     await ready_queue.read(1, 1)  # creates the group
     assert [wake_up.tag for wake_up in await ready_queue.read(5, 1)] == [HERE.tag]
 
 
-async def test_a_dead_workers_bell_is_reclaimed_and_cannot_be_acknowledged_by_the_dead(
+async def test_a_reclaimed_wake_up_cannot_be_acknowledged_by_its_first_worker(
     memory: Memory,
 ) -> None:
     dead, alive = memory.ready_queue(), memory.ready_queue()
@@ -34,7 +34,7 @@ async def test_a_dead_workers_bell_is_reclaimed_and_cannot_be_acknowledged_by_th
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
 
 
-async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_in(
+async def test_a_wake_up_is_removed_only_if_the_other_delivery_is_still_pending(
     memory: Memory,
 ) -> None:
     ready_queue, other = memory.ready_queue(), memory.ready_queue()
@@ -51,7 +51,7 @@ async def test_a_bell_is_left_to_another_only_while_that_is_in_the_hands_it_was_
 
 
 @pytest.mark.parametrize(("wait_ms", "is_reclaimed"), [(0, True), (30_000, False), (90_000, False)])
-async def test_a_postponed_bell_is_reclaimed_when_its_wait_is_over(
+async def test_a_postponed_wake_up_is_reclaimed_after_its_wait(
     memory: Memory, wait_ms: int, *, is_reclaimed: bool
 ) -> None:
     busy, other = memory.ready_queue(), memory.ready_queue()
@@ -62,7 +62,7 @@ async def test_a_postponed_bell_is_reclaimed_when_its_wait_is_over(
     assert bool(await other.reclaim(5, 60_000)) == is_reclaimed
 
 
-async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
+async def test_a_renewed_wake_up_is_not_reclaimed(memory: Memory) -> None:
     busy, other = memory.ready_queue(), memory.ready_queue()
     await busy.read(1, 1)
     await put(memory, 1)
@@ -71,14 +71,16 @@ async def test_a_renewed_bell_is_not_reclaimed(memory: Memory) -> None:
     assert await other.reclaim(5, 60_000) == []
 
 
-async def test_a_sweep_rings_for_mail_whose_bell_was_lost(memory: Memory) -> None:
+async def test_a_sweep_wakes_a_conversation_whose_wake_up_was_lost(memory: Memory) -> None:
     await put(memory, 1)
     await memory.client.call("DEL", memory.keys.ready_queue)
     assert await memory.sweep.wake_waiting(everything=True) == 1
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
-async def test_a_sweep_does_not_ring_where_a_bell_waits_or_is_in_hand(memory: Memory) -> None:
+async def test_a_sweep_sends_no_second_wake_up_while_one_is_unread_or_pending(
+    memory: Memory,
+) -> None:
     await memory.ready_queue().read(1, 1)
     for chat in range(1, 4):
         await put(memory, chat, Scope.of_chat(chat))
@@ -88,8 +90,10 @@ async def test_a_sweep_does_not_ring_where_a_bell_waits_or_is_in_hand(memory: Me
 
 
 @pytest.mark.parametrize("ms", [-3 * 3_600_000, 3 * 3_600_000])
-async def test_a_sweep_does_not_rely_on_bells_of_other_times(memory: Memory, ms: int) -> None:
-    """An old one may be unheard for ever; nobody reclaims one from before the clock went back."""
+async def test_a_sweep_does_not_rely_on_old_wake_ups_or_on_future_ones(
+    memory: Memory, ms: int
+) -> None:
+    """An old wake-up may never be read, and nobody reclaims one from the future."""
     await put(memory, 1)
     ready_queue = memory.keys.ready_queue
     await memory.client.call("DEL", ready_queue)
@@ -97,14 +101,14 @@ async def test_a_sweep_does_not_rely_on_bells_of_other_times(memory: Memory, ms:
     assert await memory.sweep.wake_waiting(everything=True) == 1
 
 
-async def test_a_parked_turn_is_rung_for_when_it_is_due(memory: Memory) -> None:
+async def test_a_parked_turn_is_woken_up_when_it_is_due(memory: Memory) -> None:
     await memory.client.call("ZADD", memory.keys.due, 1, HERE.tag)
     await memory.client.call("ZADD", memory.keys.due, 2**52, "c:9:0")
     assert await memory.sweep.wake_due() == 1
     assert await memory.client.call("ZRANGE", memory.keys.due, 0, -1) == [b"c:9:0"]
 
 
-async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
+async def test_overdue_learning_is_given_to_one_process_at_a_time(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -116,7 +120,9 @@ async def test_late_learning_is_given_to_one_process_and_ends_when_it_is_done(
     assert not await memory.client.call("EXISTS", memory.keys.learning)
 
 
-async def test_two_turns_within_a_second_leave_notes_that_are_told_apart(memory: Memory) -> None:
+async def test_two_turns_within_a_second_leave_different_due_times_for_learning(
+    memory: Memory,
+) -> None:
     learning, notes = [memory.keys.learning], []
     for update_id in range(1, 6):
         await put(memory, update_id)
@@ -130,7 +136,7 @@ async def test_two_turns_within_a_second_leave_notes_that_are_told_apart(memory:
     assert await memory.scripts["take_due"](learning, request) == 1
 
 
-async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
+async def test_idle_consumers_are_removed_unless_they_have_a_pending_wake_up(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.queue.ready_queue._REMOVE_AFTER_MS", -1)
@@ -138,7 +144,7 @@ async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     assert await gone.remove_consumers() == 0  # before there is a stream
     await gone.read(1, 1)
     await put(memory, 1)
-    [wake_up] = await gone.read(1, 100)  # older servers know nobody who never heard one
+    [wake_up] = await gone.read(1, 100)  # or older servers do not list it
     await gone.acknowledge(wake_up)
     await put(memory, 2)
     [wake_up] = await holding.read(1, 100)
@@ -147,20 +153,22 @@ async def test_consumers_that_are_long_gone_are_removed_unless_they_hold_a_bell(
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 0
 
 
-async def test_workers_that_listen_are_counted_and_those_long_silent_are_not(
+async def test_only_recently_active_consumers_are_counted(
     memory: Memory,
 ) -> None:
-    doorbells = [memory.ready_queue() for _ in range(3)]
-    assert await doorbells[0].count_consumers(60_000) == 0  # before there is a stream
-    await doorbells[0].read(1, 1)
-    for number, ready_queue in enumerate(doorbells):
+    queues = [memory.ready_queue() for _ in range(3)]
+    assert await queues[0].count_consumers(60_000) == 0  # before there is a stream
+    await queues[0].read(1, 1)
+    for number, ready_queue in enumerate(queues):
         await put(memory, number)
         await ready_queue.read(1, 100)
-    assert await doorbells[0].count_consumers(60_000) == 3
-    assert await doorbells[0].count_consumers(-1) == 0
+    assert await queues[0].count_consumers(60_000) == 3
+    assert await queues[0].count_consumers(-1) == 0
 
 
-async def test_a_bell_says_when_it_rang_and_whether_more_may_follow(memory: Memory) -> None:
+async def test_a_wake_up_has_its_time_and_says_whether_more_messages_may_follow(
+    memory: Memory,
+) -> None:
     ready_queue = memory.ready_queue()
     await ready_queue.read(1, 1)
     earliest = int(time.time() * 1000) / 1000

@@ -1,4 +1,4 @@
-"""Each step of a turn holds its promise, and a repeat of any step changes nothing."""
+"""Each step of a turn keeps its promise, and repeating a step changes nothing."""
 
 from asyncio import gather
 
@@ -12,19 +12,19 @@ from memory.scopes.delta import Cursor
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 
-async def test_an_update_is_taken_once_and_rings_again_when_repeated(memory: Memory) -> None:
+async def test_an_update_is_taken_once_and_a_repeat_sends_a_wake_up(memory: Memory) -> None:
     assert [await put(memory, 1), await put(memory, 1)] == [Outcome.TAKEN, Outcome.DUPLICATE]
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
 
 
-async def test_no_bell_rings_for_new_mail_while_the_lease_is_held(memory: Memory) -> None:
+async def test_a_new_message_sends_no_wake_up_while_the_lease_is_held(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
     await put(memory, 2)
     assert await memory.client.call("XLEN", memory.keys.ready_queue) == 1
 
 
-async def test_mail_is_answered_in_the_order_of_update_ids_whatever_the_order_of_arrival(
+async def test_messages_are_answered_in_the_order_of_their_update_ids(
     memory: Memory,
 ) -> None:
     for update_id in (3, 1, 2):
@@ -52,7 +52,7 @@ async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memo
     assert [entry.update_id for entry in turn.entries] == [1, 2]
 
 
-async def test_a_fresh_message_is_waited_for_and_a_command_is_not(memory: Memory) -> None:
+async def test_a_fresh_message_waits_for_others_and_a_command_does_not(memory: Memory) -> None:
     memory.turns._times = TurnTimes(2_000, 400, 1_000)
     await put(memory, 1)
     waiting = await memory.turns.acquire(HERE, Cursor())
@@ -62,7 +62,7 @@ async def test_a_fresh_message_is_waited_for_and_a_command_is_not(memory: Memory
     assert isinstance(await memory.turns.acquire(GROUP, Cursor()), OpenTurn)
 
 
-async def test_a_second_holder_is_told_that_the_lease_is_held(memory: Memory) -> None:
+async def test_a_second_worker_learns_that_the_lease_is_held(memory: Memory) -> None:
     await put(memory, 1)
     await take(memory)
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("held")
@@ -72,7 +72,7 @@ async def test_an_empty_mailbox_gives_no_lease(memory: Memory) -> None:
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
 
 
-async def test_commit_appends_both_messages_and_removes_exactly_what_was_taken(
+async def test_commit_appends_both_messages_and_removes_only_the_taken_ones(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -91,7 +91,7 @@ async def test_commit_gives_the_lease_back_when_nothing_waits(memory: Memory) ->
     assert not await memory.client.call("EXISTS", memory.keys.scope(HERE).lease)
 
 
-async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Memory) -> None:
+async def test_a_repeated_commit_changes_nothing_and_gets_the_same_answer(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await put(memory, 2)
@@ -103,10 +103,10 @@ async def test_a_repeated_commit_changes_nothing_and_answers_the_same(memory: Me
     assert await texts(memory) == ["text 1", "yes"]
 
 
-async def test_a_commit_repeated_after_the_lease_does_not_say_that_nothing_waits(
+async def test_a_commit_repeated_without_the_lease_does_not_say_that_nothing_waits(
     memory: Memory,
 ) -> None:
-    """Its holder's bell would go, and with it the only one of the turn that it had begun."""
+    """The holder would acknowledge the only wake-up of the turn that the first call has begun."""
     await put(memory, 1)
     turn = await take(memory)
     await put(memory, 2)
@@ -116,8 +116,8 @@ async def test_a_commit_repeated_after_the_lease_does_not_say_that_nothing_waits
     assert again.then == Nothing("lost")
 
 
-async def test_a_repeated_commit_is_known_again_although_others_followed(memory: Memory) -> None:
-    """Even when something was erased since: the last part stood before."""
+async def test_a_repeated_commit_is_recognized_after_later_turns(memory: Memory) -> None:
+    """Even after an erasure: the last part already counted as sent."""
     turns = []
     for update_id in range(1, 10):
         await put(memory, update_id)
@@ -153,7 +153,7 @@ async def test_attempts_without_an_outbox_are_counted(memory: Memory) -> None:
     assert attempts == [1, 2, 3]
 
 
-async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memory) -> None:
+async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
     keys = memory.keys.scope(GROUP).all
     for erasing in (
@@ -169,14 +169,14 @@ async def test_who_has_to_begin_again_for_an_erasure_has_not_tried(memory: Memor
             await memory.turns.write_outbox(turn.lease, b"[]")
 
 
-async def test_a_holder_that_hands_over_has_not_tried(memory: Memory) -> None:
+async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.hand_over(HERE, turn.lease.token)
     assert (await take(memory)).attempts == 1
 
 
-async def test_every_step_of_a_stale_holder_is_refused(memory: Memory) -> None:
+async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
     await put(memory, 1)
     stale = await take(memory)
     await _expire(memory)
@@ -193,10 +193,10 @@ async def test_every_step_of_a_stale_holder_is_refused(memory: Memory) -> None:
     assert await texts(memory) == []
 
 
-async def test_a_refused_holder_learns_whether_the_part_just_sent_may_stand(
+async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(
     memory: Memory,
 ) -> None:
-    """A mark or a commit may have been carried out, with its answer lost, and is repeated."""
+    """The refused step may repeat one that was carried out, whose answer was lost."""
     await put(memory, 1)
     stale = await take(memory)
     await memory.turns.write_outbox(stale.lease, b"reply")
@@ -232,10 +232,10 @@ async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memor
     assert (await take(memory)).outbox == b"reply"
 
 
-async def test_a_reply_that_has_begun_is_sent_to_its_end_where_redis_is_full(
+async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(
     memory: Memory,
 ) -> None:
-    """Interrupted between two parts, the one just sent would be sent again."""
+    """If it stopped between two parts, the part just sent would be sent again."""
     await put(memory, 1)
     turn = await take(memory)
     await memory.turns.write_outbox(turn.lease, b"three parts")
@@ -250,7 +250,7 @@ async def test_a_reply_that_has_begun_is_sent_to_its_end_where_redis_is_full(
     assert (again.sending, again.sent) == (2, (5, 6))
 
 
-async def test_loading_brings_only_what_is_newer_than_known(memory: Memory) -> None:
+async def test_loading_brings_only_what_is_newer_than_the_cursor(memory: Memory) -> None:
     for update_id in (1, 2, 3):
         await put(memory, update_id)
         await close(memory, await take(memory))
@@ -261,7 +261,7 @@ async def test_loading_brings_only_what_is_newer_than_known(memory: Memory) -> N
     assert turn.loaded.log_length == 6
 
 
-async def test_a_new_sitting_begins_after_what_was_said(memory: Memory) -> None:
+async def test_a_new_session_begins_after_the_closed_turn(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     await put(memory, 2)
@@ -283,7 +283,7 @@ async def _expire(memory: Memory) -> None:
     await memory.client.call("DEL", memory.keys.scope(HERE).lease)
 
 
-async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since(
+async def test_a_deferred_turn_is_dissolved_and_takes_later_messages_along(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -298,7 +298,7 @@ async def test_a_deferred_turn_holds_nothing_and_takes_along_what_has_come_since
     assert ([entry.update_id for entry in turn.entries], turn.attempts) == ([1, 2], 1)
 
 
-async def test_a_turn_that_failed_before_is_still_known_to_have_when_it_is_deferred(
+async def test_a_deferred_turn_keeps_its_failures(
     memory: Memory,
 ) -> None:
     await put(memory, 1)

@@ -1,4 +1,4 @@
-"""Two processes on one store: whatever they do side by side, both find the same afterwards."""
+"""Two processes on one store do anything at once, and then both find the same."""
 
 import asyncio
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def seen(found: Sequence[SearchResult]) -> list[tuple[int, float, list[str]]]:
 
 
 async def turned(memory: Memory) -> ChatHistory:
-    """Return the history as a turn sees it: what is warm, and what is new."""
+    """Return the history as a turn sees it: what is cached, and what is new."""
     await put(memory, 2**50, GROUP, sender=ANN)
     turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
     assert isinstance(turn, OpenTurn)
@@ -64,7 +64,7 @@ async def turned(memory: Memory) -> ChatHistory:
 
 
 class Process:
-    """What a process may do at any time; what it is refused it leaves."""
+    """What a process may do at any time. It drops a step that is refused."""
 
     def __init__(self, memory: Memory, random: Random) -> None:
         self._memory = memory
@@ -79,7 +79,7 @@ class Process:
         return " ".join(self._random.choices(WORDS, k=4))
 
     async def turns(self) -> None:
-        """Take turns as a worker does, on what is warm, until there is no mail."""
+        """Take turns as a worker does, with the cache, until no message waits."""
         memory, sender = self._memory, self._random.choice((ANN, BOB))
         await put(memory, self._random.randrange(2**40), GROUP, sender=sender)
         turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
@@ -112,7 +112,7 @@ class Process:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_side_by_side_nothing_is_numbered_twice_or_left_without_a_vector(
+async def test_two_processes_give_each_message_one_number_and_one_vector(
     two: tuple[Memory, Memory], seed: int
 ) -> None:
     random = Random(seed)
@@ -135,7 +135,7 @@ async def test_side_by_side_nothing_is_numbered_twice_or_left_without_a_vector(
         assert seen(await other.search(word, 5)) == found
 
 
-async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_anew(
+async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_again(
     two: tuple[Memory, Memory],
 ) -> None:
     old, _ = two
@@ -170,15 +170,15 @@ async def test_a_model_that_changes_half_way_serves_words_until_all_is_embedded_
 
 
 def held(memory: Memory) -> tuple[int, ScopeCursor]:
-    """Return up to where a process holds a group's messages, and what of its notebook."""
+    """Return up to where a process has cached a group's messages and its records."""
     return memory.cache.known(GROUP).seq, memory.scopes.known(GROUP)
 
 
 @pytest.mark.parametrize("kind", ["chat", "forget", None])
-async def test_what_one_process_erases_every_process_drops(
+async def test_every_process_drops_what_one_process_has_erased(
     two: tuple[Memory, Memory], kind: JobKind | None
 ) -> None:
-    """At once, not only when the conversation is touched again; `None` erases one message."""
+    """At once, not only at the next turn of the conversation; `None` erases one message."""
     one = two[0]
     await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     for memory in two:
@@ -196,7 +196,7 @@ async def test_what_one_process_erases_every_process_drops(
     assert [held(memory) for memory in two] == [(0, ScopeCursor())] * 2
 
 
-async def test_what_was_erased_is_dropped_once_and_what_is_read_since_is_held(
+async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
     two: tuple[Memory, Memory],
 ) -> None:
     one, other = two
@@ -209,7 +209,7 @@ async def test_what_was_erased_is_dropped_once_and_what_is_read_since_is_held(
 
 
 async def test_questions_are_dropped_with_any_erasure() -> None:
-    """Nobody knows whose a question was."""
+    """It is not known which scope a question belongs to."""
     embedder = WordsEmbedder()
     questions = QuestionVectors(embedder)
     for _ in range(2):

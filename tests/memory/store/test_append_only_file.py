@@ -1,4 +1,4 @@
-"""What was erased leaves the embedded server's disk, whatever that is doing at the moment."""
+"""Erased data leaves the disk of the embedded server, even during a rewrite."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def wait_until_clean(store: RedisClient, folder: Path) -> None:
             await store.ping()
 
 
-async def test_what_a_crash_left_on_the_disk_goes_at_the_next_start(
+async def test_erased_data_that_a_crash_left_on_disk_is_removed_at_the_next_start(
     store: RedisClient, tmp_path: Path
 ) -> None:
     await store.call("SET", "said", WORDS)

@@ -1,4 +1,4 @@
-"""The embedded server lives as long as the bot's process, however that ends, and keeps its data."""
+"""The embedded server ends with the bot's process, however that ends, and keeps its data."""
 
 import fcntl
 import os
@@ -47,7 +47,7 @@ def socket_of(url: str) -> str:
 
 
 def wait_until_nothing_runs_on(data_dir: Path) -> None:
-    """Return when the kernel has unlocked the file that the server holds while it lives."""
+    """Return when the kernel has unlocked the file that a running server holds."""
     with (data_dir / "server.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
@@ -102,7 +102,7 @@ def test_the_server_ends_with_the_bot_and_keeps_the_data(
     assert ask(socket_of(valkey.start()), b"GET k") == b"$1\r\nv\r\n"
 
 
-def test_an_orphan_is_ended_before_the_next_server_starts(
+def test_a_server_left_running_is_stopped_before_the_next_one_starts(
     data_dir: Path, valkey: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "die_with_parent", lambda: None)
@@ -169,7 +169,7 @@ def test_nobody_else_can_read_the_data(data_dir: Path, valkey: EmbeddedValkey) -
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_a_long_data_folder_has_its_socket_elsewhere(tmp_path: Path) -> None:
+def test_the_socket_is_elsewhere_if_the_path_of_the_data_folder_is_long(tmp_path: Path) -> None:
     valkey = EmbeddedValkey(tmp_path / ("long" * 30))
     path = socket_of(valkey.start())
     assert len(path) < 104

@@ -1,4 +1,4 @@
-"""The store's client on a real server: what comes back, in which order, over which connections."""
+"""The client on a real server: the replies, their order, and the connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -40,10 +40,10 @@ async def test_maps_and_scores_keep_their_shapes(either: RedisClient) -> None:
 
 
 async def test_a_stream_is_a_list_of_entries(either: RedisClient) -> None:
-    await either.call("XGROUP CREATE", "bell", "workers", 0, "MKSTREAM")
-    entry = await either.call("XADD", "bell", "*", "c", "1:0")
-    read = ("XREADGROUP", "GROUP", "workers", "me", "COUNT", 5, "STREAMS", "bell", ">")
-    assert await either.call(*read) == [[b"bell", [(entry, {b"c": b"1:0"})]]]
+    await either.call("XGROUP CREATE", "stream", "workers", 0, "MKSTREAM")
+    entry = await either.call("XADD", "stream", "*", "c", "1:0")
+    read = ("XREADGROUP", "GROUP", "workers", "me", "COUNT", 5, "STREAMS", "stream", ">")
+    assert await either.call(*read) == [[b"stream", [(entry, {b"c": b"1:0"})]]]
     assert not await either.call(*read)
 
 
@@ -76,13 +76,13 @@ async def test_a_pipeline_counts_as_one_round_trip(store: RedisClient) -> None:
     assert store.round_trips - before == 3
 
 
-async def test_what_follows_an_error_in_a_pipeline_has_run(store: RedisClient) -> None:
+async def test_commands_after_an_error_in_a_pipeline_have_run(store: RedisClient) -> None:
     with pytest.raises(StoreRefused, match="WRONGTYPE"):
         await store.pipeline([("SET", "k", "v"), ("LPUSH", "k", "x"), ("SET", "other", "v")])
     assert await store.call("GET", "other") == b"v"
 
 
-async def test_a_write_that_did_not_take_place_is_on_no_replica(either: RedisClient) -> None:
+async def test_a_write_that_did_not_take_place_is_not_replicated(either: RedisClient) -> None:
     await either.call("ZADD", "z", 5, "there")
     waited = [
         await either.is_replicated(("ZADD", "z", "XX", "INCR", -1, member), replicas, 20)
@@ -121,7 +121,7 @@ async def test_a_forgotten_script_is_sent_again(either: RedisClient) -> None:
     assert await append(["list"], ["b"]) == [b"a", b"b"]
 
 
-async def test_order_holds_when_a_script_was_forgotten(either: RedisClient) -> None:
+async def test_commands_keep_their_order_when_a_script_was_forgotten(either: RedisClient) -> None:
     take = either.script("return redis.call('SET', KEYS[1], 'taken')")
     await take(["{c}lease"])
     await either.pipeline([("SCRIPT FLUSH",), ("DEL", "{c}lease")])
@@ -144,18 +144,18 @@ async def test_many_callers_share_few_connections(own_server: ValkeyServer) -> N
 
 async def test_a_waiting_reader_holds_one_connection(valkey: str) -> None:
     client = await RedisClient.open(valkey, max_connections=2)
-    reader = asyncio.create_task(client.call("BLPOP", "mail", MAX_BLOCK_MS / 1000))
+    reader = asyncio.create_task(client.call("BLPOP", "list", MAX_BLOCK_MS / 1000))
     assert await client.pipeline([("SET", "k", "v"), ("GET", "k")]) == [True, b"v"]
-    await client.call("RPUSH", "mail", "letter")
-    assert await reader == (b"mail", b"letter")
+    await client.call("RPUSH", "list", "item")
+    assert await reader == (b"list", b"item")
     await client.close()
 
 
 @pytest.fixture
 async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisClient]:
-    """Give a client whose only connection waits for mail."""
+    """Give a client whose only connection is in a blocking read."""
     client = await RedisClient.open(valkey, max_connections=1)
-    reader = asyncio.create_task(client.call("BLPOP", "mail", MAX_BLOCK_MS / 1000))
+    reader = asyncio.create_task(client.call("BLPOP", "list", MAX_BLOCK_MS / 1000))
     while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
         await asyncio.sleep(0)
     yield client
@@ -164,26 +164,26 @@ async def busy(valkey: str, valkey_server: ValkeyServer) -> AsyncIterator[RedisC
 
 
 async def _waiting(*calls: Coroutine[object, object, list[object]]) -> list[Waiting]:
-    """Let calls come as far as they can without an answer."""
+    """Let calls run as far as they can without a reply."""
     tasks = [asyncio.create_task(call) for call in calls]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
 
 
-async def test_pipelines_that_wait_go_together(busy: RedisClient, store: RedisClient) -> None:
+async def test_waiting_pipelines_share_a_round_trip(busy: RedisClient, store: RedisClient) -> None:
     before = busy.round_trips
     waiting = await _waiting(
         busy.pipeline([("SET", "k", "v"), ("GET", "k")]),
         busy.pipeline([("INCR", "n")]),
         busy.pipeline([("INCR", "n"), ("GET", "k")]),
     )
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert await asyncio.gather(*waiting) == [[True, b"v"], [1], [2, b"v"]]
     assert busy.round_trips == before + 1
 
 
-async def test_an_objection_is_only_for_whom_it_concerns(
+async def test_an_error_in_a_shared_round_trip_is_raised_only_for_its_caller(
     busy: RedisClient, store: RedisClient
 ) -> None:
     await store.call("SET", "text", "no number")
@@ -192,14 +192,14 @@ async def test_an_objection_is_only_for_whom_it_concerns(
         busy.pipeline([("INCR", "text")]),
         busy.pipeline([("STRLEN", "text")]),
     )
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert await first == [b"no number"]
     with pytest.raises(StoreRefused):
         await refused
     assert await last == [9]
 
 
-async def test_what_cannot_be_written_is_its_own_trouble(
+async def test_a_command_that_cannot_be_encoded_does_not_fail_the_others(
     busy: RedisClient, store: RedisClient
 ) -> None:
     first, halved, last = await _waiting(
@@ -207,24 +207,24 @@ async def test_what_cannot_be_written_is_its_own_trouble(
         busy.pipeline([("SET", "k", "half an emoji: \ud83d")]),
         busy.pipeline([("INCR", "n")]),
     )
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert [await first, await last] == [[1], [2]]
     with pytest.raises(UnicodeEncodeError):
         await halved
 
 
-async def test_when_the_first_is_cancelled_the_others_go_on(
+async def test_when_the_caller_that_sends_is_cancelled_the_others_go_on(
     busy: RedisClient, store: RedisClient
 ) -> None:
     first, *others = await _waiting(*(busy.pipeline([("GET", "k")]) for _ in range(3)))
     first.cancel()
     await store.call("SET", "k", "v")
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert await asyncio.gather(*others) == [[b"v"], [b"v"]]
     assert first.cancelled()
 
 
-async def test_who_goes_on_after_a_cancelled_one_has_no_more_time_than_others(
+async def test_a_caller_that_goes_on_after_a_cancelled_one_keeps_its_own_time_limit(
     busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.2)
@@ -236,10 +236,10 @@ async def test_who_goes_on_after_a_cancelled_one_has_no_more_time_than_others(
     assert second.done()
     assert [type(task.exception()) for task in (second, other)] == [StoreUnavailable] * 2
     assert first.cancelled()
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
 
 
-async def test_whose_time_is_over_leaves_the_others_theirs(
+async def test_a_caller_that_times_out_leaves_the_others_their_time(
     busy: RedisClient, store: RedisClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.1)
@@ -248,18 +248,22 @@ async def test_whose_time_is_over_leaves_the_others_theirs(
     others = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(2)))
     with pytest.raises(StoreUnavailable, match=r"pipeline: no answer"):
         await first
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert await asyncio.gather(*others) == [[1], [2]]
 
 
-async def test_one_who_is_cancelled_stops_nobody(busy: RedisClient, store: RedisClient) -> None:
+async def test_a_cancelled_caller_does_not_stop_the_others(
+    busy: RedisClient, store: RedisClient
+) -> None:
     first, second, third = await _waiting(*(busy.pipeline([("INCR", "n")]) for _ in range(3)))
     second.cancel()
-    await store.call("RPUSH", "mail", "letter")
+    await store.call("RPUSH", "list", "item")
     assert [await first, await third] == [[1], [3]]
 
 
-async def test_what_was_to_go_together_is_lost_together(own_server: ValkeyServer) -> None:
+async def test_a_lost_connection_fails_all_callers_of_a_shared_round_trip(
+    own_server: ValkeyServer,
+) -> None:
     client = await RedisClient.open(own_server.url, max_connections=1)
     waiting = await _waiting(*(client.pipeline([("GET", "k")]) for _ in range(3)))
     own_server.kill()
@@ -269,12 +273,12 @@ async def test_what_was_to_go_together_is_lost_together(own_server: ValkeyServer
 
 
 async def test_a_waiting_reader_may_find_nothing(store: RedisClient) -> None:
-    await store.call("XGROUP CREATE", "bell", "workers", 0, "MKSTREAM")
-    read = ("XREADGROUP", "GROUP", "workers", "me", "BLOCK", 50, "STREAMS", "bell", ">")
+    await store.call("XGROUP CREATE", "stream", "workers", 0, "MKSTREAM")
+    read = ("XREADGROUP", "GROUP", "workers", "me", "BLOCK", 50, "STREAMS", "stream", ">")
     assert not await store.call(*read)
 
 
-def test_a_socket_outlives_the_longest_wait() -> None:
+def test_the_socket_timeout_is_longer_than_the_longest_block() -> None:
     assert MAX_BLOCK_MS / 1000 < SOCKET_TIMEOUT_S / 2
 
 
@@ -282,7 +286,7 @@ async def test_a_cancelled_call_does_not_answer_the_next(
     valkey_server: ValkeyServer, valkey: str
 ) -> None:
     client = await RedisClient.open(valkey, max_connections=1)
-    reader = asyncio.create_task(client.call("BLPOP", "mail", 1))
+    reader = asyncio.create_task(client.call("BLPOP", "list", 1))
     while b"cmd=blpop" not in valkey_server.ask("CLIENT LIST"):  # noqa: ASYNC110 - no other sign
         await asyncio.sleep(0)
     reader.cancel()

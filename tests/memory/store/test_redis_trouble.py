@@ -1,4 +1,4 @@
-"""The store's client in trouble: what it says, what it keeps to itself, and how it carries on."""
+"""The client when something fails: what it raises, what it does not show, how it goes on."""
 
 import asyncio
 import inspect
@@ -66,7 +66,7 @@ IN_REDIS_6_SCRIPT = "Error running script (call to f_ab): @user_script:1: @user_
 NOT_OURS = {"ChildDeadlockedError", "IncorrectPolicyType"}
 
 
-def test_every_error_of_the_sdk_has_a_meaning() -> None:
+def test_every_error_of_the_sdk_is_translated() -> None:
     classes = inspect.getmembers(
         untrusted, lambda found: inspect.isclass(found) and issubclass(found, Exception)
     )
@@ -90,7 +90,9 @@ def test_every_error_of_the_sdk_has_a_meaning() -> None:
         (f"{IN_REDIS_6_SCRIPT} -READONLY You can't write against a replica.", StoreUnavailable),
     ],
 )
-def test_objections_without_a_class_have_a_meaning(text: str, expected: type[StoreError]) -> None:
+def test_errors_without_a_class_of_their_own_are_translated(
+    text: str, expected: type[StoreError]
+) -> None:
     assert type(store_errors.translate("EVALSHA", untrusted.ResponseError(text))) is expected
 
 
@@ -123,8 +125,8 @@ async def test_a_refused_write_that_was_to_be_replicated_does_not_show_what_was_
         assert key not in f"{refusal.value!r} {cause!r}"
 
 
-async def test_a_slot_that_nobody_has_is_unavailable(cluster_store: RedisClient) -> None:
-    """As while a Cluster is put together."""
+async def test_a_slot_without_a_node_is_unavailable(cluster_store: RedisClient) -> None:
+    """As while a Cluster is being set up."""
     sdk = cluster_store._redis
     assert isinstance(sdk, RedisCluster)
     sdk.nodes_manager.slots_cache.clear()
@@ -173,7 +175,7 @@ async def test_a_wrong_password_is_refused_and_not_shown(own_server: ValkeyServe
 @pytest.mark.parametrize(
     "url", ["http://hush", "redis://:hush@host:port", "redis+cluster://host/3", "unix+cluster:///x"]
 )
-async def test_an_address_that_cannot_be_is_refused_and_not_shown(url: str) -> None:
+async def test_an_unreadable_address_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(StoreRefused) as refusal:
         await RedisClient.open(url)
     assert "hush" not in str(refusal.value)
@@ -187,12 +189,12 @@ async def test_options_in_an_address_cannot_change_the_shape_of_replies(valkey: 
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "redis+cluster", "rediss+cluster"])
-async def test_nobody_there_is_unavailable(scheme: str) -> None:
+async def test_no_server_is_unavailable(scheme: str) -> None:
     with pytest.raises(StoreUnavailable):
         await RedisClient.open(f"{scheme}://{HOST}:{free_port()}")
 
 
-async def test_silence_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_answer_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_client, "CALL_TIMEOUT_S", 0.05)
     with socket.create_server((HOST, 0)) as silent:
         url = f"redis://{HOST}:{silent.getsockname()[1]}"
@@ -200,7 +202,7 @@ async def test_silence_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
             await RedisClient.open(url)
 
 
-async def test_a_connection_that_the_server_closed_is_made_again(
+async def test_the_client_reconnects_after_the_server_closed_the_connection(
     store: RedisClient, valkey_server: ValkeyServer
 ) -> None:
     await store.call("SET", "k", "v")
@@ -210,7 +212,7 @@ async def test_a_connection_that_the_server_closed_is_made_again(
     assert await store.pipeline([("GET", "k")]) == [b"v"]
 
 
-async def test_a_cluster_connection_that_was_closed_is_made_again(
+async def test_the_client_reconnects_to_a_cluster_after_a_closed_connection(
     cluster_store: RedisClient, cluster_server: ValkeyServer
 ) -> None:
     await cluster_store.call("SET", "k", "v")
@@ -218,7 +220,7 @@ async def test_a_cluster_connection_that_was_closed_is_made_again(
     assert await cluster_store.call("GET", "k") == b"v"
 
 
-async def test_a_cluster_connection_closed_while_others_use_it_is_unavailable_at_most(
+async def test_a_cluster_connection_that_is_closed_during_a_call_is_unavailable_at_worst(
     cluster_store: RedisClient,
 ) -> None:
     """As the SDK does when a node is gone and it looks for the others."""
@@ -237,7 +239,9 @@ async def test_a_cluster_connection_closed_while_others_use_it_is_unavailable_at
     assert {type(reply) for reply in replies} <= {bool, StoreUnavailable}
 
 
-async def test_a_client_carries_on_after_a_restart(own_server: ValkeyServer) -> None:
+async def test_the_client_works_again_after_a_restart_of_the_server(
+    own_server: ValkeyServer,
+) -> None:
     client = await RedisClient.open(own_server.url)
     push = client.script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
     assert await push(["list"], ["a"]) == 1
