@@ -4,45 +4,36 @@ Nothing else reads settings or knows how the parts fit together.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 
 from bot.assistant import Assistant, assistant_of
 from bot.behaviors import behaviors_of, learning_config
-from bot.commands.access import Operators
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.menus import descriptions, menus
-from bot.commands.notices import AdminNotices
 from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
-from bot.documents.formats import Formats, Limits
-from bot.documents.upload import FileReader, Upload
 from bot.language.catalogue import Catalogue
-from bot.metrics.budget import BudgetWatch, budget_of
 from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
 from bot.metrics.usage_counter import UsageRecorder
 from bot.model.guarded import ModelCondition
-from bot.model.models import OpenModels, open_models
+from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import BackgroundLearner
-from bot.runtime.loop_watchdog import LoopWatchdog
 from bot.runtime.maintenance import Maintenance
-from bot.runtime.periodic import CapacityWatch, ModelWatch, repeat
-from bot.runtime.process import memory_options, open_store
+from bot.runtime.process import end_tasks, is_done_before, memory_options, open_store
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.chat import Chat
 from bot.telegram.connection import TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import Poller, PollingLease
-from bot.telegram.rate_limit import SendRateLimiter, share_with_workers
+from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.setup import (
     SetupPlan,
     Webhook,
@@ -56,20 +47,15 @@ from bot.telegram.update_reader import UpdateReader
 from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
 from bot.turn.observers import BotServing, Observer, all_of
 from bot.turns import TurnBuilder
+from bot.watches import start_watches
 from config.settings import Settings
-from memory.documents.library import Library
 from memory.memory import Memory
-from memory.store.append_only_file import keep_clean
-from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
 
 _TURNS_GRACE_S = 15
 _LEARNING_GRACE_S = 2
-_SHARE_EVERY_S = 10.0
-_ERASURES_EVERY_S = 0.5
-"""What any process has erased leaves the memory of every other one this soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +125,7 @@ class App:
             limiter = SendRateLimiter(settings.sends_per_second, memory.send_rates)
             await stack.enter_async_context(self._web(memory))
             started = asyncio.create_task(self._introduce(client))
-            if not await _first(started, stopping):
+            if not await is_done_before(stopping, started):
                 return
             running = Running(started.result(), models.breaker, behaviors.on_conversation_deleting)
             chat = TelegramChat(client, limiter)
@@ -177,16 +163,15 @@ class App:
         settings, sentences = self._settings, self._sentences
         learner = BackgroundLearner(memory.learn)
         commands = build_commands(settings, memory, chat, sentences, running)
-        upload = upload_of(settings, memory, chat, sentences, learner.learn)
         observe: Observer = self._metrics.observe
         if self._observer is not None:
             observe = all_of([observe, self._observer])
             observe(BotServing(memory, assistant.prompt))
         turns = TurnBuilder(settings, memory, chat, sentences, observe)
-        worker = turns.worker(assistant, commands.handlers, upload, learner.learn)
+        worker = turns.worker(assistant, commands.handlers, learner.learn)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
-        tasks = self._watches(memory, chat, conditions)
+        tasks = start_watches(settings, memory, chat, sentences, conditions)
         if self._duty.works:
             receipts = Receipts(memory.jobs, chat, sentences)
             maintenance = Maintenance(memory, learner, receipts.report, running.deleting)
@@ -211,31 +196,11 @@ class App:
             yield
         finally:
             self._intake = None
-            await _end(taking_in)
-            await _end(tasks)
+            await end_tasks(taking_in)
+            await end_tasks(tasks)
             await buttons.stop()
             await worker.stop(_TURNS_GRACE_S)
             await learner.stop(_LEARNING_GRACE_S)
-
-    def _watches(
-        self, memory: Memory, chat: TelegramChat, conditions: Sequence[ModelCondition]
-    ) -> "list[asyncio.Task[None]]":
-        """Start what looks after this process and what admins are told."""
-        settings = self._settings
-        operators = Operators(memory.store, settings.admin_user_ids)
-        notices = AdminNotices(operators, chat, self._sentences)
-        share = partial(share_with_workers, chat.limiter, memory.ready_queue(), settings.lease_s)
-        watches = [
-            CapacityWatch(memory.capacity, notices).run(),
-            ModelWatch(memory, notices, conditions).run(),
-            BudgetWatch(budget_of(settings, memory.usage), notices).run(),
-            repeat(share, "workers", _SHARE_EVERY_S),
-            repeat(memory.drop_erased, "erasures", _ERASURES_EVERY_S),
-            LoopWatchdog().run(),
-        ]
-        if settings.redis_url is None:
-            watches.append(keep_clean(memory.client, memory.erased))
-        return [asyncio.create_task(each) for each in watches]
 
     def _taking_in(
         self, memory: Memory, telegram: TelegramClient, plan: SetupPlan
@@ -254,14 +219,13 @@ class App:
     @asynccontextmanager
     async def _web(self, memory: Memory) -> AsyncIterator[None]:
         """Serve the pages of health and metrics, and the webhook."""
-        settings, token = self._settings, self._settings.metrics_token
-        has_webhook, replicas = self._webhook is not None, settings.intake_wait_replicas
+        settings, has_webhook = self._settings, self._webhook is not None
+        replicas = settings.intake_wait_replicas
         routes = health_routes(
             memory.client, self._health, has_webhook=has_webhook, wait_replicas=replicas
         )
-        secret = token.get_secret_value() if token else None
-        on_platform = settings.platform is not None
-        routes.append(metrics_route(self._metrics, memory, secret, on_platform=on_platform))
+        token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
+        routes.append(metrics_route(self._metrics, memory, token, on_platform=on_platform))
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
         host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router comes from outside
@@ -279,42 +243,9 @@ class App:
         return self._settings.take_over_webhook == "yes"
 
 
-def upload_of(
-    settings: Settings,
-    memory: Memory,
-    chat: Chat,
-    sentences: Sentences,
-    learn: Callable[[Scope], None],
-) -> Upload | None:
-    """Return what stores files, None if the bot takes none."""
-    if settings.documents == "off":
-        return None
-    max_bytes = int(settings.max_document_mb * 2**20)
-    reader = FileReader(chat, Formats(Limits()), memory.tokens, max_bytes)
-    library = Library(memory.store, memory.scopes)
-    return Upload(reader, library, memory.scopes, sentences, learn)
-
-
 def webhook_of(settings: Settings) -> Webhook | None:
     """Return where Telegram delivers updates, None if they are polled."""
     if settings.webhook_url is None or settings.webhook_secret is None:
         return None
     address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
     return Webhook(address, settings.webhook_secret.get_secret_value())
-
-
-async def _first(task: "asyncio.Task[BotIdentity]", stopping: asyncio.Event) -> bool:
-    """Wait for the task; false when the process is to stop before it is done."""
-    stop = asyncio.create_task(stopping.wait())
-    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    stop.cancel()
-    if not task.done():
-        await _end([task])
-        return False
-    return True
-
-
-async def _end(tasks: "list[asyncio.Task[None]] | list[asyncio.Task[BotIdentity]]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,7 +7,8 @@ from bot.assistant import Assistant
 from bot.commands.answer import Handler
 from bot.commands.export import export_file
 from bot.commands.sentences import Sentences
-from bot.documents.upload import Upload
+from bot.documents.formats import Formats, Limits
+from bot.documents.upload import FileReader, Upload
 from bot.metrics.budget import budget_of
 from bot.telegram.chat import Chat
 from bot.turn.after import AfterTurn
@@ -24,6 +25,7 @@ from bot.turn.quota import QuotaStep
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
+from memory.documents.library import Library
 from memory.limits.quotas import Quota
 from memory.memory import Memory
 from memory.scopes.selectors import BlockWindowMessageSelector
@@ -55,13 +57,12 @@ class TurnBuilder:
         self,
         assistant: Assistant,
         commands: Mapping[str, Handler],
-        upload: Upload | None,
         learn: Callable[[Scope], None],
     ) -> TurnWorker:
-        """Return what works on all turns; `upload` is None if the bot takes no files."""
+        """Return what works on all turns; `learn` learns from a conversation in the background."""
         memory = self._memory
         ready_queue = memory.ready_queue()
-        turn = self.runner(assistant, commands, upload, learn)
+        turn = self.runner(assistant, commands, learn)
         conversations = ConversationWorker(
             ready_queue, memory.turns, memory.histories, self._permits, turn.run
         )
@@ -71,12 +72,11 @@ class TurnBuilder:
         self,
         assistant: Assistant,
         commands: Mapping[str, Handler],
-        upload: Upload | None,
         learn: Callable[[Scope], None],
     ) -> TurnRunner:
         """Return what runs one turn."""
         settings, memory, observe = self._settings, self._memory, self._observe
-        steps = self._steps(assistant, commands, upload)
+        steps = self._steps(assistant, commands, self._upload(learn))
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
         timeout_s = min(_MAX_SEND_S, settings.lease_s / 2)
         export = partial(export_file, memory.exporter)
@@ -111,3 +111,13 @@ class TurnBuilder:
             UploadStep(upload, self._permits, at_work, sentences).answer,
             AgentStep(assistant.run, loader, sentences, at_work, self._observe).answer,
         ]
+
+    def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:
+        """Return what stores files, None if the bot takes none."""
+        settings, memory = self._settings, self._memory
+        if settings.documents == "off":
+            return None
+        max_bytes = int(settings.max_document_mb * 2**20)
+        reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes)
+        library = Library(memory.store, memory.scopes)
+        return Upload(reader, library, memory.scopes, self._sentences, learn)

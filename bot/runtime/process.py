@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 import structlog
 
@@ -103,3 +104,22 @@ def run_loop(main: Coroutine[object, object, None]) -> None:
         asyncio.run(main)
     else:
         uvloop.run(main)
+
+
+async def is_done_before(stopping: asyncio.Event, task: "asyncio.Task[Any]") -> bool:
+    """Wait for a task; return false, with the task cancelled, if the process stops before."""
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not task.done():
+        await end_tasks([task])
+        return False
+    return True
+
+
+async def end_tasks(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+    """Cancel tasks and wait until they have ended."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

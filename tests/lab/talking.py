@@ -93,7 +93,7 @@ class Talk:
         assistant = assistant_of(settings, memory.tokens, rig.model, behaviors)
         sentences = Sentences(Catalogue())
         turns = TurnBuilder(settings, memory, rig.telegram, sentences, lambda _: None)
-        self._runner = turns.runner(assistant, {}, None, self._learn)
+        self._runner = turns.runner(assistant, {}, self._learn)
         self._learner = BackgroundLearner(memory.learn)
         self._is_beside = False
 

@@ -79,7 +79,7 @@ async def test_from_the_worker_to_the_sdk_there_are_at_most_thirteen_frames(
             assistant = assistant_of(settings, tokens, models.chat, behaviors)
             chat = SignallingChat()
             turns = TurnBuilder(settings, memory, chat, Sentences(Catalogue()), lambda _: None)
-            worker = turns.worker(assistant, {}, None, lambda _: None)
+            worker = turns.worker(assistant, {}, lambda _: None)
             working = asyncio.create_task(worker.run())
             said = to_bytes(raw.inbound(raw.message("hello")))
             await memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=said))
