@@ -1,5 +1,7 @@
 -- Uses: scope
--- ARGV: nonce, who pressed, update id of the confirmation, '1' when any admin may confirm, ttl s.
+-- ARGV: nonce of the question, the person who pressed the button, update id of the confirmation, '1' if any admin may
+-- confirm, ttl in s. Erases the conversation, once for a nonce.
+-- Answers {'done', counts}, or {'unknown'} or {'not_yours'} if nothing was erased.
 local receipt, asked = receipt_of(ARGV[1])
 if receipt then return {'done', receipt} end
 if not asked then return {'unknown'} end

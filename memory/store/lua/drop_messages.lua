@@ -1,7 +1,7 @@
 -- Uses: scope
--- ARGV: epoch, erasure, first sequence to keep, how many of the newest stay whatever it says. Drops
--- older messages for want of room, in whole nodes of the stream, since only these free memory.
--- Answers how many messages and vectors went.
+-- ARGV: epoch, erasure version, first sequence to keep, how many of the newest messages stay in any case.
+-- Drops older messages and their vectors to free memory. It drops whole nodes of the stream, because only these free
+-- memory. Answers how many messages and vectors were dropped.
 local epoch, erasure = versions()
 local window = redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', ARGV[4])
 if epoch ~= ARGV[1] or erasure ~= ARGV[2] or #window < tonumber(ARGV[4]) then return {0, 0} end

@@ -1,8 +1,8 @@
--- KEYS: the conversations a person spoke in. ARGV: conversation, its stamp as it was read, update id of
--- the confirmation, Unix ms before which every stamp is older than that, whatever its id.
--- Removes the field unless the person spoke there meanwhile, or had done so since the confirmation.
--- A stamp is `<id>|<ms>` as `spoke` notes it; that of a message appended without an update is random and
--- shows only that somebody spoke meanwhile.
+-- KEYS[1]: the conversations in which a person wrote. ARGV: a conversation, its value as the caller read it, update id
+-- of the confirmation, a time in Unix ms before which every value is older than the confirmation.
+-- Removes the conversation, unless the person wrote there since the caller read it or since the confirmation.
+-- `spoke` writes the value as `<id>|<ms>`. A message that is appended without an update writes a random value, which only
+-- shows that something was written.
 local stamp = redis.call('HGET', KEYS[1], ARGV[1])
 if stamp ~= ARGV[2] then return 0 end
 local id, at = string.match(stamp, '^(%d+)|(%d+)$')

@@ -1,6 +1,6 @@
 -- Uses: scope
--- Gives up all vectors of a conversation for want of room: with some of them its search would be worse
--- than by words alone. Nothing here is embedded until it is let. Answers how many there were.
+-- Drops all vectors of a conversation to free memory: with some of them, search would be worse than without any. Nothing
+-- here is embedded while `lexical_only` is set. Answers how many vectors there were.
 local dropped = redis.call('XLEN', VEC)
 redis.call('DEL', VEC)
 redis.call('HSET', META, 'lexical_only', 1)

@@ -1,6 +1,6 @@
 -- Uses: scope
 -- ARGV: receipt id, person, update id of the confirmation.
--- Erases of a person's share of a group what waits or was set aside, and an open turn.
+-- Erases a person's waiting messages and dead letters in a group, and the open turn if it has such a message.
 local receipt = receipt_of(ARGV[1])
 if receipt then return receipt end
 local waiting = drop_letters(ARGV[3], ARGV[2])

@@ -1,6 +1,6 @@
 -- Uses: scope
--- ARGV: ttl s. Learning goes on with what is said from here on; what was said meanwhile is erased.
--- Answers how many messages that were.
+-- ARGV: ttl in s. Learning continues with the next message. Messages from the time when memory was off are erased.
+-- Answers how many.
 local off_at = redis.call('HGET', META, 'off_at')
 if not off_at then return 0 end
 redis.call('HDEL', META, 'off_at')

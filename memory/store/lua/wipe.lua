@@ -1,6 +1,6 @@
 -- Uses: scope
--- ARGV: job, update id of the confirmation, ttl s, time of the confirmation in Unix seconds.
--- Erases the conversation on behalf of a job; what people said since the confirmation stays, answered.
+-- ARGV: job, update id of the confirmation, ttl in s, time of the confirmation in Unix seconds.
+-- Erases the conversation for a job. Messages that people wrote after the confirmation stay, with their answers.
 local receipt = receipt_of(ARGV[1])
 if receipt then return receipt end
 local kept
