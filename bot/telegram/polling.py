@@ -7,7 +7,7 @@ update that was not accepted, so after a crash nothing is lost, only delivered a
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import cast
 
 import structlog
 
@@ -28,20 +28,8 @@ _EMPTY_PAUSE_S = 1.0
 log = structlog.get_logger(__name__)
 
 
-class PollLease(Protocol):
-    """The right to poll. `hold` is called before each poll; the lease outlasts the longest poll."""
-
-    async def hold(self) -> bool:
-        """Take or renew the lease; return false while another process holds it."""
-        ...
-
-    async def release(self) -> None:
-        """Let another process poll at once."""
-        ...
-
-
 class PollingLease:
-    """The lease in Redis, renewed in the background every third of `lease_s`.
+    """The right to poll: a lease in Redis, renewed in the background every third of `lease_s`.
 
     If the process dies, another one can poll after `lease_s`. `lease_of` makes the lease; it takes
     milliseconds.
@@ -91,7 +79,7 @@ class Poller:
         self,
         client: TelegramClient,
         accept: Accept,
-        lease: PollLease,
+        lease: PollingLease,
         health: TelegramHealth,
         *,
         take_over: bool = False,

@@ -126,11 +126,11 @@ class MemoryModel:
     woven: list[ChatRequest] = field(default_factory=list)
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def lesson_about(self, words: str) -> Batch:
+    async def batch_about(self, text: str) -> Batch:
         """Wait for the first internal call that learns from this text; return it."""
 
         def found() -> list[Batch]:
-            return [each for each in self.batches if words in "\n".join(each.said)]
+            return [each for each in self.batches if text in "\n".join(each.said)]
 
         async with asyncio.timeout(30), self._news:
             await self._news.wait_for(found)
@@ -140,7 +140,7 @@ class MemoryModel:
         """Play the model."""
         if not is_internal(request):
             return await self.script.respond(request)
-        if not is_lesson(request):
+        if not is_batch(request):
             self.woven.append(request)
             return Reply(self.narrative)
         batch = Batch.of(request)
@@ -158,7 +158,7 @@ def is_internal(request: ApiRequest) -> TypeGuard[ChatRequest]:
     return isinstance(request, ChatRequest) and not request.tools
 
 
-def is_lesson(request: ApiRequest) -> bool:
+def is_batch(request: ApiRequest) -> bool:
     """Return whether an internal call learns (and does not write a narrative)."""
     return is_internal(request) and "\n## What was said\n" in request.messages[-1].content
 

@@ -28,7 +28,7 @@ async def plant(rig: Rig, scope: Scope, *parts: Entry | Field, redis: str = "") 
         await scopes.write(scope_memory, Write(entries, fields))
 
 
-async def stored_notebook(rig: Rig, scope: Scope) -> ScopeMemory:
+async def stored_memory(rig: Rig, scope: Scope) -> ScopeMemory:
     """Return the stored memory of a scope."""
     async with _scopes(rig, "") as scopes:
         return await scopes.read(scope)

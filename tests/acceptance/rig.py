@@ -24,8 +24,8 @@ START_S = 20
 class BotProcess:
     """One bot, whose log is read line by line.
 
-    Forked by a launcher where there is one, else started by `python -m bot`; `command` is what
-    follows that, as `web`.
+    A launcher forks it if there is one, otherwise `python -m bot` starts it. `command` follows
+    that, such as `web`.
     """
 
     launcher: ClassVar[str] = ""
@@ -204,11 +204,11 @@ class Rig:
         said = await person.say(chat, text, **how)
         return await chat.wait_for_reply(after=said)
 
-    async def wait_until_asked(self, words: str, *, times: int = 1) -> None:
+    async def wait_until_asked(self, text: str, *, times: int = 1) -> None:
         """Wait until the model was asked `times` times with this text."""
 
         def asks(call: Call) -> bool:
-            return isinstance(call.request, ChatRequest) and words in call.request.asked
+            return isinstance(call.request, ChatRequest) and text in call.request.asked
 
         await self.model.wait_for(asks, count=times)
 

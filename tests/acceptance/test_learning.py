@@ -15,8 +15,8 @@ from tests.acceptance.memory_model import (
     Batch,
     Parts,
     gullible,
+    is_batch,
     is_internal,
-    is_lesson,
     main_requests,
     remember_with,
 )
@@ -84,7 +84,7 @@ async def test_a25_a_bad_answer_of_the_memory_model_harms_neither_reply_nor_stat
     model.read = lambda batch: BAD.get(batch.said[0]) or gullible(batch)
     await rig.start(learn="state", learn_every_turns=1)
     rig.model.faults.add(
-        server_error(), times=None, when=lambda r: is_lesson(r) and "a 500" in str(r.raw)
+        server_error(), times=None, when=lambda r: is_batch(r) and "a 500" in str(r.raw)
     )
 
     async def suffer(number: int, words: str) -> None:
@@ -143,24 +143,24 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     model.read = lambda batch: Reply(orjson.dumps(gullible(batch)).decode(), gate=slow)
     await say(4, 5, ask=learning)
     await say(6)
-    await model.lesson_about("Boat-6")
+    await model.batch_about("Boat-6")
     await say(7, 8)
     assert "Boat-3" in main_requests(rig)[-1].memory
     slow.set()
     await say(9)
-    await model.lesson_about("Boat-9")
+    await model.batch_about("Boat-9")
     assert [turns(batch) for batch in model.batches[1:]] == [claims(4, 5, 6), claims(7, 8, 9)]
     assert model.batches[2].state["key_entities"] == ["Boat-4", "Boat-5", "Boat-6"]
 
     await say(10, ask=learning)
     slow.clear()
     await say(11, 12)
-    await model.lesson_about("Boat-12")
+    await model.batch_about("Boat-12")
     assert await rig.bot.stop() == 0
     slow.set()
     await rig.start()
     await say(13)
-    await model.lesson_about("Boat-13")
+    await model.batch_about("Boat-13")
     assert turns(model.batches[-1]) == claims(10, 11, 12, 13)
     assert model.batches[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
     await say(14, ask=learning)
@@ -247,7 +247,7 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
         await rig.bot.start()
     told = []
     for person, chat in ((anna, annas), (ben, bens)):
-        await model.lesson_about(f"{person.user.first_name}, My boat is called Boat-3")
+        await model.batch_about(f"{person.user.first_name}, My boat is called Boat-3")
         await ask_and_learn(rig, person, chat, "What of Boat-2?")
         memory = main_requests(rig)[-1].memory
         told.append(re.findall(r"^#\d+ \[[^]]+\] (.*)$", memory, re.MULTILINE))
@@ -312,7 +312,7 @@ SITTINGS = (
 
 
 def is_woven(request: ApiRequest) -> bool:
-    return is_internal(request) and not is_lesson(request)
+    return is_internal(request) and not is_batch(request)
 
 
 async def test_a28_a_narrative_that_failed_is_requested_again(webhook_rig: Rig) -> None:

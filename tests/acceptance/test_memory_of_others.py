@@ -8,7 +8,7 @@ from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.acceptance.asking import ask_and_learn, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import main_requests, remember_with
-from tests.acceptance.planting import stored_notebook
+from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.test_poisoning import forward
@@ -31,7 +31,7 @@ async def have_called(
 
 async def current(rig: Rig, chat: Chat) -> list[str]:
     """Return the current facts of a group."""
-    scope_memory = await stored_notebook(rig, Scope.of_chat(chat.id))
+    scope_memory = await stored_memory(rig, Scope.of_chat(chat.id))
     return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 
@@ -69,7 +69,7 @@ async def ask_to_write(
 
 async def facts_of(rig: Rig, person: Person) -> list[str]:
     """Return the current facts of a person."""
-    scope_memory = await stored_notebook(rig, Scope.of_person(person.id))
+    scope_memory = await stored_memory(rig, Scope.of_person(person.id))
     return [fact.text for fact in scope_memory.facts if fact.is_current]
 
 

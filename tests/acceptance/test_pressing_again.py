@@ -3,7 +3,7 @@
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.buttons import CANCEL, ERASE, ask_first, erase, press, shown
-from tests.acceptance.planting import fact, plant, stored_notebook
+from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, FloodWait, Message, Person
@@ -33,13 +33,13 @@ async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
     await rig.bot.wait_for_log("button press dropped")
-    assert len((await stored_notebook(rig, hers)).facts) == 1
+    assert len((await stored_memory(rig, hers)).facts) == 1
 
     await store.call("DEL", receipts)
     receipt = sentence("forget.message_done", messages=2, vectors=2, learned=1)
     assert await press(rig, anna, question, CANCEL) == ""
     await shown(rig, question, receipt)
-    assert (await stored_notebook(rig, hers)).facts == []
+    assert (await stored_memory(rig, hers)).facts == []
 
 
 async def test_cancel_after_an_erasure_says_what_was_erased(webhook_rig: Rig) -> None:

@@ -14,7 +14,7 @@ from tests.acceptance.buttons import (
     press_now,
     shown,
 )
-from tests.acceptance.planting import fact, plant, stored_notebook, synopsis
+from tests.acceptance.planting import fact, plant, stored_memory, synopsis
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, FloodWait, Message, Upload
@@ -85,7 +85,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     await rig.telegram.wait_for(
         lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
     )
-    assert (await stored_notebook(rig, here(chat))).state == ""
+    assert (await stored_memory(rig, here(chat))).state == ""
     assert rig.model.log.refusals == []
 
 
@@ -255,7 +255,7 @@ async def test_a30_no_byte_learned_about_a_forgotten_person_stays(
     assert [word in stored for word in (CANARY.encode(), b"wombat")] == [False, True]
     question = await ask_first(rig, ben, bens, "/clear")
     await erase(rig, ben, question, "clear.done", messages=2, vectors=2, waiting=0, learned=1)
-    assert [f.text for f in (await stored_notebook(rig, person(ben.id))).facts] == []
+    assert [f.text for f in (await stored_memory(rig, person(ben.id))).facts] == []
 
 
 async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(
@@ -276,13 +276,13 @@ async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(
     assert [m.text for m in asked] == [
         sentence("consent.ask", text=text) for text in ("Likes olives", "Hates figs")
     ]
-    assert (await stored_notebook(rig, person(anna.id))).facts == []
+    assert (await stored_memory(rig, person(anna.id))).facts == []
     await press(rig, anna, asked[0], "Remember it")
     await shown(rig, asked[0], sentence("consent.kept"))
     await press(rig, anna, asked[1], "No, don't")
     await shown(rig, asked[1], sentence("consent.not_kept"))
     await press(rig, anna, asked[0], "Remember it")
-    facts = (await stored_notebook(rig, person(anna.id))).facts
+    facts = (await stored_memory(rig, person(anna.id))).facts
     assert [f.text for f in facts] == ["Likes olives"]
     assert b"figs" not in await everything_stored(rig.environment["REDIS_URL"])
 
@@ -293,10 +293,10 @@ async def test_a_group_is_told_once_what_is_remembered_when_the_bot_joins(rig: R
     group = rig.telegram.group("Club", [anna])
     await anna.kick_bot(group)
     await anna.take_bot_in(group)
-    told = await group.wait_for_reply()
-    assert told.text == sentence("start.group", username="ricordo_bot")
+    greeting = await group.wait_for_reply()
+    assert greeting.text == sentence("start.group", username="ricordo_bot")
     await rig.telegram.updates.redeliver(rig.telegram.updates.history[-1])
     await rig.ask(anna, group, "@ricordo_bot hello")
-    assert [reply.text for reply in group.replies] == [told.text, "All right."]
+    assert [reply.text for reply in group.replies] == [greeting.text, "All right."]
     calls = rig.telegram.calls_to("setMyDescription")
     assert sentence("start.description") in [call.given.text("description") for call in calls]

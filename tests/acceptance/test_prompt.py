@@ -25,7 +25,7 @@ async def test_the_longest_message_and_a_burst_reach_the_model_whole(webhook_rig
     assert len(rig.requests) == len(chat.replies) == 3
 
     await rig.ask(anna, chat, "Go on")
-    users = [words for role, words in said(rig.requests[-1]) if role == "user"]
+    users = [text for role, text in said(rig.requests[-1]) if role == "user"]
     assert users[0] == longest
     assert users[2:] == ["\n".join(burst), "Go on"]
     assert rig.model.log.refusals == []

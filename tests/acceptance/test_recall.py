@@ -11,7 +11,7 @@ from tests.acceptance.rig import Rig
 from tests.servers.model_api import Break, is_embeddings, server_error
 from tests.servers.model_api.faults import Fault
 
-FACTS = {  # fact, and a question that asks for it in other forms or other words
+FACTS = {  # fact, and a question that asks for it in another form or language
     "I keep my passports in the blue drawer": "Which drawers hold the passport?",
     "Летом я плавал на лодке по Байкалу": "Где я плавал на лодках?",
     "دوچرخه‌ام را به همسایه قرض دادم": "دوچرخه‌های من کجاست؟",
@@ -31,10 +31,10 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
     rig = webhook_rig
     await rig.start(window_messages=2)
     anna, chat = rig.anna()
-    told = (*FACTS, *SMALL_TALK)
-    for text in told:
+    texts = (*FACTS, *SMALL_TALK)
+    for text in texts:
         await rig.ask(anna, chat, text)
-    await rig.wait_until_learned(2 * len(told))
+    await rig.wait_until_learned(2 * len(texts))
 
     for fact, question in FACTS.items():
         await rig.ask(anna, chat, question)

@@ -28,8 +28,8 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
         await rig.start(coalesce_s=0.2, user_turns_per_minute=0, sends_per_second=0)
         anna, chat = rig.anna()
-        for words in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
+        for text in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
             begun = len(tap.passed)
-            await rig.ask(anna, chat, words)
+            await rig.ask(anna, chat, text)
             await tap.wait_for(partial(is_learned, tap, begun), timeout_s=10)
         assert Traffic.of(tap.passed[begun:], anna.id).steps == INTAKE + TURN

@@ -160,15 +160,15 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_the_least_useful_dat
         log = memory.keys.scope(Scope.of_chat(chat.id)).log
         newest = await memory.client.call("XREVRANGE", log, "+", "-", "COUNT", TAIL)
         assert len(newest) == TAIL
-        words = b"\n".join(fields[b"t"] for _, fields in newest[: 2 * said_each]).decode()
-        assert all(f"{person.id}-{number}" in words for number in range(said_each))
+        stored = b"\n".join(fields[b"t"] for _, fields in newest[: 2 * said_each]).decode()
+        assert all(f"{person.id}-{number}" in stored for number in range(said_each))
     stats = await memory.capacity.stats()
     assert (stats.dropped, stats.fill_level.share < 0.9) == (dropped, True)
     assert (dropped.messages > 0, dropped.vectors >= weeks.messages_each) == (True, True)
 
-    told = [message.text.partition("\n")[0] for message in adas.replies]
-    assert {"My memory is filling up", "I've made room in my memory"} < set(told)
-    assert len(told) == 3  # and the greeting
+    notices = [message.text.partition("\n")[0] for message in adas.replies]
+    assert {"My memory is filling up", "I've made room in my memory"} < set(notices)
+    assert len(notices) == 3  # and the greeting
     shown = await rig.ask(ada, adas, "/stats")
     assert f"search entries {dropped.vectors}, messages {dropped.messages}" in shown.text
     inspected = await rig.ask(ada, adas, "/inspect 2001")
@@ -214,5 +214,5 @@ async def test_when_nothing_may_be_dropped_telegram_keeps_the_messages_until_the
     reply = await annas.wait_for_reply(after=said, timeout_s=20)
     assert reply.text == "All right."
     assert (await rig.ask(anna, annas, "And now?")).text == "All right."
-    told = [message.text.partition("\n")[0] for message in adas.replies]
-    assert told.count("Mein Gedächtnis ist voll, und mehr darf ich nicht entfernen") == 1
+    notices = [message.text.partition("\n")[0] for message in adas.replies]
+    assert notices.count("Mein Gedächtnis ist voll, und mehr darf ich nicht entfernen") == 1

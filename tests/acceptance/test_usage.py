@@ -73,13 +73,13 @@ async def test_billed_tokens_are_counted_exactly_over_turns_with_kills(usage_rig
         for number in range(2):
             notes = (ask_and_learn(rig, *each, f"Note {number}") for each in people)
             await asyncio.gather(*notes)
-        words = f"What is the sum? ({kill})"
+        question = f"What is the sum? ({kill})"
         never = Reply("Never heard.", gate=asyncio.Event())
-        rig.script.on(words, Reply(tool_calls=calls), never, Reply(tool_calls=calls), "Four.")
+        rig.script.on(question, Reply(tool_calls=calls), never, Reply(tool_calls=calls), "Four.")
         person, chat = people[kill]
         seen = len(rig.bot.log)
-        said = await person.say(chat, words)
-        await rig.wait_until_asked(words, times=2)
+        said = await person.say(chat, question)
+        await rig.wait_until_asked(question, times=2)
         await rig.restart()
         assert (await chat.wait_for_reply(after=said, timeout_s=20)).text == "Four."
         await wait_until_learned_from(rig, chat, seen)

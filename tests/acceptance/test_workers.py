@@ -12,7 +12,7 @@ from tests.valkey import free_port
 
 LEASE_S = 2
 TAKEN_OVER_S = 1.5 * LEASE_S + LEASE_S / 3
-"""A dead worker's bell is silent for one and a half leases, and looked for every third of one."""
+"""A dead worker's wake-up is reclaimed after one and a half leases, checked every third of one."""
 
 POLL_TAKEN_OVER_S = LEASE_S + 5
 """A dead poller's lease expires, and who waits for it asks every five seconds."""

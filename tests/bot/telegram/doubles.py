@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from bot.telegram.errors import IntakeClosed
+from bot.telegram.polling import PollingLease
 
 
 class Pauses:
@@ -17,7 +18,7 @@ class Pauses:
         await asyncio.sleep(0)
 
 
-class ScriptedLease:
+class ScriptedLease(PollingLease):
     """Refuses `refusals` times, then is held."""
 
     def __init__(self, refusals: int = 0) -> None:
