@@ -24,7 +24,7 @@ from bot.runtime.process import memory_options, redis_address
 from config.settings import Settings
 from config.values import NAMESPACE
 from memory.documents.chunking import passages
-from memory.documents.library import Library, Origin, Put, key_of
+from memory.documents.library import Library, Origin, PutResult, key_of
 from memory.memory import Memory
 from memory.scopes.changes import NotWritten
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -162,7 +162,9 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-async def _put(memory: Memory, library: Library, scope: Scope, origin: Origin, file: Path) -> Put:
+async def _put(
+    memory: Memory, library: Library, scope: Scope, origin: Origin, file: Path
+) -> PutResult:
     """Put one document."""
     content = await asyncio.to_thread(file.read_bytes)
     sections = await Formats(LIMITS).sections(content, format_of(file.name, ""))

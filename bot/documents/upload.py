@@ -18,7 +18,7 @@ from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
 from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
-from memory.documents.library import Library, Origin, Put, documents, key_of
+from memory.documents.library import Library, Origin, PutResult, documents, key_of
 from memory.queue.open_turn import LeaseLost
 from memory.scopes.changes import NotWritten
 from memory.scopes.scope_memory import ScopeMemory
@@ -105,7 +105,7 @@ class Upload:
         values = {"name": put.document.title, "passages": put.document.passages}
         return Answer(self._sentences.say(language, "documents.read", **values))
 
-    async def _store(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> Put:
+    async def _store(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> PutResult:
         # Read before the file is fetched, so that an erasure from now on refuses the write.
         here = await self._scopes.current(conversation)
         cut = await self._reader.passages(file)

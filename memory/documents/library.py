@@ -1,7 +1,7 @@
-"""`Library`: the documents of a scope, kept as passages in its notebook.
+"""`Library`: the documents of a scope, stored as passages.
 
-A document is known by its name within the scope: put there again, it replaces what it was. Fetching
-files and reading their formats is done elsewhere.
+The name identifies a document within its scope: a new put under the same name replaces it. Files
+are fetched and read in `bot.documents`.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ _KEY_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from; `name` tells it from others of its scope.
+    """Where a document comes from; `name` identifies it in its scope.
 
-    `nbytes` is the size of the file. `sender_id` is who gave it, 0 for the operator.
+    `nbytes`: size of the file. `sender_id`: the person who sent it, 0 for the operator.
     """
 
     name: str
@@ -38,8 +38,8 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """What putting a document did; `replaced` passages of an older content are gone."""
+class PutResult:
+    """What a put did. `replaced`: number of erased passages of older content."""
 
     document: Document
     is_new: bool
@@ -47,7 +47,7 @@ class Put:
 
 
 class Library:
-    """Puts documents into notebooks, lists them, removes them."""
+    """Puts, lists and removes the documents of scopes."""
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
@@ -56,11 +56,11 @@ class Library:
 
     async def put(
         self, scope_memory: ScopeMemory, origin: Origin, passages: Sequence[Section]
-    ) -> Put:
-        """Store a document as it is now; the same once more changes nothing.
+    ) -> PutResult:
+        """Store a document; the same content again changes nothing.
 
-        Raise `NotWritten` when something was erased in the scope since `notebook` was read. Where
-        passages are replaced, the scope's version moves on: an open turn there has to begin again.
+        Raise `NotWritten` if something was erased in the scope since `scope_memory` was read. If
+        passages are replaced, the version of the scope grows, so an open turn starts again.
         """
         key = key_of(origin.name)
         digest = _digest(origin, passages)
@@ -81,7 +81,7 @@ class Library:
             await self._note(scope_memory.scope)
             await self._scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
             scope_memory = await self._scopes.read(scope_memory.scope)
-        # A process that died between writing and erasing leaves the old passages to the next one.
+        # After a crash between writing and erasing, the next put erases the old passages.
         old = [
             chunk.id
             for chunk in scope_memory.chunks
@@ -89,10 +89,10 @@ class Library:
         ]
         if old:
             await self._scopes.erase(scope_memory.scope, Revision(records=old))
-        return Put(document, is_new, len(old))
+        return PutResult(document, is_new, len(old))
 
     async def remove(self, scope: Scope, key: str) -> Document | None:
-        """Erase a document for good; return what it was, nothing if there is none of this key."""
+        """Erase a document and return it; None if the scope has no document of this key."""
         scope_memory = await self._scopes.read(scope)
         document = documents(scope_memory).get(key)
         records = [chunk.id for chunk in scope_memory.chunks if chunk.document == key]
@@ -106,7 +106,7 @@ class Library:
         return sorted(found, key=lambda document: -document.added_at)
 
     async def _note(self, scope: Scope) -> None:
-        """Note first that there is something to embed: a note too many only looks once in vain."""
+        """Schedule embedding before writing; a schedule without new text does no harm."""
         await self._client.call("ZADD", self._learning, time.time() + LEARN_LATE_S, scope.tag)
 
 
@@ -115,17 +115,17 @@ def _erasing(key: str, records: Sequence[int]) -> Revision:
 
 
 def documents(scope_memory: ScopeMemory) -> dict[str, Document]:
-    """Return the documents of a notebook by their keys."""
+    """Return the documents of a scope by their keys."""
     return {document.key: document for document in scope_memory.all(Document)}
 
 
 def key_of(name: str) -> str:
-    """Return the short key of a document's name, as it stands in fields and under buttons."""
+    """Return the short key of a document's name, for field names and buttons."""
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_KEY_CHARS]
 
 
 def _digest(origin: Origin, passages: Sequence[Section]) -> str:
-    """Return a digest of all that is stored of the content and shown of its source."""
+    """Return a digest of the stored content and the shown source."""
     told = [origin.name, origin.link, *((each.place, each.text) for each in passages)]
     return hashlib.sha256(orjson.dumps(told)).hexdigest()[:_KEY_CHARS]
 

@@ -1,4 +1,4 @@
-"""Clear wins over whatever is in flight; forgetting a person leaves the others' words."""
+"""A clear wins over all that is in flight; forgetting a person leaves the rest of a group."""
 
 import time
 from dataclasses import replace
@@ -17,7 +17,7 @@ from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 
-async def test_clear_erases_history_and_what_waited_and_keeps_what_came_after(
+async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -32,7 +32,7 @@ async def test_clear_erases_history_and_what_waited_and_keeps_what_came_after(
     assert turn.loaded.messages == ()
 
 
-async def test_a_turn_in_flight_for_the_old_epoch_can_write_nothing(memory: Memory) -> None:
+async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None:
     await put(memory, 1)
     old = await take(memory)
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
@@ -45,7 +45,7 @@ async def test_a_turn_in_flight_for_the_old_epoch_can_write_nothing(memory: Memo
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
 
 
-async def test_an_update_from_before_the_confirmation_that_arrives_late_is_dropped(
+async def test_a_late_update_from_before_the_confirmation_is_dropped(
     memory: Memory,
 ) -> None:
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
@@ -66,7 +66,7 @@ async def test_a_replayed_confirmation_returns_the_same_receipt_and_erases_nothi
     assert await texts(memory) == ["text 11", "yes"]
 
 
-async def test_only_the_asker_or_a_group_admin_confirms(memory: Memory) -> None:
+async def test_only_the_asker_or_a_group_admin_can_confirm(memory: Memory) -> None:
     nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
     with pytest.raises(NotConfirmed, match="not_yours"):
         await memory.forgetting.clear(GROUP, nonce, BOB, 10, as_admin=False)
@@ -95,13 +95,13 @@ async def test_a_cancelled_question_cannot_be_confirmed(memory: Memory) -> None:
         await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
 
 
-async def test_a_question_whose_job_was_started_cannot_be_withdrawn(memory: Memory) -> None:
+async def test_a_question_cannot_be_withdrawn_after_its_job_was_started(memory: Memory) -> None:
     nonce = await memory.confirmations.ask(GROUP, "forget", ANN)
     await memory.jobs.start_job(Job(nonce, "forget", ANN, 10, time.time(), b""))
     assert not await memory.confirmations.cancel(GROUP, nonce, ANN)
 
 
-async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups(
+async def test_forgetting_a_person_clears_the_private_chat_and_their_share_of_groups(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -120,8 +120,8 @@ async def test_forgetting_a_person_clears_private_talk_and_their_share_of_groups
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
 
 
-async def test_no_bytes_of_what_was_forgotten_stay_behind_in_a_group(memory: Memory) -> None:
-    """A deleted entry of a stream keeps its bytes, and a snapshot takes them along."""
+async def test_a_forgotten_message_leaves_no_bytes_in_a_group(memory: Memory) -> None:
+    """A deleted entry of a stream keeps its bytes, also in a snapshot."""
     await memory.client.call("CONFIG SET", "rdbcompression", "no")
     for update_id, sender in ((2, ANN), (3, BOB)):
         await put(memory, update_id, GROUP, sender=sender)
@@ -135,7 +135,7 @@ async def test_no_bytes_of_what_was_forgotten_stay_behind_in_a_group(memory: Mem
     assert await memory.client.call("TTL", log) > 0
 
 
-async def test_a_late_answer_to_what_is_forgotten_goes_with_it(memory: Memory) -> None:
+async def test_a_late_answer_is_erased_with_its_question(memory: Memory) -> None:
     await memory.client.call("CONFIG SET", "rdbcompression", "no")
     await put(memory, 1)
     await close(memory, await take(memory))  # said at 1000, answered at 1001
@@ -149,7 +149,7 @@ async def test_a_late_answer_to_what_is_forgotten_goes_with_it(memory: Memory) -
     assert (b"text 1" in snapshot, b"said since" in snapshot) == (False, True)
 
 
-async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -> None:
+async def test_forgetting_refuses_a_turn_in_flight_in_a_group(memory: Memory) -> None:
     await put(memory, 1, GROUP, sender=BOB)
     bobs = await take(memory, GROUP)
     await put(memory, 2, GROUP, sender=ANN)
@@ -161,7 +161,7 @@ async def test_forgetting_refuses_what_is_in_flight_in_a_group(memory: Memory) -
     assert [entry.update_id for entry in again.entries] == [1]
 
 
-async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
+async def test_messages_after_the_confirmation_are_kept(memory: Memory) -> None:
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, 0.0, b""))
     await put(memory, 11, GROUP)
     await close(memory, await take(memory, GROUP))
@@ -169,7 +169,7 @@ async def test_words_after_the_confirmation_are_kept(memory: Memory) -> None:
     assert await texts(memory, GROUP) == ["text 11", "yes"]
 
 
-async def test_a_private_conversation_keeps_what_was_said_after_the_confirmation(
+async def test_a_private_conversation_keeps_messages_after_the_confirmation(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -194,7 +194,7 @@ async def test_an_older_job_does_not_lower_the_cut_of_a_newer_clear(memory: Memo
     assert await put(memory, 15) == Outcome.DROPPED
 
 
-async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_are_not(
+async def test_late_messages_of_a_forgotten_person_in_a_group_are_dropped_and_no_others(
     memory: Memory,
 ) -> None:
     await put(memory, 1, GROUP)
@@ -207,7 +207,7 @@ async def test_a_forgotten_persons_late_words_in_a_group_are_dropped_and_others_
     assert outcomes == [Outcome.DROPPED, Outcome.TAKEN, Outcome.TAKEN]
 
 
-async def test_a_forgotten_persons_late_words_are_dropped_where_they_never_spoke_before(
+async def test_late_messages_of_a_forgotten_person_are_dropped_in_new_chats_too(
     memory: Memory,
 ) -> None:
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
@@ -216,8 +216,8 @@ async def test_a_forgotten_persons_late_words_are_dropped_where_they_never_spoke
     assert outcomes == [Outcome.DROPPED, Outcome.DROPPED, Outcome.TAKEN]
 
 
-async def test_words_that_a_forgetting_keeps_are_found_by_the_next(memory: Memory) -> None:
-    """Even when an older update is delivered again in between."""
+async def test_messages_that_a_forgetting_keeps_are_found_by_the_next_one(memory: Memory) -> None:
+    """This holds even if an older update is delivered again in between."""
     await memory.jobs.start_job(Job("first", "forget", ANN, 10, 0.0, b""))
     for update_id in (9, 11, 9):
         await put(memory, update_id, GROUP)
@@ -229,7 +229,7 @@ async def test_words_that_a_forgetting_keeps_are_found_by_the_next(memory: Memor
     assert await texts(memory, GROUP) == []
 
 
-async def test_an_older_forgetting_that_goes_on_later_takes_no_newer_one_back(
+async def test_an_older_forgetting_that_resumes_does_not_undo_a_newer_one(
     memory: Memory,
 ) -> None:
     elsewhere = Scope.of_chat(-8)
@@ -254,7 +254,7 @@ async def test_a_job_that_resumes_counts_the_same_and_reports_once(memory: Memor
     assert not await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
 
 
-async def test_a_job_that_waits_to_be_reported_erases_nothing_twice(memory: Memory) -> None:
+async def test_a_finished_job_that_was_not_reported_erases_nothing_again(memory: Memory) -> None:
     erased: list[Scope] = []
 
     async def deleting(conversation: Scope) -> None:
@@ -269,7 +269,7 @@ async def test_a_job_that_waits_to_be_reported_erases_nothing_twice(memory: Memo
     assert erased == [HERE]
 
 
-async def test_a_job_that_was_reported_tells_its_receipt_again_when_confirmed_again(
+async def test_a_reported_job_reports_again_if_it_is_confirmed_again(
     memory: Memory,
 ) -> None:
     await put(memory, 1)
@@ -293,7 +293,7 @@ async def test_clearing_all_erases_every_conversation(memory: Memory) -> None:
     assert (finished.conversations, finished.receipt.messages) == (39, 78)
 
 
-async def test_a_moved_group_is_cleared_by_either_of_its_chats(memory: Memory) -> None:
+async def test_a_moved_group_is_cleared_by_either_chat_id(memory: Memory) -> None:
     new = Scope.of_chat(-100)
     await put(memory, 1, new)
     await memory.mailbox.move(GROUP, new)
@@ -305,11 +305,11 @@ async def test_a_moved_group_is_cleared_by_either_of_its_chats(memory: Memory) -
         finished = await memory.jobs.run_job(job.id)
         assert finished is not None
         assert (finished.conversations, finished.receipt.messages) == (1, 0 if number else 2)
-    await memory.forgetting.erase_share(new, ANN, 0, "of whoever wrote to the new one")
+    await memory.forgetting.erase_share(new, ANN, 0, "of a sender in the new one")
     assert await memory.client.call("TTL", memory.keys.scope(new).meta) == -1
 
 
-async def test_a_moved_group_keeps_its_memory_and_its_mail(memory: Memory) -> None:
+async def test_a_moved_group_keeps_its_memory_and_its_waiting_messages(memory: Memory) -> None:
     new = Scope.of_chat(-100)
     await put(memory, 1, GROUP)
     await close(memory, await take(memory, GROUP))

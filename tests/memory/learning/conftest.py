@@ -1,4 +1,4 @@
-"""A memory with embeddings on a real, empty Valkey, and what the tests of learning script."""
+"""A memory with an embedder on a real, empty Valkey, and a scripted model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A model with scripted answers, and a behavior that notes every message it learns from."""
+"""A model with scripted answers, and a behavior that logs every batch."""
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from tests.memory.words_embedder import WordsEmbedder
 
 
 class ScriptedModel:
-    """Answers with `parts`, or with the next of `answers`; keeps what it was asked."""
+    """Answers with the next of `answers`, or with `parts`; logs what it was asked."""
 
     def __init__(self) -> None:
         self.parts: Mapping[str, object] = {}
@@ -36,8 +36,8 @@ class ScriptedModel:
         self.fails = False
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
-    async def fill(self, instructions: str, material: str, shape: Shape) -> Mapping[str, object]:
-        self.asked.append((instructions, material))
+    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+        self.asked.append((instructions, content))
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:
             await meanwhile()
@@ -50,7 +50,7 @@ class ScriptedModel:
 
 
 class RefusingEmbedder(WordsEmbedder):
-    """Refuses each call with a text that holds `refused`: all for "", none for `None`."""
+    """Refuses calls with a text that contains `refused`: all for "", none for None."""
 
     refused: str | None = ""
 
@@ -65,7 +65,7 @@ class Note(BaseModel):
 
 
 class Notes(LearningBehavior):
-    """Learns one fact a lesson; due after `every` exchanges or `after_s` of quiet."""
+    """Learns one fact from each batch; due after `every` exchanges or `after_s` of quiet."""
 
     part = Note
     task = "Note something."
@@ -101,7 +101,7 @@ class Notes(LearningBehavior):
 async def talk(
     memory: Memory, *texts: str, conversation: Scope = HERE, closing: Closing | None = None
 ) -> None:
-    """Have a turn for each text, as a worker would."""
+    """Run a turn for each text, as a worker does."""
     stored = await memory.client.call("GET", "updates") or 0
     for number, text in enumerate(texts, start=int(stored) + 1):
         await memory.client.call("SET", "updates", number)

@@ -1,4 +1,4 @@
-"""People take back single memories, and turn remembering off and on."""
+"""People delete single memories, answer questions, and turn memory off and on."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ async def found(memory: Memory, here: Scope, text: str) -> list[str]:
 
 
 @PLACES
-async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted_back(
+async def test_recall_skips_the_message_of_a_deleted_fact_until_it_is_wanted_again(
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
@@ -59,7 +59,7 @@ async def test_a_deleted_fact_takes_its_message_out_of_recall_until_it_is_wanted
     assert (await found(memory, here, "Mephisto cat"))[0] == "my cat is called Mephisto"
 
 
-async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memory) -> None:
+async def test_a_deleted_state_is_learned_again_from_later_messages_only(memory: Memory) -> None:
     await talk(memory, "one")
     scope_memory = await memory.scopes.read(HERE)
     fields = [State("{}"), Watermark(STATE_LEARNER, 1)]
@@ -69,7 +69,7 @@ async def test_a_deleted_state_is_learned_anew_only_from_what_comes(memory: Memo
     assert (scope_memory.state, scope_memory.watermark(STATE_LEARNER)) == ("", 2)
 
 
-async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_said(
+async def test_nothing_is_learned_while_memory_is_off_and_turning_it_on_erases_it(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
@@ -92,13 +92,13 @@ async def test_while_memory_is_off_nothing_is_learned_and_on_forgets_what_was_sa
 
 
 async def turn_off_and_talk(memory: Memory) -> None:
-    """Turn remembering off and say a secret."""
+    """Turn memory off and say a secret."""
     await memory.switch.turn_off(HERE)
     writes = to_json([Remember("a secret", sender_id=ANN)])
     await talk(memory, "a secret", closing=Closing(writes=writes))
 
 
-async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned(
+async def test_messages_are_not_learned_if_memory_goes_off_during_the_model_call(
     memory: Memory, model: ScriptedModel, embedder: WordsEmbedder
 ) -> None:
     memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
@@ -112,7 +112,7 @@ async def test_what_is_said_when_it_is_off_while_the_model_thinks_is_not_learned
     assert "a secret" not in " ".join(embedder.texts)
 
 
-async def test_what_is_said_when_it_is_off_while_words_are_embedded_gets_no_vector(
+async def test_messages_get_no_vector_if_memory_goes_off_during_the_embedding(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await talk(memory, "before")
@@ -131,7 +131,7 @@ async def interrupted(valkey: str) -> AsyncIterator[InterruptedClient]:
     await client.close()
 
 
-async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it_is_off(
+async def test_a_running_round_keeps_nothing_that_is_said_while_memory_is_off(
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, WordsEmbedder(), OPTIONS)
@@ -143,7 +143,7 @@ async def test_a_round_that_had_just_begun_keeps_nothing_of_what_is_said_when_it
     assert await memory.client.call("EXISTS", memory.keys.scope(HERE).vectors) == 0
 
 
-async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_then(
+async def test_messages_from_while_memory_was_off_are_not_learned_after_it_is_on(
     memory: Memory, model: ScriptedModel, tokens: TokenCounter, interrupted: InterruptedClient
 ) -> None:
     beside = Memory(interrupted, 42, tokens, None, OPTIONS)
@@ -155,7 +155,7 @@ async def test_what_was_said_while_it_was_off_is_not_learned_though_it_is_on_by_
     assert (model.asked, await known(memory, ANNS)) == ([], [])
 
 
-async def test_what_a_tool_was_to_keep_while_it_was_off_is_not_kept_once_it_is_on(
+async def test_tool_writes_from_while_memory_was_off_are_not_kept_after_it_is_on(
     memory: Memory,
 ) -> None:
     kept = to_json([Remember("before", sender_id=ANN), Remember("not wanted", sender_id=ANN)])
@@ -180,7 +180,7 @@ async def test_a_clear_leaves_memory_off(memory: Memory) -> None:
 
 
 async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
-    """Have a turn in which a tool wants something written that nobody has said."""
+    """Run a turn whose tool wants to write something that the person did not say."""
     writes = wanted or (Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc"),)
     await talk(memory, "one", conversation=here, closing=Closing(writes=to_json(writes)))
     await memory.learn(here)
@@ -193,7 +193,7 @@ async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN
 
 
 @PLACES
-async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was_asked(
+async def test_a_fact_that_needs_consent_is_kept_once_and_only_by_the_person_asked(
     memory: Memory, here: Scope, scope: Scope
 ) -> None:
     await ask(memory, here)
@@ -209,14 +209,14 @@ async def test_what_needs_an_answer_is_kept_once_it_is_given_and_only_by_who_was
     ]
 
 
-async def test_what_is_declined_is_gone_at_once(memory: Memory) -> None:
+async def test_a_declined_fact_is_removed_at_once(memory: Memory) -> None:
     await ask(memory, HERE)
     assert await answer(memory, HERE, agrees=False) == "not_kept"
     assert "olives" not in str((await memory.scopes.read(HERE)).fields)
     assert await known(memory, ANNS) == []
 
 
-async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: Memory) -> None:
+async def test_an_unanswered_question_is_removed_after_an_hour(memory: Memory) -> None:
     await ask(memory, HERE)
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     assert 3_590 < due - time.time() < 3_610
@@ -231,7 +231,7 @@ async def test_a_question_that_nobody_answers_is_dropped_after_an_hour(memory: M
     assert dict((await memory.scopes.read(HERE)).fields) == {}
 
 
-async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memory: Memory) -> None:
+async def test_an_answer_before_the_commit_waits_for_the_commit(memory: Memory) -> None:
     wanted = Remember("likes olives", asks_first=True, sender_id=ANN, nonce="abc")
     await talk(memory, "one", closing=Closing(writes=to_json([wanted])))
     task = asyncio.create_task(answer(memory, HERE, agrees=True))
@@ -242,10 +242,10 @@ async def test_an_answer_that_comes_before_the_turn_is_closed_waits_for_it(memor
 
 @PLACES
 @pytest.mark.parametrize("agrees", [True, False])
-async def test_a_fact_is_erased_only_once_the_person_has_agreed(
+async def test_a_fact_is_erased_only_after_the_person_has_agreed(
     memory: Memory, here: Scope, scope: Scope, *, agrees: bool
 ) -> None:
-    """Also while memory is off: erasing is always allowed."""
+    """It works while memory is off too, because erasing is always allowed."""
     fact = Fact(0, "sails", (Source(here.tag, 1, 0, ANN),), 1)
     await memory.scopes.write(await memory.scopes.read(scope), Write([fact]))
     await memory.switch.turn_off(here)
@@ -257,7 +257,7 @@ async def test_a_fact_is_erased_only_once_the_person_has_agreed(
 
 
 @pytest.mark.parametrize("wanted", [Remember("rows", 1, nonce="abc"), ForgetRecord(1, nonce="abc")])
-async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
+async def test_a_button_does_not_change_a_fact_that_others_have_confirmed_since(
     memory: Memory, wanted: Remember | ForgetRecord
 ) -> None:
     fact = Fact(0, "sails", (Source(GROUP.tag, 1, 0, ANN),), 1)
@@ -271,7 +271,7 @@ async def test_what_others_have_said_by_then_is_not_changed_by_a_button(
     assert [(fact.text, fact.is_current) for fact in facts] == [("sails", True)]
 
 
-async def test_domain_fields_are_set_once_the_person_has_agreed(memory: Memory) -> None:
+async def test_domain_fields_are_set_only_after_the_person_has_agreed(memory: Memory) -> None:
     memory.enable_learning(LearningConfig(with_domain=lambda state, fields: f"{state}{fields}"))
     await ask(memory, HERE, SetDomain("{}", asks_first=True, sender_id=ANN, nonce="abc"))
     assert (await memory.scopes.read(HERE)).state == ""
@@ -290,7 +290,7 @@ async def test_a_question_that_was_asked_before_an_update_is_still_answered(
     assert await known(memory, ANNS) == ["likes olives"]
 
 
-async def test_an_export_holds_the_newest_messages_that_fit_and_nothing_of_another_scope(
+async def test_an_export_holds_the_newest_messages_that_fit_of_this_scope_only(
     memory: Memory,
 ) -> None:
     await talk(memory, *(f"message {number}" for number in range(50)))

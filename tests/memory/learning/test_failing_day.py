@@ -1,4 +1,4 @@
-"""What a day costs on which a model fails: calls are counted at a real server, time is moved on."""
+"""What a day with a failing model costs: a real server counts calls, the clock is injected."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -48,7 +48,7 @@ NOT_NOW = ApiError(503, "Overloaded", headers={"retry-after": "0"})
 
 
 class Day:
-    """One process of a bot, the time, and the server that its models are on."""
+    """One process of a bot, its clock, and the server of its models."""
 
     def __init__(self, store: RedisClient, tokens: TokenCounter, server: ModelApiServer) -> None:
         self.now = time()
@@ -130,7 +130,7 @@ async def have_talked(day: Day, chats: Sequence[Scope] = CHATS) -> None:
 async def test_a_memory_model_that_fails_is_asked_less_and_less(
     day: Day, client: ModelClient, fault: ApiError | None, calls: int
 ) -> None:
-    """Before, three silent chats cost 8,640 calls without JSON, and 4,320 with a wrong key."""
+    """Without waits it was 8,640 calls for three silent chats, or 4,320 with a wrong key."""
     if fault:
         day.server.faults.add(fault, times=None)
     day.start(client)
@@ -139,7 +139,7 @@ async def test_a_memory_model_that_fails_is_asked_less_and_less(
 
 
 @ON_A_SERVER
-async def test_a_restart_does_not_begin_again_and_a_mended_model_teaches_all(
+async def test_a_restart_keeps_the_wait_and_a_repaired_model_learns_everything(
     day: Day, client: ModelClient, script: Scripted
 ) -> None:
     day.start(client)
@@ -165,7 +165,7 @@ async def test_another_memory_model_is_asked_at_once(day: Day, client: ModelClie
 
 
 @ON_A_SERVER
-async def test_an_embedding_page_that_is_missing_is_asked_for_less_and_less(
+async def test_a_missing_embedding_endpoint_is_asked_less_and_less(
     day: Day, client: ModelClient
 ) -> None:
     day.server.faults.add(NO_SUCH_PAGE, times=None, when=is_embeddings)
@@ -180,7 +180,7 @@ async def test_an_embedding_page_that_is_missing_is_asked_for_less_and_less(
 
 
 @ON_A_SERVER
-async def test_words_that_the_memory_model_refuses_hold_up_no_others(
+async def test_a_message_that_the_memory_model_refuses_does_not_block_later_ones(
     day: Day, client: ModelClient, script: Scripted
 ) -> None:
     script.on(lambda _: True, '{"notes": {"text": "Ann counts"}}')

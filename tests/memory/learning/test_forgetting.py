@@ -1,4 +1,4 @@
-"""What is erased goes with all that rests on it, whoever is learning from it at that moment."""
+"""An erasure also takes what rests on the erased text, even if it is being learned from."""
 
 import time
 
@@ -73,7 +73,7 @@ async def forget(memory: Memory, *seqs: int) -> Receipt:
 
 
 async def press(memory: Memory, nonce: str) -> Receipt:
-    """Confirm that messages are forgotten, as the button under the question does."""
+    """Confirm the erasure of messages, as the button does."""
     about = await memory.confirmations.check(HERE, nonce, "messages", ANN)
     seqs = [int(seq) for seq in about.split(",") if seq]
     return await memory.forgetting.erase_messages(HERE, seqs, nonce)
@@ -84,7 +84,7 @@ async def clear(memory: Memory, update_id: int = 10, nonce: str = "") -> Receipt
     return await memory.forgetting.clear(HERE, nonce, ANN, update_id, as_admin=False)
 
 
-async def test_a_fact_goes_with_its_last_source_and_stays_on_the_others(memory: Memory) -> None:
+async def test_a_fact_is_erased_with_its_last_source(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(
         memory,
@@ -98,7 +98,7 @@ async def test_a_fact_goes_with_its_last_source_and_stays_on_the_others(memory: 
     assert await texts(memory) == ["two", "yes"]
 
 
-async def test_what_a_forgotten_fact_had_replaced_holds_again(memory: Memory) -> None:
+async def test_a_fact_becomes_current_again_if_its_replacement_is_forgotten(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, "lives in Bonn", (source(1),), 1))
     await write(memory, ANNS, Fact(0, "lives in Ulm", (source(3),), 1), Ended(1, 2, THE_ONE_BEFORE))
@@ -106,7 +106,7 @@ async def test_what_a_forgotten_fact_had_replaced_holds_again(memory: Memory) ->
     assert await facts_of(memory, ANNS) == [("lives in Bonn", True, [1])]
 
 
-async def test_synopses_state_digests_and_what_tools_wanted_go_with_the_message(
+async def test_synopses_state_digests_and_tool_writes_are_erased_with_the_message(
     memory: Memory,
 ) -> None:
     await talk(memory, "one", "two", closing=Closing(digest="looked it up"))
@@ -129,13 +129,13 @@ async def test_a_reset_state_is_learned_again_from_the_newest_messages(memory: M
     assert await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag) <= time.time()
 
 
-async def test_forgetting_a_message_again_counts_the_same(memory: Memory) -> None:
+async def test_forgetting_a_message_again_returns_the_same_counts(memory: Memory) -> None:
     await talk(memory, "one", "two")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     assert await forget(memory, 1, 2) == await forget(memory, 1, 2) == Receipt(2, 0, 0, 0, 1)
 
 
-async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_confirming_again(
+async def test_an_interrupted_forgetting_cannot_be_cancelled_and_confirming_again_finishes_it(
     memory: Memory,
 ) -> None:
     await talk(memory, "one", "two")
@@ -152,7 +152,7 @@ async def test_a_forgetting_that_broke_off_cannot_be_kept_and_is_finished_by_con
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> None:
+async def test_a_finished_forgetting_cannot_be_cancelled(memory: Memory) -> None:
     await talk(memory, "one")
     nonce = await memory.confirmations.ask(HERE, "messages", ANN, "1,2")
     await press(memory, nonce)
@@ -160,7 +160,7 @@ async def test_what_was_forgotten_cannot_be_kept_any_more(memory: Memory) -> Non
 
 
 @pytest.mark.parametrize("is_personal", [True, False])
-async def test_nobody_learns_from_a_message_that_is_forgotten_meanwhile(
+async def test_nothing_is_learned_from_a_message_that_is_forgotten_during_the_call(
     memory: Memory, model: ScriptedModel, *, is_personal: bool
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=is_personal)], model))
@@ -171,7 +171,7 @@ async def test_nobody_learns_from_a_message_that_is_forgotten_meanwhile(
     assert [await facts_of(memory, scope) for scope in (HERE, ANNS)] == [[], []]
 
 
-async def test_what_a_tool_was_to_keep_is_not_kept_once_its_message_is_forgotten(
+async def test_a_tool_write_is_not_kept_after_its_message_is_forgotten(
     memory: Memory,
 ) -> None:
     await talk(memory, "one", closing=Closing(writes=to_json([Remember(CANARY, sender_id=ANN)])))
@@ -180,7 +180,7 @@ async def test_what_a_tool_was_to_keep_is_not_kept_once_its_message_is_forgotten
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
+async def test_a_clear_erases_facts_that_rest_on_this_conversation_alone(
     memory: Memory,
 ) -> None:
     await talk(memory, "one")
@@ -201,7 +201,7 @@ async def test_a_clear_takes_the_facts_that_rest_on_this_conversation_only(
     assert [fact[0] for fact in await facts_of(memory, ANNS)][1:] == ["learned since"]
 
 
-async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_person(
+async def test_a_fact_is_not_written_to_the_person_if_its_message_was_cleared_meanwhile(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
@@ -213,11 +213,11 @@ async def test_what_was_cleared_while_a_fact_was_learned_is_not_written_to_the_p
 
 
 async def expire(memory: Memory) -> None:
-    """Let a conversation be silent for so long that all of it is gone, but not its person."""
+    """Let a conversation expire, but not its person's scope."""
     await memory.client.call("DEL", *memory.keys.scope(HERE).all)
 
 
-async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_when_it_begins_anew(
+async def test_an_expired_conversation_that_begins_again_is_learned_from_its_first_message(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([notes := Notes(every=1, is_personal=True)], model))
@@ -231,7 +231,7 @@ async def test_a_conversation_that_expired_is_learned_from_its_first_word_on_whe
     assert notes.batches == [[1, 2, 3, 4]] * 3
 
 
-async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_learned_of_it_anew(
+async def test_a_clear_before_a_conversation_expired_does_not_block_learning_afterwards(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
@@ -245,7 +245,7 @@ async def test_a_clear_of_a_conversation_that_expired_does_not_hold_up_what_is_l
     assert [fact[0] for fact in await facts_of(memory, ANNS)] == ["a tool's", "a note"]
 
 
-async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_too(
+async def test_a_clear_also_erases_what_was_learned_before_the_conversation_expired(
     memory: Memory,
 ) -> None:
     await talk(memory, "one")
@@ -261,7 +261,7 @@ async def test_a_clear_takes_what_was_learned_before_the_conversation_expired_to
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that_is_cleared_since(
+async def test_a_learner_of_an_expired_conversation_writes_nothing_that_was_cleared_since(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
@@ -279,7 +279,7 @@ async def test_who_still_learns_from_an_expired_conversation_writes_nothing_that
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_forgetting_a_person_leaves_nothing_of_theirs_and_all_of_the_others(
+async def test_forgetting_a_person_erases_all_of_theirs_and_nothing_of_others(
     memory: Memory, valkey: str
 ) -> None:
     await talk(memory, CANARY)
@@ -321,7 +321,9 @@ async def test_a_job_over_everything_keeps_the_operators_documents(memory: Memor
     assert [chunk.text for chunk in (await memory.scopes.read(manual)).chunks] == ["how to"]
 
 
-async def test_clearing_a_private_chat_for_its_person_takes_their_facts(memory: Memory) -> None:
+async def test_a_clear_of_a_private_chat_by_an_operator_erases_the_persons_facts(
+    memory: Memory,
+) -> None:
     await talk(memory, "one")
     await write(memory, ANNS, Fact(0, "a fact", (source(1),), 1))
     await memory.jobs.start_job(Job("job", "chat", ANN, 10, time.time(), b""))
@@ -329,7 +331,7 @@ async def test_clearing_a_private_chat_for_its_person_takes_their_facts(memory: 
     assert await facts_of(memory, ANNS) == []
 
 
-async def test_a_behavior_hears_of_each_conversation_before_a_job_erases_it(
+async def test_behaviors_are_called_before_a_job_erases_a_conversation(
     memory: Memory,
 ) -> None:
     await talk(memory, "one")
@@ -343,7 +345,7 @@ async def test_a_behavior_hears_of_each_conversation_before_a_job_erases_it(
     assert heard == [(HERE.tag, ["one", "yes"])]
 
 
-async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
+async def test_facts_of_a_person_do_not_expire_while_the_person_writes(
     memory: Memory, store: RedisClient
 ) -> None:
     await talk(memory, "one")
@@ -355,7 +357,7 @@ async def test_a_persons_facts_live_as_long_as_they_are_talked_with(
     assert await store.call("TTL", keys.records) > 5
 
 
-async def test_files_that_a_person_sent_into_a_group_go_with_them(
+async def test_files_that_a_person_sent_to_a_group_are_erased_with_the_person(
     memory: Memory, valkey: str
 ) -> None:
     library = Library(memory.store, memory.scopes)
@@ -372,7 +374,7 @@ async def test_files_that_a_person_sent_into_a_group_go_with_them(
 @pytest.mark.parametrize(
     ("dropped", "left"), [(0, [1, 3, 5]), (1, [3, 5]), (4, [5]), (6, [])], ids=str
 )
-async def test_what_was_learned_of_messages_dropped_for_room_goes_since_anybody_may_have_said_it(
+async def test_forgetting_a_person_erases_what_rests_on_messages_dropped_for_lack_of_space(
     memory: Memory, dropped: int, left: list[int]
 ) -> None:
     history = await ChatHistory.read(memory.histories, GROUP)

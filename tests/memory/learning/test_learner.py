@@ -1,4 +1,4 @@
-"""Learning from watermarks: when, once, in which notebook, and what happens when it goes wrong."""
+"""Learning from watermarks: when, once, in which scope, and what happens in trouble."""
 
 import time
 from math import inf
@@ -26,12 +26,14 @@ ANNS = HERE.of_person(7)
 
 
 async def noted(memory: Memory) -> float | None:
-    """Return in how many seconds somebody is to look again, nothing for never."""
+    """Return in how many seconds more is due, None for never."""
     due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
     return None if due is None else due - time.time()
 
 
-async def test_nothing_is_asked_before_it_is_due(memory: Memory, model: ScriptedModel) -> None:
+async def test_the_model_is_not_asked_before_a_behavior_is_due(
+    memory: Memory, model: ScriptedModel
+) -> None:
     notes = Notes(every=2)
     memory.enable_learning(LearningConfig([notes], model))
     await talk(memory, "one")
@@ -43,9 +45,7 @@ async def test_nothing_is_asked_before_it_is_due(memory: Memory, model: Scripted
     assert (progress.calls, progress.entries, notes.batches) == (1, 1, [[1, 2, 3, 4]])
 
 
-async def test_what_was_learned_is_never_learned_again(
-    memory: Memory, model: ScriptedModel
-) -> None:
+async def test_nothing_is_learned_twice(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
     memory.enable_learning(LearningConfig([notes], model))
     model.parts = {"notes": {"text": "Ann counts"}}
@@ -57,7 +57,7 @@ async def test_what_was_learned_is_never_learned_again(
     assert notes.batches == [[1, 2], [3, 4]]
 
 
-async def test_records_and_state_are_written_with_the_watermark(
+async def test_entries_and_state_are_written_together_with_the_watermark(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1)], model))
@@ -71,7 +71,7 @@ async def test_records_and_state_are_written_with_the_watermark(
     assert [hit.record.text for hit in found] == ["Ann counts"]
 
 
-async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in_groups(
+async def test_personal_memory_is_stored_for_the_person_in_private_and_for_the_group_in_groups(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
@@ -88,13 +88,13 @@ async def test_personal_memory_goes_to_the_person_in_private_and_to_the_group_in
 
 
 class Joining(Notes):
-    """Learns only where that costs no further call."""
+    """Learns only if that costs no further call."""
 
     def is_due(self, unlearned: Unlearned) -> bool:
         return unlearned.is_shared
 
 
-async def test_a_behavior_may_join_a_call_that_is_made_anyway(
+async def test_a_behavior_may_join_a_call_for_another_behavior(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(
@@ -119,7 +119,7 @@ async def test_behaviors_due_together_share_one_call(memory: Memory, model: Scri
     assert first.batches == second.batches == [[1, 2]]
 
 
-async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
+async def test_a_bad_part_keeps_its_watermark_and_does_not_block_the_other(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
@@ -134,7 +134,7 @@ async def test_a_bad_part_keeps_its_watermark_and_does_not_hold_up_the_other(
     assert 30 < again_in < 90
 
 
-async def test_after_two_failures_a_part_is_asked_for_alone(
+async def test_after_two_bad_parts_a_behavior_is_asked_alone(
     memory: Memory, model: ScriptedModel
 ) -> None:
     good, bad = Notes("good", every=1), Notes("bad", every=1)
@@ -149,9 +149,7 @@ async def test_after_two_failures_a_part_is_asked_for_alone(
     assert (good.batches, bad.batches) == ([[1, 2]], [[1, 2]])
 
 
-async def test_a_rejected_part_waits_before_it_is_asked_for_again(
-    memory: Memory, model: ScriptedModel
-) -> None:
+async def test_a_behavior_waits_after_a_rejected_part(memory: Memory, model: ScriptedModel) -> None:
     notes = Notes(every=1)
     notes.rejects = True
     memory.enable_learning(LearningConfig([notes], model))
@@ -162,7 +160,7 @@ async def test_a_rejected_part_waits_before_it_is_asked_for_again(
     assert (await memory.learn(HERE)).calls == 0
 
 
-async def test_without_an_answer_everything_stays_to_be_learned(
+async def test_without_an_answer_everything_is_learned_later(
     memory: Memory, model: ScriptedModel
 ) -> None:
     notes = Notes(every=1)
@@ -182,7 +180,9 @@ async def test_without_an_answer_everything_stays_to_be_learned(
     assert notes.batches == [[1, 2]]
 
 
-async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: ScriptedModel) -> None:
+async def test_the_due_time_is_when_enough_seconds_are_quiet(
+    memory: Memory, model: ScriptedModel
+) -> None:
     memory.enable_learning(LearningConfig([Notes(every=9, after_s=10_000_000_000)], model))
     await talk(memory, "one")
     await memory.learn(HERE)
@@ -191,7 +191,7 @@ async def test_the_note_says_when_quiet_makes_it_due(memory: Memory, model: Scri
     assert again_in > 1_000_000
 
 
-async def test_nothing_is_noted_when_nothing_will_be_due(
+async def test_no_due_time_is_stored_if_nothing_will_be_due(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([Notes(every=9, after_s=inf)], model))
@@ -200,7 +200,7 @@ async def test_nothing_is_noted_when_nothing_will_be_due(
     assert await noted(memory) is None
 
 
-async def test_what_was_cleared_while_the_model_thought_is_not_written(
+async def test_nothing_is_written_if_a_clear_came_during_the_model_call(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(
@@ -237,13 +237,13 @@ async def test_only_one_process_learns_from_a_conversation_at_once(
     assert again_in is None or again_in < 15
 
 
-async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Memory) -> None:
+async def test_tool_writes_are_carried_out_once_after_the_turn(memory: Memory) -> None:
     wanted = to_json([Remember("Ann sails", sender_id=7)])
     await talk(memory, "one", closing=Closing(writes=wanted))
     learned = memory.keys.scope(HERE).learned
     waiting = await memory.client.call("HGETALL", learned)
     await memory.learn(HERE)
-    # The process died after the person's notebook was written and before the note was taken away.
+    # The process died after the person's scope was written and before the field was removed.
     await memory.client.call("HSET", learned, *(part for pair in waiting.items() for part in pair))
     await memory.learn(HERE)
     facts = (await memory.scopes.read(ANNS)).facts
@@ -251,7 +251,7 @@ async def test_what_tools_want_written_is_written_once_after_the_turn(memory: Me
     assert await memory.client.call("HLEN", learned) == 0
 
 
-async def test_a_replaced_fact_ends_and_a_forgotten_one_takes_it_along(memory: Memory) -> None:
+async def test_a_replaced_fact_ends_and_is_erased_with_its_replacement(memory: Memory) -> None:
     await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
     await memory.learn(HERE)
     await talk(memory, "two", closing=Closing(writes=to_json([Remember("Ann rows", replaces=1)])))
@@ -266,7 +266,7 @@ async def test_a_replaced_fact_ends_and_a_forgotten_one_takes_it_along(memory: M
     assert (await memory.scopes.read(ANNS)).facts == []
 
 
-async def test_another_embedding_model_embeds_records_anew(
+async def test_another_embedding_model_embeds_records_again(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await talk(memory, "one", closing=Closing(writes=to_json([Remember("Ann sails")])))
@@ -280,7 +280,7 @@ async def test_another_embedding_model_embeds_records_anew(
     ] == ["Ann sails"]
 
 
-async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
+async def test_without_vectors_everything_else_is_learned_once(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
@@ -302,7 +302,7 @@ async def test_where_no_vectors_are_to_be_had_all_else_is_learned_and_once(
     assert await noted(memory) is None
 
 
-async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
+async def test_a_text_without_a_vector_does_not_block_other_scopes(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, embedder := RefusingEmbedder(), OPTIONS)
@@ -316,7 +316,7 @@ async def test_what_has_no_vector_does_not_hold_up_those_of_other_scopes(
     assert [book.vectors_length for book in books] == [0, 1]
 
 
-async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
+async def test_after_a_refused_write_vectors_are_tried_again_soon(
     store: RedisClient, tokens: TokenCounter, model: ScriptedModel
 ) -> None:
     memory = Memory(store, 42, tokens, RefusingEmbedder(), OPTIONS)
@@ -330,7 +330,7 @@ async def test_when_it_begins_again_vectors_are_tried_again_as_soon(
     assert again_in < 10
 
 
-async def test_who_speaks_while_learning_fails_is_learned_from_when_the_pause_is_over(
+async def test_messages_during_a_wait_are_learned_when_it_is_over(
     memory: Memory, model: ScriptedModel
 ) -> None:
     memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
@@ -358,7 +358,7 @@ SLOW = pytest.mark.parametrize(
 
 
 @SLOW
-async def test_a_behavior_that_stays_far_behind_stops_no_other(
+async def test_a_behavior_that_is_far_behind_does_not_block_the_others(
     memory: Memory, model: ScriptedModel, *, every: int, rejects: bool
 ) -> None:
     slow, quick = Notes("slow", every=every), Notes("quick", every=1)
@@ -374,10 +374,10 @@ async def test_a_behavior_that_stays_far_behind_stops_no_other(
 
 
 @pytest.mark.parametrize("unanswered", [199, 200, 450])
-async def test_what_follows_many_unanswered_messages_is_learned_whole(
+async def test_exchanges_after_many_unanswered_messages_are_learned_whole(
     memory: Memory, model: ScriptedModel, unanswered: int
 ) -> None:
-    """A question may end a page of the log and its answer begin the next."""
+    """A question may be the last of a page of the log, and its answer the first of the next."""
     memory.enable_learning(LearningConfig([notes := Notes(every=1)], model))
     model.parts = {"notes": {"text": "a"}}
     history = await ChatHistory.read(memory.histories, HERE)
@@ -388,15 +388,15 @@ async def test_what_follows_many_unanswered_messages_is_learned_whole(
     assert notes.batches == [[unanswered + 1, unanswered + 2]]
 
 
-async def test_a_warm_notebook_goes_on_when_its_model_changed_behind_its_name(
+async def test_a_cached_scope_works_on_if_its_model_changes_under_the_same_name(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
-    """Another process has learned, so that nothing was read here in between."""
+    """Another process has learned, so this one has read nothing in between."""
     beside = Memory(memory.client, 42, memory.histories.tokens, embedder, OPTIONS)
 
     async def keep(text: str) -> None:
         await talk(beside, "one", closing=Closing(writes=to_json([Remember(text)])))
-        for _ in range(3):  # the vectors of messages go, then those of records, then all come
+        for _ in range(3):  # vectors of messages go, then those of records, then all come back
             await beside.learn(HERE)
 
     async def found() -> list[str]:

@@ -1,4 +1,4 @@
-"""Vectors follow the log in order, of one model, without gaps; trouble only delays them."""
+"""Vectors follow the log in order, without gaps, all of one model; trouble delays them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -57,12 +57,12 @@ async def say_much(memory: Memory) -> None:
 
 
 async def embed(memory: Memory, embedder: WordsEmbedder) -> int:
-    """Embed what was said, without the lease that keeps others away."""
+    """Embed the messages without the lease, so that other learners may race."""
     return await VectorLearner(memory.store, embedder).learn_messages(HERE)
 
 
 async def vectors(memory: Memory) -> list[tuple[int, int]]:
-    """Return (sequence, dimensions) of what is stored."""
+    """Return (sequence, dimensions) of each stored vector."""
     stored = await memory.client.call("XRANGE", memory.keys.scope(HERE).vectors, "-", "+")
     return [(seq_of(entry), len(fields[b"v"]) - 4) for entry, fields in stored]
 
@@ -83,7 +83,9 @@ def test_a_message_is_indexed_with_its_date_and_speaker(message: Message, text: 
     assert indexed_text(message) == text
 
 
-async def test_nothing_said_is_nothing_to_learn(memory: Memory, embedder: WordsEmbedder) -> None:
+async def test_an_empty_conversation_needs_no_embedding(
+    memory: Memory, embedder: WordsEmbedder
+) -> None:
     assert (await memory.learn(HERE)).messages == 0
     assert embedder.calls == []
 
@@ -97,7 +99,7 @@ async def test_every_message_gets_its_vector_once(memory: Memory, embedder: Word
     assert await vectors(memory) == all_of(3)
 
 
-async def test_without_an_embedding_model_nothing_is_learned(
+async def test_without_an_embedding_model_nothing_is_embedded(
     store: RedisClient, tokens: TokenCounter
 ) -> None:
     memory = Memory(store, 42, tokens, None, OPTIONS)
@@ -106,7 +108,7 @@ async def test_without_an_embedding_model_nothing_is_learned(
     assert await vectors(memory) == []
 
 
-async def test_what_was_stored_before_a_failure_is_not_embedded_again(
+async def test_texts_stored_before_a_failure_are_not_embedded_again(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say_much(memory)
@@ -123,7 +125,7 @@ async def test_what_was_stored_before_a_failure_is_not_embedded_again(
     assert await vectors(memory) == all_of(LONG)
 
 
-async def test_learners_that_race_store_each_vector_once(
+async def test_racing_learners_store_each_vector_once(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say_much(memory)
@@ -149,7 +151,7 @@ async def test_the_first_learners_of_a_conversation_may_race(memory: Memory, val
     await client.close()
 
 
-async def test_another_model_begins_at_the_beginning(memory: Memory) -> None:
+async def test_another_model_embeds_from_the_first_message(memory: Memory) -> None:
     await say_much(memory)
     await memory.learn(HERE)
     larger = WordsEmbedder("larger", dimensions=256)
@@ -158,7 +160,7 @@ async def test_another_model_begins_at_the_beginning(memory: Memory) -> None:
     assert await vectors(memory) == all_of(LONG, 256)
 
 
-async def test_a_late_batch_of_the_old_model_neither_mixes_in_nor_destroys(
+async def test_a_late_batch_of_the_old_model_is_refused(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say_much(memory)
@@ -172,7 +174,7 @@ async def test_a_late_batch_of_the_old_model_neither_mixes_in_nor_destroys(
     assert await vectors(memory) == all_of(LONG, 256)
 
 
-async def test_a_model_that_changed_behind_its_name_is_not_mixed_with_what_it_was(
+async def test_vectors_of_a_model_that_changed_under_its_name_are_not_mixed(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say(memory, "My boat is called Aurora")
@@ -190,7 +192,7 @@ async def test_a_model_that_changed_behind_its_name_is_not_mixed_with_what_it_wa
     assert found[0].seq == 1
 
 
-async def test_a_warm_chat_goes_on_when_its_model_changed_behind_its_name(
+async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     async def first_found(update_id: int) -> int:
@@ -216,7 +218,7 @@ async def test_a_warm_chat_goes_on_when_its_model_changed_behind_its_name(
 async def test_a_batch_that_would_leave_a_gap_is_refused(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
-    """All vectors may have been dropped and begun anew while a later batch was embedded."""
+    """All vectors may have been dropped and started again while a later batch was embedded."""
     await say_much(memory)
     embedder.fails_at = 2
     with pytest.raises(EmbeddingsUnavailable):
@@ -237,7 +239,7 @@ async def test_a_batch_that_would_leave_a_gap_is_refused(
     assert await vectors(memory) == all_of(LONG)
 
 
-async def test_nothing_is_stored_for_what_was_cleared_meanwhile(
+async def test_no_vector_is_stored_for_a_message_that_was_cleared_meanwhile(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     await say(memory, "My boat is called Aurora")
@@ -253,7 +255,7 @@ async def test_nothing_is_stored_for_what_was_cleared_meanwhile(
     assert await vectors(memory) == [(2, DIMENSIONS)]
 
 
-async def test_what_an_erasure_of_something_else_got_in_the_way_of_is_learned_soon(
+async def test_learning_that_another_erasure_interrupted_continues_soon(
     memory: Memory, embedder: WordsEmbedder
 ) -> None:
     for update_id, sender in ((1, BOB), (2, ANN)):
