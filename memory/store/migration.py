@@ -111,7 +111,7 @@ async def _scopes_renamed(
         migrated += len(scopes)
         if not await lease.hold():
             return False
-    if migrated:
+    if migrated > len(shared):  # namespaces are visited even in an empty store
         log.info("stored data migrated", layout=LAYOUT, scopes=migrated)
     return True
 
