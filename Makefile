@@ -20,7 +20,8 @@ test: .venv/.dev  ## the whole suite
 	$(BIN)/python -m pytest
 
 quick: .venv/.dev  ## the fast part of the suite, in seconds
-	$(BIN)/python -m pytest -n 0 tests/config tests/bot/language tests/bot/agent tests/bot/reply tests/memory/text tests/memory/search
+	$(BIN)/python -m pytest -n 0 --hypothesis-profile=quick \
+	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply tests/memory/search
 
 check: .venv/.dev  ## style, types, import directions
 	$(BIN)/ruff check .

@@ -73,6 +73,7 @@ def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:
 settings.register_profile(
     "suite", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("suite"), max_examples=5)
 settings.load_profile("suite")
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.

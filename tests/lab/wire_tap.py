@@ -8,19 +8,14 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Self
 
-from memory.store.scripts import source
+from memory.store.scripts import script_names, source
 
 _CHUNK = 2**16
 _SCRIPTS = {
     hashlib.sha1(source(name).encode()).hexdigest(): name  # noqa: S324 - Redis's own name
-    for name in (
-        file.name.removesuffix(".lua")
-        for file in (files("memory.store") / "lua").iterdir()
-        if file.is_file()
-    )
+    for name in script_names()
 }
 
 
