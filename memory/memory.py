@@ -22,7 +22,6 @@ from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
 from memory.queue.turns import TurnStore, TurnTimes
-from memory.scopes.cache import ConversationCache
 from memory.scopes.delta import Cursor
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
@@ -35,8 +34,6 @@ from memory.store.store import NamedLease, Store
 from memory.text.tokens import TokenCounter
 
 _PAGE = 1_000
-_SCOPES_SHARE = 4
-"""Other scopes get a quarter of the cache, messages the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +81,8 @@ class Memory:
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
         self.send_rates = SendRates(self.store)
-        scopes_bytes = options.cache_bytes // _SCOPES_SHARE
-        self.cache = ConversationCache(options.cache_bytes - scopes_bytes)
         self._questions = questions = QuestionVectors(embedder)
-        self.scopes = Scopes(self.store, questions, max_bytes=scopes_bytes)
+        self.scopes = Scopes(self.store, questions, max_bytes=options.cache_bytes)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
@@ -96,7 +91,6 @@ class Memory:
         self.exporter = Exporter(self.store, self.scopes)
         self.histories = HistoryParts(
             store=self.store,
-            cache=self.cache,
             scopes=self.scopes,
             tokens=tokens,
             questions=questions,
@@ -132,7 +126,6 @@ class Memory:
         ):
             for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
-                self.cache.drop(scope)
                 self.scopes.drop(scope)
             self._questions.forget()
             self._erased_until = b"(" + noted[-1][0]

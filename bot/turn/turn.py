@@ -83,7 +83,7 @@ class TurnRunner:
     async def _commit(
         self, opened: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
     ) -> Committed:
-        cursor = replace(self._histories.cursor(opened.lease.conversation), seq=0)
+        cursor = self._histories.cursor(opened.lease.conversation)
         closing = Closing(outbox.ends_session, outbox.digest, outbox.writes.encode())
         commit = self._queue.commit(opened, messages, cursor, closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)

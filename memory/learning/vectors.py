@@ -1,6 +1,6 @@
-"""Vectors for what has none yet: messages, and the records of notebooks.
+"""Embeds what has no vector yet: messages, and the records of a scope.
 
-Takes up where the stored vectors end, so a crash only delays it. Never on a turn's path.
+It continues where the stored vectors end, so a crash only delays it. No turn waits for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,10 +10,11 @@ from math import inf
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.entries import Record, read
-from memory.scopes.history import fingerprint_of, version_of
+from memory.scopes.history import version_of
 from memory.scopes.log import message_of, packed, seq_of
+from memory.scopes.stream import fingerprint_of
+from memory.search import message_search
 from memory.search.embeddings import Embedder
-from memory.search.message_search import indexed_text
 from memory.store.commands import Command
 from memory.store.keys import Scope, ScopeKeys
 from memory.store.store import Store
@@ -22,14 +23,15 @@ _BATCH = 128
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelf:
-    """Where texts stand, where their vectors go, and what of an entry is embedded ("": nothing).
+class _Stream:
+    """One kind of stream: its keys, its field in `meta`, and what of an entry is embedded.
 
-    `until` names the field with the last sequence that is embedded; "", or no such field: all are.
+    `text_of` returns "" for an entry without a vector. `until` is the field of `meta` that has the
+    last id to embed; "", or no such field: all are embedded.
     """
 
     name: str
-    fingerprint: str
+    recipe: str
     fingerprint_field: str
     until: str
     texts: Callable[[ScopeKeys], str]
@@ -37,8 +39,38 @@ class _Shelf:
     text_of: Callable[[bytes, Mapping[bytes, bytes]], str]
 
 
+def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
+    message = message_of(entry, fields)
+    return "" if message.is_refused else message_search.indexed_text(message)
+
+
+def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
+    record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
+    return record.indexed_text if isinstance(record, Record) else ""
+
+
+_MESSAGES = _Stream(
+    name="messages",
+    recipe=message_search.RECIPE,
+    fingerprint_field="vector_fingerprint",
+    until="off_at",
+    texts=lambda keys: keys.log,
+    vectors=lambda keys: keys.vectors,
+    text_of=_message_text,
+)
+_RECORDS = _Stream(
+    name="records",
+    recipe=scope_memory.RECIPE,
+    fingerprint_field="record_vector_fingerprint",
+    until="",
+    texts=lambda keys: keys.records,
+    vectors=lambda keys: keys.record_vectors,
+    text_of=_record_text,
+)
+
+
 class VectorLearner:
-    """Embeds what was said and what was learned, for one model."""
+    """Embeds messages and records with one model."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._client = store.client
@@ -53,86 +85,64 @@ class VectorLearner:
         return self._embedder.fingerprint
 
     async def learn_messages(self, conversation: Scope) -> int:
-        """Embed and store what was said and has no vector yet; return how many.
+        """Embed and store the messages that have no vector yet; return how many.
 
-        Safe to repeat and to race. Vectors of another stamp are replaced from the beginning. Raise
-        `NotWritten` when something is erased or another model's vectors come in between, or
-        `EmbeddingsUnavailable`; what was stored until then stays, and the next call goes on. Does
-        nothing where the vectors were given up for want of room.
+        It is safe to repeat and to run twice at once. Vectors of another model are replaced from
+        the beginning. Does nothing if the vectors were dropped because Redis was full. Raise
+        `NotWritten` if something is erased, or another model's vectors are stored, in between; and
+        `EmbeddingsUnavailable`. What was stored until then stays, and the next call continues.
         """
         meta = self._keys.scope(conversation).meta
         if await self._client.call("HEXISTS", meta, "lexical_only"):
             return 0
-        shelf = _Shelf(
-            "said",
-            fingerprint_of(self._embedder),
-            "vector_fingerprint",
-            "off_at",
-            lambda keys: keys.log,
-            lambda keys: keys.vectors,
-            _message_text,
-        )
-        return await self._learn(conversation, shelf)
+        return await self._learn(conversation, _MESSAGES)
 
     async def learn_records(self, scope: Scope) -> int:
-        """Do the same for the records of a notebook."""
-        shelf = _Shelf(
-            "records",
-            f"{self._embedder.fingerprint} | {scope_memory.RECIPE}",
-            "record_vector_fingerprint",
-            "",
-            lambda keys: keys.records,
-            lambda keys: keys.record_vectors,
-            _record_text,
-        )
-        return await self._learn(scope, shelf)
+        """Do the same for the records of a scope."""
+        return await self._learn(scope, _RECORDS)
 
-    async def _learn(self, scope: Scope, shelf: _Shelf) -> int:
+    async def _learn(self, scope: Scope, stream: _Stream) -> int:
         keys, script = self._keys.scope(scope), self._scripts["learn_vectors"]
+        fingerprint = fingerprint_of(self._embedder, stream.recipe)
         learned = 0
         while True:
             meta, newest = await self._client.pipeline(
                 [
-                    ("HMGET", keys.meta, "epoch", "erasure", shelf.fingerprint_field),
-                    ("XREVRANGE", shelf.vectors(keys), "+", "-", "COUNT", 1),
+                    ("HMGET", keys.meta, "epoch", "erasure", stream.fingerprint_field),
+                    ("XREVRANGE", stream.vectors(keys), "+", "-", "COUNT", 1),
                 ]
             )
-            named = (shelf.name, *version_of(meta), shelf.fingerprint, self._ttl_s)
-            is_other = meta[2] != shelf.fingerprint.encode()
+            epoch, erasure = version_of(meta)
+            request = {
+                "stream": stream.name,
+                "epoch": epoch,
+                "erasure": erasure,
+                "fingerprint": fingerprint,
+                "ttl_s": self._ttl_s,
+            }
+            is_other = meta[2] != fingerprint.encode()
             last = seq_of(newest[0][0]) if newest and not is_other else 0
-            batch = await self._batch(keys, last, shelf)
+            batch = await self._batch(keys, last, stream)
             if not batch:
                 return learned
             if is_other:
-                await script(keys.all, named)
+                await script(keys.all, request)
                 continue
             rows = await self._embedder.embed([text for _, text in batch])
-            vectors = zip(batch, map(packed, rows), strict=True)
-            pairs = [argument for (seq, _), row in vectors for argument in (seq, row)]
-            if await script(keys.all, (*named, last, *pairs)) != b"ok":
+            request |= {"after": last, "ids": [entry_id for entry_id, _ in batch]}
+            if await script(keys.all, request, *map(packed, rows)) != b"ok":
                 raise NotWritten(scope.tag)
             learned += len(batch)
 
-    async def _batch(self, keys: ScopeKeys, last: int, shelf: _Shelf) -> list[tuple[int, str]]:
-        """Return sequence and text of the next entries that are embedded."""
-        stream = shelf.texts(keys)
+    async def _batch(self, keys: ScopeKeys, last: int, stream: _Stream) -> list[tuple[int, str]]:
+        """Return id and text of the next entries to embed."""
         while True:
-            page: Command = ("XRANGE", stream, f"({last}-0", "+", "COUNT", _BATCH)
-            bound: list[Command] = [("HGET", keys.meta, shelf.until)] if shelf.until else []
+            page: Command = ("XRANGE", stream.texts(keys), f"({last}-0", "+", "COUNT", _BATCH)
+            bound: list[Command] = [("HGET", keys.meta, stream.until)] if stream.until else []
             entries, *until = await self._client.pipeline([page, *bound])
-            texts = ((seq_of(entry), shelf.text_of(entry, fields)) for entry, fields in entries)
+            texts = ((seq_of(entry), stream.text_of(entry, fields)) for entry, fields in entries)
             end = int(until[0]) if any(until) else inf
-            batch = [(seq, text) for seq, text in texts if text and seq <= end]
+            batch = [(entry_id, text) for entry_id, text in texts if text and entry_id <= end]
             if batch or not entries:
                 return batch
             last = seq_of(entries[-1][0])
-
-
-def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
-    message = message_of(entry, fields)
-    return "" if message.is_refused else indexed_text(message)
-
-
-def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
-    record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
-    return record.indexed_text if isinstance(record, Record) else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from memory.queue.mailbox import Entry
-from memory.scopes.delta import Loaded, ScopeNotes, loaded_of
+from memory.scopes.delta import Delta
 from memory.store.commands import Reply
 from memory.store.errors import Outdated
 from memory.store.keys import Scope
@@ -61,8 +61,8 @@ class OpenTurn:
     failures: int
     error: str
     entries: tuple[Entry, ...]
-    loaded: Loaded
-    facts: ScopeNotes | None = None
+    loaded: Delta
+    facts: Delta | None = None
     committing: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
 
 
@@ -139,5 +139,5 @@ def _open_turn(
         failures=head["failures"],
         error=head["error"],
         entries=tuple(map(Entry.of_member, entries)),
-        loaded=loaded_of(loaded),
+        loaded=Delta.of(loaded),
     )

@@ -25,7 +25,7 @@ from memory.queue.open_turn import (
     Wait,
     begun_turn,
 )
-from memory.scopes.delta import Cursor, ScopeCursor, ScopeNotes
+from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.store.commands import Command, ScriptCall
 from memory.store.keys import Scope
@@ -79,14 +79,14 @@ class TurnStore:
         if token:
             request["token"] = token
         acquire = self._script("acquire", conversation, request)
-        facts_calls = self._read_facts(conversation, cursor.facts)
+        facts_calls = self._read_facts(conversation, cursor.facts or Cursor())
         answer, *facts = await self._store.client.pipeline([acquire, *facts_calls])
         begun = begun_turn(conversation, answer)
         if isinstance(begun, Nothing) and begun.why == "parked":
             # The process that woke us up too early has a clock that runs ahead.
             await self._wake_in(conversation, begun.wait_ms)
         if facts and isinstance(begun, OpenTurn):
-            return replace(begun, facts=ScopeNotes.of(facts[0]))
+            return replace(begun, facts=Delta.of(facts[0]))
         return begun
 
     async def renew(self, lease: Lease) -> None:
@@ -179,14 +179,14 @@ class TurnStore:
         due_ms = int(time() * 1000) + pause_ms
         await self._store.client.call("ZADD", self._store.keys.due, due_ms, conversation.tag)
 
-    def _read_facts(self, conversation: Scope, cursor: ScopeCursor) -> list[ScriptCall]:
+    def _read_facts(self, conversation: Scope, cursor: Cursor) -> list[ScriptCall]:
         """Read what was learned of the person, if that has its own scope."""
         scope = facts_scope(conversation)
         if scope == conversation:
             return []
         keys = self._store.keys.scope(scope).all
-        arguments = (cursor.record, cursor.record_vector, self._tail, *cursor.version)
-        return [self._store.scripts["read_notes"].command(keys, arguments)]
+        request = {"cursor": cursor.of_records, "max": self._tail}
+        return [self._store.scripts["read_scope"].command(keys, request)]
 
     def _note_learning(
         self, lease: Lease, messages: Sequence[Message], closing: Closing
@@ -205,12 +205,7 @@ class TurnStore:
             "max_coalesce_ms": self._times.max_coalesce_ms,
             "max_entries": _MAX_ENTRIES,
             "tail": self._tail,
-            "cursor": {
-                "message": cursor.seq,
-                "message_vector": cursor.vector_seq,
-                "record": cursor.record,
-                "record_vector": cursor.record_vector,
-            },
+            "cursor": cursor.request,
         }
 
     async def _step(self, name: str, lease: Lease, request: dict[str, object]) -> None:

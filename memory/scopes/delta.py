@@ -1,112 +1,99 @@
-"""What a read of a scope brings: all that is newer than what the reader already has.
+"""What a read of a scope brings: all that is newer than what the reader has already.
 
-Reads the answers of the scripts; sends nothing.
+Reads the answers of the scripts `acquire`, `commit` and `read_scope`; sends nothing.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory.message import Message
-from memory.scopes.log import message_of, paired, seq_of
+import orjson
+
+from memory.scopes.log import paired, seq_of
 from memory.store.commands import Reply
 
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """What was learned of a scope, as far as the caller did not know it.
-
-    `fields` holds state, watermarks and what waits to be learned. `entries` are (id, kind, JSON),
-    ascending; `length` and `vectors_length` count all that is stored. `born` is when the first
-    message of a conversation was sent (Unix ms), 0 before that.
-    """
-
-    fields: Mapping[str, str]
-    entries: tuple[tuple[int, str, bytes], ...]
-    length: int
-    vector_fingerprint: str
-    vectors: tuple[tuple[int, bytes], ...]
-    vectors_length: int
-    generation: int = 0
-
-    @classmethod
-    def of(cls, answer: Sequence[Reply]) -> "Notes":
-        """Read a script's answer."""
-        fields, entries, length, fingerprint, vectors, vectors_length, generation = answer
-        return cls(
-            fields={name.decode(): value.decode() for name, value in paired(fields).items()},
-            entries=tuple(
-                (seq_of(entry), columns[b"k"].decode(), columns[b"j"])
-                for entry, columns in ((entry, paired(flat)) for entry, flat in entries)
-            ),
-            length=int(length),
-            vector_fingerprint=fingerprint.decode(),
-            vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
-            vectors_length=int(vectors_length),
-            generation=int(generation),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeNotes:
-    """What was learned of another scope than the turn's, and the versions it was read under."""
-
-    version: tuple[str, str]
-    notes: Notes
-
-    @classmethod
-    def of(cls, answer: Sequence[Reply]) -> "ScopeNotes":
-        """Read a script's answer."""
-        epoch, erasure, *notes = answer
-        return cls((epoch.decode(), erasure.decode()), Notes.of(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What was read along with a turn: what is newer than the caller knew.
-
-    `messages` are the newest of the log, oldest first, at most as many as asked for; `log_length`
-    and `vectors_length` count all that is stored. `vectors` pairs sequences with packed rows.
-    Messages up to `sitting` belong to earlier sittings.
-    """
-
-    messages: tuple[Message, ...]
-    log_length: int
-    vector_fingerprint: str
-    vectors: tuple[tuple[int, bytes], ...]
-    vectors_length: int
-    session: int
-    notes: Notes
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeCursor:
-    """What a warm cache already has of a scope, and the versions under which that is valid."""
-
-    record: int = 0
-    record_vector: int = 0
-    version: tuple[str, str] = ("", "")
+Columns = Mapping[bytes, bytes]
+"""The columns of a stored entry, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The newest sequences a warm cache already has; `facts` of a person's scope."""
+    """The newest entries and vectors that a process has of a scope, and the version it read.
 
-    seq: int = 0
-    vector_seq: int = 0
+    `facts` is the cursor of the person's scope, in which the facts of a private chat are.
+    """
+
+    message: int = 0
+    message_vector: int = 0
     record: int = 0
     record_vector: int = 0
-    facts: ScopeCursor = ScopeCursor()
+    version: tuple[str, str] = ("", "")
+    facts: "Cursor | None" = None
+
+    @property
+    def request(self) -> dict[str, object]:
+        """Return what a script is told that reads the messages, too."""
+        return self.of_records | {"message": self.message, "message_vector": self.message_vector}
+
+    @property
+    def of_records(self) -> dict[str, object]:
+        """Return what a script is told that leaves the messages out."""
+        epoch, erasure = self.version
+        records = {"record": self.record, "record_vector": self.record_vector}
+        return {"epoch": epoch, "erasure": erasure, **records}
 
 
-def loaded_of(answer: Sequence[Reply]) -> Loaded:
-    """Read what a script loaded with a turn."""
-    log_length, log, fingerprint, vectors_length, vectors, session, notes = answer
-    return Loaded(
-        messages=tuple(message_of(entry, paired(fields)) for entry, fields in reversed(log)),
-        log_length=int(log_length),
-        vector_fingerprint=fingerprint.decode(),
-        vectors=tuple((seq_of(entry), paired(fields)[b"v"]) for entry, fields in vectors),
-        vectors_length=int(vectors_length),
-        session=int(session),
-        notes=Notes.of(notes),
+@dataclass(frozen=True, slots=True)
+class StreamDelta:
+    """What is new in one stream: entries and packed vectors by their ids, ascending.
+
+    `length` and `vectors_length` count all that is stored. `fingerprint` names the model of the
+    vectors, "" without one.
+    """
+
+    entries: Sequence[tuple[int, Columns]] = ()
+    length: int = 0
+    fingerprint: str = ""
+    vectors: Sequence[tuple[int, bytes]] = ()
+    vectors_length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What is new in a scope, and the version (epoch, erasure) under which it was read.
+
+    `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
+    Messages up to `session` belong to earlier sessions. `messages` is None if they were not asked
+    for; otherwise it has the newest ones, at most as many as the reader wanted.
+    """
+
+    version: tuple[str, str]
+    generation: int
+    session: int
+    fields: Mapping[str, str]
+    records: StreamDelta
+    messages: StreamDelta | None = None
+
+    @classmethod
+    def of(cls, answer: Sequence[Reply]) -> "Delta":
+        """Read a script's answer."""
+        head, fields, records, record_vectors, *said = answer
+        read = orjson.loads(head)
+        newest_first, vectors = said or ((), ())
+        return cls(
+            version=(read["epoch"], read["erasure"]),
+            generation=read["generation"],
+            session=read["session"],
+            fields={name.decode(): value.decode() for name, value in paired(fields).items()},
+            records=_stream(read["records"], records, record_vectors),
+            messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
+        )
+
+
+def _stream(
+    head: Mapping[str, Reply], entries: Sequence[Reply], vectors: Sequence[Reply]
+) -> StreamDelta:
+    return StreamDelta(
+        entries=[(seq_of(entry), paired(columns)) for entry, columns in entries],
+        vectors=[(seq_of(entry), columns[1]) for entry, columns in vectors],
+        **head,
     )

@@ -13,15 +13,16 @@ from time import time
 from typing import ParamSpec, TypeVar
 
 from memory.behaviors.call_context import facts_scope
-from memory.erasure.pause import MemorySwitch
 from memory.message import Message, Role
 from memory.queue.open_turn import LeaseLost, OpenTurn
-from memory.scopes.cache import ConversationCache, Warm
-from memory.scopes.delta import Cursor
-from memory.scopes.log import generation_of, message_of, seq_of, stored_fields
+from memory.scopes.delta import Cursor, StreamDelta
+from memory.scopes.log import generation_of, seq_of, stored_fields
+from memory.scopes.message_stream import MessageStream
+from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
-from memory.search.embeddings import Embedder, QuestionVectors, Vectors
+from memory.scopes.stream import fingerprint_of
+from memory.search.embeddings import QuestionVectors, Vectors
 from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, RECIPE, Flags, SearchFilter, SearchResult
 from memory.store.commands import Command, Reply
@@ -47,7 +48,6 @@ class HistoryParts:
     """What every history of a process shares."""
 
     store: Store
-    cache: ConversationCache
     scopes: Scopes
     tokens: TokenCounter
     questions: QuestionVectors
@@ -55,40 +55,42 @@ class HistoryParts:
 
     def cursor(self, conversation: Scope) -> Cursor:
         """Return what a turn of a conversation need not read again."""
-        said, learned = self.cache.known(conversation), self.scopes.known(conversation)
-        facts = self.scopes.known(facts_scope(conversation))
-        return Cursor(said.seq, said.vector_seq, learned.record, learned.record_vector, facts)
+        cursor, person = self.scopes.cursor(conversation), facts_scope(conversation)
+        if person == conversation:
+            return cursor
+        return replace(cursor, facts=self.scopes.cursor(person))
 
     def drop(self, conversation: Scope) -> None:
-        """Drop the messages of a conversation that this process holds."""
-        self.cache.drop(conversation)
+        """Drop what this process has read of a conversation."""
+        self.scopes.drop(conversation)
 
 
 class ChatHistory:
     """The messages of one conversation, oldest first."""
 
-    def __init__(
-        self,
-        parts: HistoryParts,
-        conversation: Scope,
-        warm: Warm,
-        hidden: Collection[int] = (),
-    ) -> None:
+    def __init__(self, parts: HistoryParts, here: ScopeMemory, messages: MessageStream) -> None:
         self._parts = parts
-        self._hidden = hidden
-        self.conversation = conversation
-        self._warm = warm
+        self._here = here
+        self._said = messages
+        self.conversation = here.scope
 
     @classmethod
     async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
-        """Return the history that an open turn loaded; one more read when a long one is cold."""
-        warm = parts.cache.merge(turn.lease, turn.loaded, parts.tail)
-        scope_memory = await parts.scopes.of_turn(turn.lease, turn.loaded.notes)
-        facts = facts_scope(turn.lease.conversation)
-        if facts != turn.lease.conversation:
-            await parts.scopes.of_person(facts, turn.facts)
-        history = cls(parts, turn.lease.conversation, warm, scope_memory.hidden)
-        if len(warm.messages) < min(parts.tail, warm.log_length):
+        """Return the history that an open turn loaded; one more read if a long one is cold."""
+        scopes, conversation = parts.scopes, turn.lease.conversation
+        here = loaded = scopes.join(conversation, turn.loaded, parts.tail)
+        said = loaded.messages
+        if not loaded.is_whole:
+            here = await scopes.read(conversation)
+        person = facts_scope(conversation)
+        if person != conversation:
+            facts = scopes.join(person, turn.facts, parts.tail) if turn.facts else None
+            if facts is None or not facts.is_whole:
+                await scopes.read(person)
+        if here.version != loaded.version:
+            raise LeaseLost(conversation.tag)
+        history = cls(parts, here, said)
+        if len(said.messages) < min(parts.tail, said.length):
             await history.fill()
         return history
 
@@ -99,37 +101,37 @@ class ChatHistory:
         moved_from = await parts.store.client.call("HGET", meta, "moved_from")
         if moved_from is not None:
             conversation = Scope(moved_from.decode())
-        warm = await _stored(parts, conversation)
-        parts.cache.keep(conversation, warm)
-        scope_memory = await parts.scopes.read(conversation)
-        return cls(parts, conversation, warm, scope_memory.hidden)
+        here = await _whole(parts, conversation)
+        return cls(parts, here, here.messages)
 
     @property
     def messages(self) -> Sequence[Message]:
         """The messages held, newest last; all of them after `fill`."""
-        return self._warm.messages
+        return self._said.messages
 
     @property
     def last_user_message(self) -> Message | None:
         """The newest message a person said."""
-        return next((m for m in reversed(self._warm.messages) if m.role == "user"), None)
+        return next((m for m in reversed(self._said.messages) if m.role == "user"), None)
 
     @property
     def is_searchable(self) -> bool:
         """Whether anything was said here; words are searched even where there are no vectors."""
-        return self._warm.log_length != 0
+        return self._said.length != 0
 
     async def is_off(self) -> bool:
         """Say whether remembering is turned off here."""
-        return await MemorySwitch(self._parts.store).is_off(self.conversation)
+        store = self._parts.store
+        meta = store.keys.scope(self.conversation).meta
+        return bool(await store.client.call("HEXISTS", meta, "off_at"))
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return what the selector takes of the current sitting, of which it sees the tail.
 
         Refused words are left out.
         """
-        messages = self._warm.messages
-        first = bisect_right(messages, self._warm.session, key=lambda message: message.seq)
+        messages = self._said.messages
+        first = bisect_right(messages, self._said.session, key=lambda message: message.seq)
         tail = messages[max(first, len(messages) - self._parts.tail) :]
         return selector.select([message for message in tail if not message.is_refused])
 
@@ -152,7 +154,7 @@ class ChatHistory:
         if not hits:
             return []
         found = self._recollections(hits, k, {})
-        related = self._warm.indexed().related(hits, most, allowed)
+        related = self._said.indexed().index.related(hits, most, allowed)
         found = self._recollections(related, len(found) + k // _RELATED_SHARE, found)
         return list(found.values())
 
@@ -175,24 +177,20 @@ class ChatHistory:
         if not text.strip() or k <= 0:
             return [], None
         await self.fill()
-        if not self._warm.messages:
+        if not self._said.messages:
             return [], None
         query = await self._query_vector(text)
-        work, allowed = self._warm.unindexed, self._allowed(exclude, search_filter)
+        work, allowed = self._said.unindexed, self._allowed(exclude, search_filter)
         return await _beside(work, self._find, text, query, k, allowed), allowed
 
     def _find(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
-        index = self._warm.indexed()
-        try:
-            return index.search(text, query, k, allowed)
-        except ValueError:  # the model changed its width; until all is embedded anew, words serve
-            return index.search(text, None, k, allowed)
+        return self._said.indexed().search(text, query, k, allowed)
 
     def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
         """Return which messages may be hit, `(len(messages),)`."""
-        allowed = search_filter.mask(self._warm.messages)
-        for seq in (*exclude, *self._hidden, *self._warm.refused):
-            at = self._warm.position(seq)
+        allowed = search_filter.mask(self._said.messages)
+        for seq in (*exclude, *self._here.hidden, *self._said.refused):
+            at = self._said.position(seq)
             if at is not None:
                 allowed[at] = False
         return allowed
@@ -200,9 +198,9 @@ class ChatHistory:
     async def _query_vector(self, text: str) -> Vectors | None:
         questions = self._parts.questions
         embedder = questions.embedder
-        if embedder is None or self._warm.vector_fingerprint != fingerprint_of(embedder):
+        if embedder is None or self._said.fingerprint != fingerprint_of(embedder, RECIPE):
             return None
-        if not self._warm.is_embedded:  # what has no vector would look far from every question
+        if not self._said.is_embedded:  # what has no vector would look far from every question
             return None
         return await questions.vector(text)
 
@@ -215,7 +213,7 @@ class ChatHistory:
 
     async def append_assistant_message(self, text: str, sent_at: float) -> Message:
         """Append a reply to the newest exchange; raise `LeaseLost` after an erasure."""
-        exchange = self._warm.messages[-1].exchange if self._warm.messages else ""
+        exchange = self._said.messages[-1].exchange if self._said.messages else ""
         return await self._append(self._draft("assistant", text, sent_at), exchange)
 
     def committed(self, messages: Sequence[Message], exchange: int, first_seq: int) -> None:
@@ -225,15 +223,15 @@ class ChatHistory:
             for i, message in enumerate(messages)
         ]
         if first_seq == 1:
-            self._warm.generation = generation_of(numbered[0])
-        if first_seq == self._warm.known.seq + 1:
-            self._warm.append(numbered)
-            self._warm.log_length += len(numbered)
-            self._parts.cache.keep(self.conversation, self._warm)
-        else:  # something was said or erased in between: the next to search or to load reads it
-            self._warm.append(numbered)
-            self._warm.log_length = _UNREAD
-            self._parts.cache.drop(self.conversation)
+            self._here.generation = generation_of(numbered[0])
+        is_next = first_seq == self._said.newest + 1
+        self._said.append(numbered)
+        if is_next:
+            self._said.length += len(numbered)
+            self._parts.scopes.keep(self._here)
+        else:  # something was said or erased in between; the next search or turn reads it
+            self._said.length = _UNREAD
+            self._parts.scopes.drop(self.conversation)
 
     async def clear(self) -> None:
         """Erase the conversation and what waits in it at once, whoever holds its lease."""
@@ -242,20 +240,22 @@ class ChatHistory:
         arguments = (token_hex(8), _ALL_THAT_WAITS, store.ttl_s, _FOR_ALL_TIME)
         await store.scripts["wipe"](keys, arguments)
         await store.tell_erased(self.conversation)
-        self._hold(await _stored(self._parts, self.conversation))
+        self._parts.scopes.drop(self.conversation)
+        self._here = await _whole(self._parts, self.conversation)
+        self._said = self._here.messages
 
     async def fill(self) -> None:
-        """Read what is missing of log and vectors; raise `LeaseLost` when something was erased."""
-        if self._warm.is_whole:
+        """Read what is missing of messages and vectors; raise `LeaseLost` after an erasure."""
+        if self._said.is_whole:
             return
-        warm = await _stored(self._parts, self.conversation)
-        if warm.version != self._warm.version:
+        version, said = await _stored(self._parts, self.conversation)
+        if version != self._here.version:
             raise LeaseLost(self.conversation.tag)
-        self._hold(warm)
+        self._hold(said)
 
-    def _hold(self, warm: Warm) -> None:
-        self._warm = warm
-        self._parts.cache.keep(self.conversation, warm)
+    def _hold(self, said: MessageStream) -> None:
+        self._said = self._here.messages = said
+        self._parts.scopes.keep(self._here)
 
     def _recollections(
         self, hits: Iterable[Hit], most: int, found: dict[int, SearchResult]
@@ -269,7 +269,7 @@ class ChatHistory:
                 found[exchange[0].exchange] = SearchResult(
                     messages=exchange,
                     score=hit.score,
-                    seq=self._warm.messages[hit.row].seq,
+                    seq=self._said.messages[hit.row].seq,
                     lexical=hit.lexical,
                     dense=hit.dense,
                     is_boosted=hit.is_boosted,
@@ -278,7 +278,7 @@ class ChatHistory:
 
     def _exchange_around(self, at: int) -> tuple[Message, ...]:
         """Return the messages of an exchange, of which one stands at `at`; they stand together."""
-        messages = self._warm.messages
+        messages = self._said.messages
         number, first, end = messages[at].exchange, at, at + 1
         while first and messages[first - 1].exchange == number:
             first -= 1
@@ -291,7 +291,7 @@ class ChatHistory:
 
     async def _append(self, message: Message, exchange: int | str) -> Message:
         store = self._parts.store
-        epoch, erasure = self._warm.version
+        epoch, erasure = self._here.version
         request = {
             "epoch": epoch,
             "erasure": erasure,
@@ -305,7 +305,7 @@ class ChatHistory:
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)
         self.committed([message], int(answer[1]), int(answer[2]))
-        return self._warm.messages[-1]
+        return self._said.messages[-1]
 
     def _indexed(self, sender_id: int) -> list[Command]:
         """Name the conversation where erasures look for it, before anything is stored in it."""
@@ -316,21 +316,26 @@ class ChatHistory:
         return [by_activity, by_person] if sender_id else [by_activity]
 
 
-async def _stored(parts: HistoryParts, conversation: Scope) -> Warm:
-    """Read all that is stored, under one version of the conversation; a short one in one trip.
+async def _whole(parts: HistoryParts, conversation: Scope) -> ScopeMemory:
+    """Read all of a conversation under one version, and keep it."""
+    while True:
+        version, said = await _stored(parts, conversation)
+        here = await parts.scopes.read(conversation)
+        if here.version == version:
+            here.messages = said
+            parts.scopes.keep(here)
+            return here
 
-    In pages, because Redis counts what it is about to send as memory in use.
+
+async def _stored(
+    parts: HistoryParts, conversation: Scope
+) -> tuple[tuple[str, str], MessageStream]:
+    """Read all messages and vectors under one version; a short conversation in one round trip.
+
+    It reads in pages, because Redis counts what it is about to send as memory in use.
     """
     keys = parts.store.keys.scope(conversation)
-    version = (
-        "HMGET",
-        keys.meta,
-        "epoch",
-        "erasure",
-        "vector_fingerprint",
-        "session",
-        "generation",
-    )
+    names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
     stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
     seen, widths = set(), set()
     is_whole = False
@@ -339,21 +344,28 @@ async def _stored(parts: HistoryParts, conversation: Scope) -> Warm:
             ("XRANGE", name, b"(" + entries[-1][0] if entries else "-", "+", "COUNT", _PAGE)
             for name, entries in stored.items()
         ]
+        version = ("HMGET", keys.meta, *names)
         before, *found, after = await parts.store.client.pipeline([version, *pages, version])
         seen |= {tuple(before), tuple(after)}
         widths |= {len(fields[b"v"]) for _, fields in found[1]}
-        if len(seen) > 1 or len(widths) > 1:  # something was erased or begun anew meanwhile
+        if len(seen) > 1 or len(widths) > 1:  # something was erased or embedded again meanwhile
             return await _stored(parts, conversation)
         for entries, page in zip(stored.values(), found, strict=True):
             entries.extend(page)
         is_whole = max(map(len, found)) < _PAGE
     log, vectors = stored.values()
-    warm = Warm(version_of(after), (after[2] or b"").decode(), generation=int(after[4] or 0))
-    warm.session = int(after[3] or 0)
-    warm.append([message_of(entry, fields) for entry, fields in log])
-    warm.vectors.extend([(seq_of(entry), fields[b"v"]) for entry, fields in vectors])
-    warm.log_length, warm.vectors_length = len(log), len(vectors)
-    return warm
+    said = MessageStream()
+    said.session = int(after[3] or 0)
+    said.add(
+        StreamDelta(
+            entries=[(seq_of(entry), fields) for entry, fields in log],
+            length=len(log),
+            fingerprint=(after[2] or b"").decode(),
+            vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
+            vectors_length=len(vectors),
+        )
+    )
+    return version_of(after), said
 
 
 async def _beside(work: int, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -361,11 +373,6 @@ async def _beside(work: int, call: Callable[P, T], *args: P.args, **kwargs: P.kw
     if work > _MUCH:
         return await asyncio.to_thread(call, *args, **kwargs)
     return call(*args, **kwargs)
-
-
-def fingerprint_of(embedder: Embedder) -> str:
-    """Name model, dimensions and text recipe; vectors of different stamps are never compared."""
-    return f"{embedder.fingerprint} | {RECIPE}"
 
 
 def version_of(answer: Sequence[Reply]) -> tuple[str, str]:

@@ -1,16 +1,16 @@
-"""`Notebook`: what was learned of one scope, as this process has read it, to list and to search.
+"""`ScopeMemory`: all that is remembered in one scope, as this process has read it.
 
-Reading and writing the store is `notebooks`' business.
+It lists and searches. `Scopes` reads and writes the store.
 """
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
-from memory.scopes.delta import Notes
+from memory.scopes.delta import Columns, Cursor, Delta
 from memory.scopes.entries import (
     Again,
     Chunk,
@@ -23,14 +23,14 @@ from memory.scopes.entries import (
     read,
 )
 from memory.scopes.fields import F, State, StateUntrusted, Watermark, fields_of, name_of
-from memory.scopes.log import PackedRows
+from memory.scopes.message_stream import MessageStream
+from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.search.embeddings import Vectors
-from memory.search.hybrid import HybridIndex
 from memory.search.hybrid import Record as IndexRecord
 from memory.store.keys import Scope
 
 RECIPE = "date title words"
-"""Part of the stamp of stored vectors: another recipe means embedding anew."""
+"""Part of the embedding fingerprint: with another recipe, records are embedded again."""
 
 _RECORD_OVERHEAD_BYTES = 600
 
@@ -46,39 +46,44 @@ class Found(Generic[R]):
     is_related: bool = False
 
 
-class _Shelf:
-    """The index of one kind of record; row n is `ids[n]`."""
+class ScopeMemory(EmbeddedStream):
+    """All that is remembered in one scope: its fields, its records, and what was said in it.
 
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-        self.rows: dict[int, int] = {}
-        self.index = HybridIndex()
+    Its own stream is that of the records; `messages` is that of a conversation. All of it is valid
+    for one version (epoch, erasure) and one generation of the scope.
+    """
 
-    def add(self, record_id: int, text: str, group: int) -> None:
-        self.rows[record_id] = len(self.ids)
-        self.ids.append(record_id)
-        self.index.append(IndexRecord(text, group))
-
-
-class ScopeMemory:
-    """State, watermarks and records of a scope, valid for one (epoch, erasure) of it."""
-
-    def __init__(self, scope: Scope, version: tuple[str, str]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        version: tuple[str, str] = ("", ""),
+        generation: int = 0,
+        messages: MessageStream | None = None,
+    ) -> None:
+        super().__init__()
         self.scope = scope
         self.version = version
-        self.vector_fingerprint = ""
-        self.generation = 0
+        self.generation = generation
+        self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
-        self.newest = 0
-        self.length = self.vectors_length = -1
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
-        self._shelves: dict[type[Record], _Shelf] = {}
+        self._by_kind: dict[type[Record], KindIndex] = {}
         self._unindexed: list[Record] = []
-        self.vectors = PackedRows()
-        self._entries = 0
-        self._text_bytes = 0
+
+    @property
+    def cursor(self) -> Cursor:
+        """What need not be read again."""
+        said = self.messages
+        return Cursor(
+            said.newest, said.vectors.newest, self.newest, self.vectors.newest, self.version
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly the bytes held."""
+        return super().nbytes + self.messages.nbytes
 
     @property
     def state(self) -> str:
@@ -94,17 +99,6 @@ class ScopeMemory:
     def epoch(self) -> int:
         """The conversation's epoch for other scopes, which may outlive it: it never begins anew."""
         return self.generation + int(self.version[0] or 0)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing of what is stored is missing here."""
-        return self._entries == self.length and self.vectors.count == self.vectors_length
-
-    @property
-    def nbytes(self) -> int:
-        """Roughly the bytes held."""
-        indexes = sum(shelf.index.nbytes for shelf in self._shelves.values())
-        return self._text_bytes + indexes + self.vectors.nbytes
 
     @property
     def records(self) -> list[Record]:
@@ -158,35 +152,45 @@ class ScopeMemory:
 
         Facts that have ended are not found. `vector` is that of `text`, or missing.
         """
-        self._bring_up_to_date()
-        shelf = self._shelves.get(kind)
-        if shelf is None or not text.strip():
+        index = self._indexed(kind)
+        if index is None or not text.strip():
             return []
-        allowed = np.fromiter((self._is_found(i) for i in shelf.ids), np.bool_, len(shelf.ids))
-        try:
-            hits = shelf.index.search(text, vector, k, allowed)
-        except ValueError:  # the model changed its width; until all is embedded anew, words serve
-            hits = shelf.index.search(text, None, k, allowed)
-        related = shelf.index.related(hits, k, allowed)
+        allowed = np.fromiter((self._is_found(i) for i in index.ids), np.bool_, len(index.ids))
+        hits = index.search(text, vector, k, allowed)
+        related = index.index.related(hits, k, allowed)
         found = [(hit, False) for hit in hits] + [(hit, True) for hit in related]
-        records = ((self._records[shelf.ids[hit.row]], hit, again) for hit, again in found)
+        records = ((self._records[index.ids[hit.row]], hit, again) for hit, again in found)
         return [
             Found(record, hit.score, again)
             for record, hit, again in records
             if isinstance(record, kind)
         ]
 
-    def add(self, notes: Notes) -> None:
-        """Join on what was read, whose rows fit."""
-        self.fields = notes.fields
-        self.length, self.vectors_length = notes.length, notes.vectors_length
-        for entry_id, kind, content in notes.entries:
-            if entry_id > self.newest:
-                self._fold(entry_id, read(entry_id, kind, content))
-                self.newest = entry_id
-                self._entries += 1
-                self._text_bytes += sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
-        self.vectors.extend(notes.vectors)
+    def join(self, delta: Delta, max_entries: int) -> "ScopeMemory":
+        """Return the scope with what was read; another object unless it continues this one.
+
+        At most `max_entries` messages were read. If it was as many, there may be a gap before them,
+        so the messages from before the gap go.
+        """
+        if (self.version, self.generation) != (delta.version, delta.generation):
+            return ScopeMemory(self.scope, delta.version, delta.generation).join(delta, max_entries)
+        if not self.joins(delta.records):
+            fresh = ScopeMemory(self.scope, delta.version, delta.generation, self.messages)
+            return fresh.join(delta, max_entries)
+        self.fields = delta.fields
+        self.add(delta.records)
+        if delta.messages is not None:
+            has_gap = max_entries <= max(len(delta.messages.entries), len(delta.messages.vectors))
+            if has_gap or not self.messages.joins(delta.messages):
+                self.messages = MessageStream()
+            self.messages.add(delta.messages)
+            self.messages.session = delta.session
+        return self
+
+    def _take(self, entry_id: int, columns: Columns) -> int:
+        content = columns[b"j"]
+        self._fold(entry_id, read(entry_id, columns[b"k"].decode(), content))
+        return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def _fold(self, entry_id: int, entry: Entry | None) -> None:
         if isinstance(entry, Again | Ended):
@@ -210,14 +214,17 @@ class ScopeMemory:
         record = self._records[record_id]
         return not isinstance(record, Fact) or record.is_current
 
-    def _bring_up_to_date(self) -> None:
+    def _indexed(self, kind: type[Record]) -> KindIndex | None:
+        """Index what is new, and return the index of a kind; None if there is no such record."""
         for record in self._unindexed:
-            shelf = self._shelves.setdefault(type(record), _Shelf())
-            shelf.add(record.id, record.indexed_text, record.group)
+            index = self._by_kind.setdefault(type(record), KindIndex())
+            index.append(record.id, IndexRecord(record.indexed_text, record.group))
         self._unindexed.clear()
-        for record_id, vector in self.vectors.unpacked():
+        for record_id, vector in self.vectors.taken():
             embedded = self._records.get(record_id)
             if embedded is not None:
-                shelf = self._shelves[type(embedded)]
-                shelf.index.put_vector(shelf.rows[record_id], vector)
-        self.vectors.clear()
+                self._by_kind[type(embedded)].put_vector(record_id, vector)
+        return self._by_kind.get(kind)
+
+    def _indexes(self) -> Sequence[KindIndex]:
+        return tuple(self._by_kind.values())

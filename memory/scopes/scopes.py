@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
-from memory.queue.open_turn import Lease
+from memory.scopes.cache import ScopeCache
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
-from memory.scopes.delta import Notes, ScopeCursor, ScopeNotes
+from memory.scopes.delta import Cursor, Delta
 from memory.scopes.entries import Entry, written
-from memory.scopes.lru import ByteBoundCache
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
+from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
 from memory.store.commands import Arg
 from memory.store.keys import Scope
@@ -48,62 +48,59 @@ class Scopes:
         self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
         self._questions = questions
-        self._warm: ByteBoundCache[Scope, ScopeMemory] = ByteBoundCache(max_bytes)
+        self._cache = ScopeCache(max_bytes)
 
     def drop(self, scope: Scope) -> None:
         """Forget what was read of a scope."""
-        self._warm.drop(scope)
+        self._cache.drop(scope)
 
-    def known(self, scope: Scope) -> ScopeCursor:
+    def cursor(self, scope: Scope) -> Cursor:
         """Return what of a scope need not be read again."""
-        held = self._warm.get(scope)
-        return (
-            ScopeCursor(held.newest, held.vectors.newest, held.version) if held else ScopeCursor()
-        )
+        held = self._cache.get(scope)
+        return held.cursor if held else Cursor()
 
-    async def of_person(self, scope: Scope, came: ScopeNotes | None) -> ScopeMemory:
-        """Return a person's notebook as it came with a turn; reads it where that was not all."""
-        scope_memory = self._merged(scope, came.version, came.notes) if came else None
-        return scope_memory if scope_memory and scope_memory.is_whole else await self.read(scope)
+    def keep(self, scope_memory: ScopeMemory) -> None:
+        """Keep what was read of a scope, as the newest."""
+        self._cache.keep(scope_memory)
 
-    async def of_turn(self, lease: Lease, notes: Notes) -> ScopeMemory:
-        """Return a conversation's notebook as a turn loaded it; reads on where that was not all."""
-        scope_memory = self._merged(lease.conversation, lease.version, notes)
-        return scope_memory if scope_memory.is_whole else await self.read(lease.conversation)
+    def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:
+        """Return a scope with what a turn has loaded; of its records something may be missing."""
+        held = self._cache.get(scope) or ScopeMemory(scope)
+        scope_memory = held.join(delta, max_entries)
+        self._cache.keep(scope_memory)
+        return scope_memory
 
     async def read(self, scope: Scope) -> ScopeMemory:
-        """Return a notebook as it stands in the store."""
+        """Read the fields and records of a scope, as they are stored now."""
         while True:
-            held = self._warm.get(scope) or ScopeMemory(scope, ("", ""))
-            arguments = (held.newest, held.vectors.newest, _PAGE, *held.version)
-            answer = await self._scripts["read_notes"](self._keys.scope(scope).all, arguments)
-            epoch, erasure, *notes = answer
-            before = held.newest, held.vectors.newest, held.version
-            scope_memory = self._merged(scope, (epoch.decode(), erasure.decode()), Notes.of(notes))
-            after = scope_memory.newest, scope_memory.vectors.newest, scope_memory.version
+            before = self.cursor(scope)
+            request = {"cursor": before.of_records, "max": _PAGE}
+            answer = await self._scripts["read_scope"](self._keys.scope(scope).all, request)
+            scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
-            if after == before:  # entries were trimmed behind our back: read all anew
-                self._warm.drop(scope)
+            if scope_memory.cursor == before:  # old entries have gone: read all of it again
+                self._cache.drop(scope)
 
     async def current(self, scope: Scope) -> ScopeMemory:
         """Return a notebook as it was read at the beginning of this turn."""
-        return self._warm.get(scope) or await self.read(scope)
+        held = self._cache.get(scope)
+        return held if held and held.is_whole else await self.read(scope)
 
     async def search(
         self, kind: type[R], scope_memory: ScopeMemory, text: str, k: int
     ) -> list[Found[R]]:
         """Search a notebook by words and, where it has vectors of our model, by meaning."""
         vector = None
-        if scope_memory.vector_fingerprint == self.vector_fingerprint:
+        if scope_memory.fingerprint == self.vector_fingerprint:
             vector = await self._questions.vector(text)
         return scope_memory.search(kind, text, vector, k)
 
     @property
     def vector_fingerprint(self) -> str:
-        """Name model, dimensions and text recipe; vectors of another stamp are never compared."""
+        """The embedding fingerprint of records; vectors of another one are never compared."""
         embedder = self._questions.embedder
-        return f"{embedder.fingerprint} | {RECIPE}" if embedder else ""
+        return fingerprint_of(embedder, RECIPE) if embedder else ""
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:
         """Read a scope, let `decide` say what to change in it, and change it.
@@ -179,7 +176,7 @@ class Scopes:
             "fields": _values(revision),
         }
         answer = await self._called("revise", scope, wanted, contents)
-        self._warm.drop(scope)
+        self._cache.drop(scope)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
         await self._tell_erased(scope)
@@ -193,29 +190,14 @@ class Scopes:
         meta = self._keys.scope(conversation).meta
         generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")
         epoch = int(generation or 0) + int(clears or 0)
-        arguments = (conversation.tag, epoch, self._ttl_s)
-        await self._scripts["cut"](self._keys.scope(scope).all, arguments)
+        request = {"tag": conversation.tag, "epoch": epoch, "ttl_s": self._ttl_s}
+        await self._scripts["cut"](self._keys.scope(scope).all, request)
         return epoch
 
     async def touch(self, scope: Scope) -> None:
         """Keep a scope for as long as if something had been learned in it now."""
         await self._index(scope)
-        await self._scripts["touch"](self._keys.scope(scope).all, (self._ttl_s,))
-
-    def _merged(self, scope: Scope, version: tuple[str, str], notes: Notes) -> ScopeMemory:
-        held = self._warm.get(scope)
-        if (
-            held is None
-            or held.version != version
-            or held.generation != notes.generation
-            or held.vector_fingerprint != notes.vector_fingerprint
-            or not held.vectors.fits(notes.vectors)
-        ):
-            held = ScopeMemory(scope, version)
-            held.vector_fingerprint, held.generation = notes.vector_fingerprint, notes.generation
-        held.add(notes)
-        self._warm.keep(scope, held)
-        return held
+        await self._scripts["touch"](self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
 
     async def _index(self, scope: Scope) -> None:
         """Name the scope where erasures look for it, before anything is stored in it."""

@@ -10,7 +10,7 @@ from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+spoke+intake", "XADD"]
 TURN = [
-    *("XREADGROUP", "acquire+read_notes", "count_usage"),
+    *("XREADGROUP", "acquire+read_scope", "count_usage"),
     *("count_usage+outbox", "ZADD+commit", "ack"),
 ]
 

@@ -1,4 +1,4 @@
--- Uses: scope, notes, begin
+-- Uses: scope, delta, begin
 -- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease;
 -- `wake_up`, the delivery that the caller serves; and the fields that `begin` reads.
 -- Answers as `begin` does. Other outcomes: 'held' with the holder's wake-up, 'moved', 'empty', 'parked' with

@@ -1,9 +1,10 @@
 -- Uses: scope
--- ARGV: tag of a conversation, the lowest epoch of it that still counts here, ttl s.
--- What was learned from it before is not written any more.
-local lowest = redis.call('HGET', META, 'from:' .. ARGV[1])
-if not lowest or tonumber(lowest) < tonumber(ARGV[2]) then
-  redis.call('HSET', META, 'from:' .. ARGV[1], ARGV[2])
+-- ARGV[1], a JSON object: `tag` of a conversation, its lowest `epoch` that still counts here, `ttl_s`.
+-- From now on nothing is written here that was learned from the conversation before that epoch.
+local request = cjson.decode(ARGV[1])
+local lowest = redis.call('HGET', META, 'from:' .. request.tag)
+if not lowest or tonumber(lowest) < request.epoch then
+  redis.call('HSET', META, 'from:' .. request.tag, whole(request.epoch))
 end
-touch(ARGV[3])
+touch(request.ttl_s)
 return 'ok'

@@ -1,31 +1,34 @@
 -- Uses: scope
--- ARGV: 'said' or 'records': whose vectors; epoch, erasure, stamp, ttl s, then a batch: the last
--- sequence that had a vector when it was made, and pairs of sequence and packed vector, ascending.
--- Vectors are of one model and without gaps: a call without a batch drops those of another stamp, a batch that does not fit on is refused, and
--- rows of another length drop all (the model changed behind its name).
-local ROWS, STAMP = VEC, 'vector_fingerprint'
-if ARGV[1] == 'records' then ROWS, STAMP = RVEC, 'record_vector_fingerprint' end
+-- ARGV[1], a JSON object: `stream`, 'messages' or 'records'; `epoch`, `erasure`; `fingerprint` of the model; `ttl_s`;
+-- for a batch also `after`, the last id that had a vector when the batch was made, and `ids`, ascending. The packed
+-- vectors of the ids follow as ARGV[2] and so on.
+-- The vectors of a stream are of one model and have no gaps. Without a batch, vectors of another model are dropped.
+-- A batch that does not continue what is stored is refused. Vectors of another length drop all: the model changed
+-- behind its name.
+local request = cjson.decode(ARGV[1])
+local ROWS, FINGERPRINT = VEC, 'vector_fingerprint'
+if request.stream == 'records' then ROWS, FINGERPRINT = RVEC, 'record_vector_fingerprint' end
 local epoch, erasure = versions()
-if epoch ~= ARGV[2] or erasure ~= ARGV[3] then return 'refused' end
+if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end
 if ROWS == VEC and redis.call('HEXISTS', META, 'lexical_only') == 1 then return 'refused' end
-local is_other = redis.call('HGET', META, STAMP) ~= ARGV[4]
-if #ARGV == 5 then
+local is_other = redis.call('HGET', META, FINGERPRINT) ~= request.fingerprint
+if not request.ids then
   if is_other then
     redis.call('UNLINK', ROWS)
-    redis.call('HSET', META, STAMP, ARGV[4])
-    touch(ARGV[5])
+    redis.call('HSET', META, FINGERPRINT, request.fingerprint)
+    touch(request.ttl_s)
   end
   return 'ok'
 end
 local last = redis.call('XREVRANGE', ROWS, '+', '-', 'COUNT', 1)[1]
-local last_seq = last and tonumber(string.match(last[1], '^%d+')) or 0
-if is_other or last_seq < tonumber(ARGV[6]) then return 'refused' end
-if last and #last[2][2] ~= #ARGV[8] then
+local last_id = last and tonumber(string.match(last[1], '^%d+')) or 0
+if is_other or last_id < request.after then return 'refused' end
+if last and #last[2][2] ~= #ARGV[2] then
   redis.call('UNLINK', ROWS)
   return 'refused'
 end
-for i = 7, #ARGV, 2 do
-  if tonumber(ARGV[i]) > last_seq then redis.call('XADD', ROWS, ARGV[i] .. '-0', 'v', ARGV[i + 1]) end
+for i, id in ipairs(request.ids) do
+  if id > last_id then redis.call('XADD', ROWS, id .. '-0', 'v', ARGV[i + 1]) end
 end
-redis.call('EXPIRE', ROWS, ARGV[5])
+if not string.find(META, '{d:', 1, true) then redis.call('EXPIRE', ROWS, request.ttl_s) end
 return 'ok'

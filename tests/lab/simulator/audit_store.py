@@ -21,7 +21,7 @@ _MARKING = frozenset({"outbox", "sending", "set_aside"})
 _ERASING = frozenset({"clear", "wipe", "erase_person", "revise"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
-_READING = frozenset({"read_notes"})
+_READING = frozenset({"read_scope"})
 _UNRINGING = frozenset({"ack", "remove_consumers", "take_due", "DEL", "XACK", "XDEL", "ZREM"})
 """What may take a bell or a due time away, beside what changes a conversation."""
 

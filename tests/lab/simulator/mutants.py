@@ -132,7 +132,7 @@ MUTANTS = (
         _lua(
             (
                 "learn_vectors",
-                "if epoch ~= ARGV[2] or erasure ~= ARGV[3] then return 'refused' end",
+                "if epoch ~= request.epoch or erasure ~= request.erasure then return 'refused' end",
                 "",
             ),
             often=("hangs",),

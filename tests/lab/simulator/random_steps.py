@@ -14,13 +14,14 @@ Step = tuple[str, tuple[Arg, ...]]
 _PEOPLE = (7, 8)
 _TTL_S = 86_400
 _LEASE_MS = 100_000
+_CURSOR = {"message": 0, "message_vector": 0, "record": 0, "record_vector": 0}
 _BEGIN = {
     "lease_ms": _LEASE_MS,
     "coalesce_ms": 0,
     "max_coalesce_ms": 0,
     "max_entries": 32,
     "tail": 12,
-    "cursor": {"message": 0, "message_vector": 0, "record": 0, "record_vector": 0},
+    "cursor": _CURSOR,
 }
 
 
@@ -101,10 +102,14 @@ class RandomSteps:
                 ("wipe", (receipt, cut, _TTL_S, self._made - 20)),
                 ("erase_person", (receipt, self._random.choice(_PEOPLE), cut)),
                 ("clear", (receipt, 7, cut, "", _TTL_S)),
-                ("touch", (_TTL_S,)),
-                ("read_notes", (0, 0, 12, self._epoch, self._erasure)),
+                ("touch", _request({"ttl_s": _TTL_S})),
+                ("read_scope", self._read_scope()),
             )
         )
+
+    def _read_scope(self) -> tuple[Arg, ...]:
+        versions = {"epoch": self._epoch, "erasure": self._erasure}
+        return _request({"cursor": _CURSOR | versions, "max": 12})
 
 
 def read_answer(answer: Reply) -> Reply:

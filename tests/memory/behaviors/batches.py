@@ -8,7 +8,7 @@ from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.scopes.changes import Write
-from memory.scopes.delta import Notes
+from memory.scopes.delta import StreamDelta
 from memory.scopes.entries import Entry, written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -53,9 +53,13 @@ def scope_memory(
 ) -> ScopeMemory:
     """Return a scope memory with these entries; ids start at 1."""
     filled = ScopeMemory(scope, (epoch, "0"))
-    stored = tuple((at, *written(entry)) for at, entry in enumerate(entries, start=1))
+    stored = [
+        (at, dict(zip((b"k", b"j"), (kind.encode(), content), strict=True)))
+        for at, (kind, content) in enumerate(map(written, entries), start=1)
+    ]
     fields = {"state": state} if state else {}
-    filled.add(Notes(fields, stored, len(stored), "", (), 0))
+    filled.fields = fields
+    filled.add(StreamDelta(stored, len(stored)))
     return filled
 
 

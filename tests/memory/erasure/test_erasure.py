@@ -29,7 +29,8 @@ async def test_a_clear_erases_history_and_waiting_messages_and_keeps_later_ones(
     assert receipt == Receipt(messages=2, vectors=0, waiting=1, left=1)
     turn = await take(memory)
     assert [entry.update_id for entry in turn.entries] == [12]
-    assert turn.loaded.messages == ()
+    assert turn.loaded.messages is not None
+    assert turn.loaded.messages.entries == []
 
 
 async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None:

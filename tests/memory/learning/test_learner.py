@@ -274,7 +274,7 @@ async def test_another_embedding_model_embeds_records_again(
     embedder.fingerprint, embedder.dimensions = "larger", 256
     await memory.learn(HERE)
     scope_memory = await memory.scopes.read(ANNS)
-    assert scope_memory.vector_fingerprint == memory.scopes.vector_fingerprint
+    assert scope_memory.fingerprint == memory.scopes.vector_fingerprint
     assert [
         hit.record.text for hit in await memory.scopes.search(Fact, scope_memory, "sails", 3)
     ] == ["Ann sails"]

@@ -185,7 +185,7 @@ async def test_vectors_of_a_model_that_changed_under_its_name_are_not_mixed(
     await memory.learn(HERE)
     assert await vectors(memory) == all_of(2, 64)
     await put(memory, 1)
-    turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+    turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
     assert isinstance(turn, OpenTurn)
     history = await ChatHistory.of_turn(memory.histories, turn)
     found = await history.search("boat", 8)
@@ -197,7 +197,7 @@ async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
 ) -> None:
     async def first_found(update_id: int) -> int:
         await put(memory, update_id)
-        turn = await memory.turns.acquire(HERE, memory.cache.known(HERE))
+        turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
         assert isinstance(turn, OpenTurn)
         history = await ChatHistory.of_turn(memory.histories, turn)
         found = await history.search("boat", 8)

@@ -255,10 +255,11 @@ async def test_loading_brings_only_what_is_newer_than_the_cursor(memory: Memory)
         await put(memory, update_id)
         await close(memory, await take(memory))
     await put(memory, 4)
-    turn = await memory.turns.acquire(HERE, Cursor(seq=4))
+    turn = await memory.turns.acquire(HERE, Cursor(message=4, version=("0", "0")))
     assert isinstance(turn, OpenTurn)
-    assert [message.seq for message in turn.loaded.messages] == [5, 6]
-    assert turn.loaded.log_length == 6
+    assert turn.loaded.messages is not None
+    assert [seq for seq, _ in turn.loaded.messages.entries] == [5, 6]
+    assert turn.loaded.messages.length == 6
 
 
 async def test_a_new_session_begins_after_the_closed_turn(memory: Memory) -> None:

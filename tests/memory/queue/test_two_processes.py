@@ -12,7 +12,7 @@ from memory.erasure.jobs import Job, JobKind
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
 from memory.queue.open_turn import LeaseLost, OpenTurn
-from memory.scopes.delta import ScopeCursor
+from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
@@ -56,7 +56,7 @@ def seen(found: Sequence[SearchResult]) -> list[tuple[int, float, list[str]]]:
 async def turned(memory: Memory) -> ChatHistory:
     """Return the history as a turn sees it: what is cached, and what is new."""
     await put(memory, 2**50, GROUP, sender=ANN)
-    turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
+    turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
     assert isinstance(turn, OpenTurn)
     history = await ChatHistory.of_turn(memory.histories, turn)
     await memory.turns.hand_over(GROUP, turn.lease.token)
@@ -82,13 +82,13 @@ class Process:
         """Take turns as a worker does, with the cache, until no message waits."""
         memory, sender = self._memory, self._random.choice((ANN, BOB))
         await put(memory, self._random.randrange(2**40), GROUP, sender=sender)
-        turn = await memory.turns.acquire(GROUP, memory.cache.known(GROUP))
+        turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
         while isinstance(turn, OpenTurn):
             history = await ChatHistory.of_turn(memory.histories, turn)
             await history.search(self._words(), 3)
             await memory.turns.write_outbox(turn.lease, b"[]")
             said = exchange_of(turn, self._words())
-            committed = await memory.turns.commit(turn, said, memory.cache.known(GROUP))
+            committed = await memory.turns.commit(turn, said, memory.scopes.cursor(GROUP))
             history.committed(said, committed.exchange, committed.first_seq)
             turn = committed.then
 
@@ -169,9 +169,9 @@ async def test_after_a_change_of_model_search_is_lexical_until_all_is_embedded_a
     assert (await (await turned(old)).search("boat", 1))[0].dense == 0.0
 
 
-def held(memory: Memory) -> tuple[int, ScopeCursor]:
-    """Return up to where a process has cached a group's messages and its records."""
-    return memory.cache.known(GROUP).seq, memory.scopes.known(GROUP)
+def held(memory: Memory) -> Cursor:
+    """Return what a process has read of a group."""
+    return memory.scopes.cursor(GROUP)
 
 
 @pytest.mark.parametrize("kind", ["chat", "forget", None])
@@ -184,7 +184,7 @@ async def test_every_process_drops_what_one_process_has_erased(
     for memory in two:
         await turned(memory)
         await memory.scopes.read(GROUP)
-    assert [held(memory)[0] for memory in two] == [1, 1]
+    assert [held(memory).message for memory in two] == [1, 1]
     if kind is None:
         await one.forgetting.erase_messages(GROUP, {1}, "receipt")
     else:
@@ -193,7 +193,7 @@ async def test_every_process_drops_what_one_process_has_erased(
         await one.jobs.run_job("job")
     for memory in two:
         await memory.drop_erased()
-    assert [held(memory) for memory in two] == [(0, ScopeCursor())] * 2
+    assert [held(memory) for memory in two] == [Cursor()] * 2
 
 
 async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
@@ -205,7 +205,7 @@ async def test_an_erasure_drops_the_cache_once_and_later_reads_stay(
     await (await history_of(one)).append_user_message("My boat is blue", 1000.0, sender_id=ANN)
     await turned(other)
     await other.drop_erased()
-    assert other.cache.known(GROUP).seq == 1
+    assert held(other).message == 1
 
 
 async def test_questions_are_dropped_with_any_erasure() -> None:

@@ -1,14 +1,16 @@
-"""What a process knows of a conversation is joined to what is new, or dropped when in doubt."""
+"""What a process has read of a scope is joined to what is new, or dropped if in doubt."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from memory.message import Message
-from memory.queue.open_turn import Lease
-from memory.scopes.cache import ConversationCache, Warm
-from memory.scopes.delta import Cursor, Loaded, Notes
+from memory.scopes.cache import ScopeCache
+from memory.scopes.delta import Cursor, Delta, StreamDelta
+from memory.scopes.entries import Fact, written
 from memory.scopes.log import packed
+from memory.scopes.message_stream import MessageStream
+from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)
@@ -22,113 +24,141 @@ def said(seq: int, text: str = "hello") -> Message:
     return Message(seq, (seq + 1) // 2, "user" if seq % 2 else "assistant", text, 0.0)
 
 
-def lease(conversation: Scope = HERE, epoch: int = 0, erasure: int = 0) -> Lease:
-    return Lease(conversation, "1:token", str(epoch), str(erasure))
+def columns(seq: int, text: str) -> dict[bytes, bytes]:
+    role = b"user" if seq % 2 else b"assistant"
+    rest = {b"x": b"1", b"s": b"0", b"i": b"0", b"n": b"", b"m": b"", b"k": b"1"}
+    return {b"r": role, b"t": text.encode(), **rest}
 
 
-def loaded(first: int, last: int, fingerprint: str = "words", text: str = "hello") -> Loaded:
+def loaded(first: int, last: int, fingerprint: str = "words", text: str = "hello") -> Delta:
     """Load messages and vectors from `first` to `last`, the newest that there are."""
     seqs = range(first, last + 1)
-    return Loaded(
-        messages=tuple(said(seq, text) for seq in seqs),
-        log_length=last,
-        vector_fingerprint=fingerprint,
-        vectors=tuple((seq, ROW) for seq in seqs),
+    messages = StreamDelta(
+        entries=[(seq, columns(seq, text)) for seq in seqs],
+        length=last,
+        fingerprint=fingerprint,
+        vectors=[(seq, ROW) for seq in seqs],
         vectors_length=last,
-        session=0,
-        notes=Notes({}, (), 0, "", (), 0),
     )
+    return Delta(("0", "0"), 0, 0, {}, StreamDelta(), messages)
 
 
-def seqs(warm: Warm) -> list[int]:
-    return [message.seq for message in warm.messages]
+def with_vectors(delta: Delta, vectors: list[tuple[int, bytes]]) -> Delta:
+    assert delta.messages
+    return replace(delta, messages=replace(delta.messages, vectors=vectors))
 
 
-def warmed(messages: int = 4) -> ConversationCache:
-    cache = ConversationCache(ROOMY)
-    cache.merge(lease(), loaded(1, messages), TAIL)
-    return cache
+def seqs(scope_memory: ScopeMemory) -> list[int]:
+    return [message.seq for message in scope_memory.messages.messages]
 
 
-def test_of_a_conversation_that_was_never_read_nothing_is_known() -> None:
-    assert ConversationCache(ROOMY).known(HERE) == Cursor(0, 0)
+def state(scope_memory: ScopeMemory) -> tuple[list[int], int, bool]:
+    """Return the messages, how many of them have a vector, and whether that is all."""
+    stream = scope_memory.messages
+    return seqs(scope_memory), stream.indexed().index.vectors, stream.is_whole
 
 
-def test_what_was_loaded_joins_on_to_what_was_known() -> None:
-    cache = warmed()
-    assert cache.known(HERE) == Cursor(4, 4)
-    warm = cache.merge(lease(), loaded(5, 6), TAIL)
-    assert (seqs(warm), warm.indexed().vectors, warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
+def read_before(messages: int = 4) -> ScopeMemory:
+    return ScopeMemory(HERE).join(loaded(1, messages), TAIL)
 
 
-def test_what_is_loaded_twice_is_held_once() -> None:
-    warm = warmed().merge(lease(), loaded(3, 6), TAIL)
-    assert (seqs(warm), warm.indexed().vectors, warm.is_whole) == ([1, 2, 3, 4, 5, 6], 6, True)
+def test_nothing_is_known_of_a_scope_that_was_never_read() -> None:
+    assert ScopeMemory(HERE).cursor == Cursor()
+
+
+def test_what_was_loaded_joins_what_was_known() -> None:
+    here = read_before()
+    assert here.cursor == Cursor(4, 4, version=("0", "0"))
+    assert state(here.join(loaded(5, 6), TAIL)) == ([1, 2, 3, 4, 5, 6], 6, True)
+
+
+def test_what_is_loaded_twice_is_kept_once() -> None:
+    assert state(read_before().join(loaded(3, 6), TAIL)) == ([1, 2, 3, 4, 5, 6], 6, True)
 
 
 def test_nothing_from_before_an_erasure_is_kept() -> None:
-    for erased in (lease(epoch=1), lease(erasure=1)):
-        warm = warmed().merge(erased, loaded(5, 6), TAIL)
-        assert (seqs(warm), warm.indexed().vectors, warm.version) == ([5, 6], 2, erased.version)
+    for version in (("1", "0"), ("0", "1")):
+        here = read_before().join(replace(loaded(5, 6), version=version), TAIL)
+        assert (seqs(here), here.version) == ([5, 6], version)
+
+
+def test_nothing_from_before_an_expiry_is_kept() -> None:
+    here = read_before().join(replace(loaded(5, 6), generation=1_000), TAIL)
+    assert (seqs(here), here.generation) == ([5, 6], 1_000)
 
 
 def test_vectors_of_two_models_are_not_mixed() -> None:
-    warm = warmed().merge(lease(), loaded(5, 6, fingerprint="another"), TAIL)
-    assert (warm.indexed().vectors, warm.is_whole) == (2, False)
+    here = read_before().join(loaded(5, 6, fingerprint="another"), TAIL)
+    assert state(here) == ([5, 6], 2, False)
 
 
-def test_vectors_of_another_length_are_not_mixed_with_those_held() -> None:
+def test_vectors_of_another_length_are_not_mixed_with_those_before() -> None:
     """A model may change behind its name."""
-    cache = warmed()
-    cache.merge(lease(), loaded(5, 6), TAIL).indexed()
-    wider = replace(loaded(7, 8), vectors=((7, WIDER_ROW), (8, WIDER_ROW)))
-    warm = cache.merge(lease(), wider, TAIL)
-    assert (warm.indexed().vectors, warm.is_whole) == (2, False)
+    here = read_before().join(loaded(5, 6), TAIL)
+    here.messages.indexed()
+    wider = with_vectors(loaded(7, 8), [(7, WIDER_ROW), (8, WIDER_ROW)])
+    assert state(here.join(wider, TAIL)) == ([7, 8], 2, False)
 
 
 def test_a_full_read_may_have_left_a_gap_so_what_was_before_it_goes() -> None:
-    warm = warmed().merge(lease(), loaded(5, 4 + TAIL), TAIL)
-    assert (seqs(warm), warm.is_whole) == (list(range(5, 5 + TAIL)), False)
+    here = read_before().join(loaded(5, 4 + TAIL), TAIL)
+    assert (seqs(here), here.messages.is_whole) == (list(range(5, 5 + TAIL)), False)
 
 
 def test_a_conversation_of_which_only_the_end_was_read_is_not_whole() -> None:
-    cache = ConversationCache(ROOMY)
-    warm = cache.merge(lease(), loaded(91, 100), TAIL)
-    assert not warm.is_whole
-    assert not cache.merge(lease(), loaded(101, 102), TAIL).is_whole
+    here = ScopeMemory(HERE).join(loaded(91, 100), TAIL)
+    assert not here.messages.is_whole
+    assert not here.join(loaded(101, 102), TAIL).messages.is_whole
 
 
-def test_what_was_not_used_for_longest_goes_when_the_bytes_are_used_up() -> None:
-    cache = ConversationCache(50_000)
+def test_messages_stay_if_only_the_vectors_of_records_are_of_another_model() -> None:
+    kind, content = written(Fact(0, "sails", (), 0))
+    entry = (1, {b"k": kind.encode(), b"j": content})
+    records = StreamDelta([entry], 1, "words", [(1, ROW)], 1)
+    here = read_before().join(replace(loaded(5, 6), records=records), TAIL)
+    other = replace(records, fingerprint="another")
+    joined = here.join(replace(loaded(7, 8), records=other), TAIL)
+    assert joined is not here
+    assert seqs(joined) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [fact.text for fact in joined.facts] == ["sails"]
+
+
+def kept(cache: ScopeCache, scope: Scope, text: str = "hello") -> None:
+    cache.keep((cache.get(scope) or ScopeMemory(scope)).join(loaded(1, 2, text=text), TAIL))
+
+
+def test_what_was_not_used_for_longest_leaves_if_there_are_too_many_bytes() -> None:
+    cache = ScopeCache(50_000)
     chats = [Scope.of_chat(number) for number in range(1, 5)]
     for chat in chats[:3]:
-        cache.merge(lease(chat), loaded(1, 2, text="x" * 7_000), TAIL)
-    cache.merge(lease(chats[0]), loaded(3, 2), TAIL)
-    cache.merge(lease(chats[3]), loaded(1, 2, text="x" * 7_000), TAIL)
-    assert [cache.known(chat).seq for chat in chats] == [2, 0, 2, 2]
+        kept(cache, chat, "x" * 7_000)
+    kept(cache, chats[0])
+    kept(cache, chats[3], "x" * 7_000)
+    assert [cache.get(chat) is not None for chat in chats] == [True, False, True, True]
 
 
-def test_one_conversation_is_held_however_large() -> None:
-    cache = ConversationCache(0)
-    cache.merge(lease(Scope.of_chat(8)), loaded(1, 2), TAIL)
-    cache.merge(lease(), loaded(1, 2), TAIL)
-    assert cache.known(HERE) == Cursor(2, 2)
-    assert cache.known(Scope.of_chat(8)) == Cursor()
+def test_one_scope_is_kept_however_large() -> None:
+    cache = ScopeCache(0)
+    kept(cache, Scope.of_chat(8))
+    kept(cache, HERE)
+    assert cache.get(HERE)
+    assert cache.get(Scope.of_chat(8)) is None
 
 
 def test_what_was_dropped_makes_room() -> None:
-    cache = ConversationCache(20_000)
+    cache = ScopeCache(20_000)
     other = Scope.of_chat(8)
     for _ in range(5):
-        cache.merge(lease(), loaded(1, 2, text="x" * 5_000), TAIL)
+        kept(cache, HERE, "x" * 5_000)
         cache.drop(HERE)
-    cache.merge(lease(), loaded(1, 2), TAIL)
-    cache.merge(lease(other), loaded(1, 2), TAIL)
-    assert [cache.known(chat).seq for chat in (HERE, other)] == [2, 2]
+    kept(cache, HERE)
+    kept(cache, other)
+    assert cache.get(HERE)
+    assert cache.get(other)
 
 
 def test_text_is_counted_in_the_bytes_that_it_takes() -> None:
-    latin, persian = Warm(("0", "0")), Warm(("0", "0"))
+    latin, persian = MessageStream(), MessageStream()
     latin.append([said(1, "a" * 10_000)])
     persian.append([said(1, "\u0633" * 10_000)])
     assert 10_000 < latin.nbytes < 11_000

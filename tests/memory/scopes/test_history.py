@@ -300,8 +300,10 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere
     await remembering(elsewhere, ("The oven is broken", "Oh"))
     await put(memory, 1)
     turn = await turn_of(memory)
-    assert texts(turn.loaded.messages) == ["The oven is broken", "Oh"]
-    assert [seq for seq, _ in turn.loaded.vectors] == [m.seq for m in turn.loaded.messages]
+    loaded = turn.loaded.messages
+    assert loaded
+    assert [columns[b"t"] for _, columns in loaded.entries] == [b"The oven is broken", b"Oh"]
+    assert [seq for seq, _ in loaded.vectors] == [seq for seq, _ in loaded.entries]
     history = await ChatHistory.of_turn(memory.histories, turn)
     trips = memory.client.round_trips
     assert await history.search("oven", 8)
@@ -312,7 +314,9 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     await remembering(memory, (BOAT, "Nice"))
     await put(memory, 1)
     turn = await turn_of(memory)
-    assert (turn.loaded.messages, turn.loaded.vectors) == ((), ())
+    loaded = turn.loaded.messages
+    assert loaded
+    assert (loaded.entries, loaded.vectors) == ([], [])
     trips = memory.client.round_trips
     history = await ChatHistory.of_turn(memory.histories, turn)
     assert len(await history.search("boat", 8)) == 1
@@ -341,7 +345,8 @@ async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere:
     await talk(await history_of(elsewhere), ("The oven is broken", "Oh"))
     await put(memory, 1)
     turn = await turn_of(memory)
-    assert texts(turn.loaded.messages) == ["The oven is broken", "Oh"]
+    assert turn.loaded.messages
+    assert len(turn.loaded.messages.entries) == 2
     history = await ChatHistory.of_turn(memory.histories, turn)
     assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
 
@@ -352,7 +357,7 @@ async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
     await remembering(memory, (BOAT, "Nice"), ("Hello", "Hi"))
     await put(memory, 1)
     turn = await turn_of(memory)
-    memory.cache.drop(HERE)
+    memory.scopes.drop(HERE)
     history = await ChatHistory.of_turn(memory.histories, turn)
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
     found, *_ = await history.search("boat", 8)

@@ -1,20 +1,12 @@
--- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `notes`.
+-- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `delta`.
 -- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `max_entries`, `tail` (how many messages, and how
 -- many of anything else, are read at most) and `cursor`, the newest of each kind that the caller has already.
 -- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
--- what `load` answers follow.
+-- the answer of `read_delta` follow.
 local function no_turn(why, details)
   local head = details or {}
   head.outcome = why
   return {cjson.encode(head)}
-end
-
-local function load(cursor, tail)
-  local log = redis.call('XREVRANGE', LOG, '+', '(' .. cursor.message .. '-0', 'COUNT', tail)
-  local vectors = redis.call('XRANGE', VEC, '(' .. cursor.message_vector .. '-0', '+', 'COUNT', tail)
-  return {redis.call('XLEN', LOG), log, redis.call('HGET', META, 'vector_fingerprint') or '',
-    redis.call('XLEN', VEC), vectors, redis.call('HGET', META, 'session') or '0',
-    {load_notes(cursor.record, cursor.record_vector, tail)}}
 end
 
 local function taken_entries()
@@ -87,5 +79,5 @@ local function begin(token, request)
   local head = {outcome = 'turn', token = token, epoch = epoch, erasure = erasure, id = id,
     attempts = tonumber(attempts), sending = tonumber(sending or 0), sent = sent or '',
     failures = tonumber(failures or 0), error = error or ''}
-  return {cjson.encode(head), outbox or '', entries, load(request.cursor, request.tail)}
+  return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail)}
 end

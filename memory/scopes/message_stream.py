@@ -1,0 +1,78 @@
+"""The messages of a conversation, as far as this process has read them."""
+
+import sys
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from memory.message import Message
+from memory.scopes.delta import Columns
+from memory.scopes.log import message_of
+from memory.scopes.stream import EmbeddedStream, KindIndex
+from memory.search.message_search import SESSION_PAUSE_S, record_of
+
+_MESSAGE_OVERHEAD_BYTES = 400
+_FRESH = 10
+"""Messages that may wait for their vectors after a few quick replies."""
+
+
+class MessageStream(EmbeddedStream):
+    """The newest messages without gaps, oldest first; row n of the index is message n.
+
+    Messages up to `session` belong to earlier sessions. `refused` are sequences of messages that
+    the model's server refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[Message] = []
+        self.refused: list[int] = []
+        self.session = 0
+        self._index = KindIndex()
+        self._sessions = 0
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether all but the freshest messages, or a tenth, have vectors."""
+        missing = len(self.messages) - len(self.refused) - self.vectors.count
+        return missing <= max(_FRESH, len(self.messages) // 10)
+
+    @property
+    def unindexed(self) -> int:
+        """How many messages and vectors the next search has to index first."""
+        return len(self.messages) - len(self._index.ids) + len(self.vectors)
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Append messages of ascending sequences, without those that are here already."""
+        for message in messages:
+            if message.seq > self.newest:
+                self._text_bytes += self._keep(message)
+                self.newest = message.seq
+                self.count += 1
+
+    def indexed(self) -> KindIndex:
+        """Index what is new, at about 0.1 ms a message, and return the index."""
+        for row in range(len(self._index.ids), len(self.messages)):
+            message = self.messages[row]
+            if row and message.sent_at - self.messages[row - 1].sent_at > SESSION_PAUSE_S:
+                self._sessions += 1
+            self._index.append(message.seq, record_of(message, self._sessions))
+        for seq, vector in self.vectors.taken():
+            self._index.put_vector(seq, vector)
+        return self._index
+
+    def position(self, seq: int) -> int | None:
+        """Return the position of the message of this sequence, None if it is not here."""
+        at = bisect_left(self.messages, seq, key=lambda message: message.seq)
+        return at if at < len(self.messages) and self.messages[at].seq == seq else None
+
+    def _take(self, entry_id: int, columns: Columns) -> int:
+        return self._keep(message_of(b"%d-0" % entry_id, columns))
+
+    def _keep(self, message: Message) -> int:
+        self.messages.append(message)
+        if message.is_refused:
+            self.refused.append(message.seq)
+        return sys.getsizeof(message.text) + _MESSAGE_OVERHEAD_BYTES
+
+    def _indexes(self) -> Sequence[KindIndex]:
+        return (self._index,)

@@ -1,0 +1,140 @@
+"""One stream of a scope with the vectors of its entries, as far as this process has read it.
+
+Messages and records are kept alike. What was read is indexed only when it is searched.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from memory.scopes.delta import Columns, StreamDelta
+from memory.scopes.log import unpacked
+from memory.search.embeddings import Embedder, Vectors
+from memory.search.hybrid import Hit, HybridIndex, Record
+from memory.search.message_search import Flags
+
+
+def fingerprint_of(embedder: Embedder, recipe: str) -> str:
+    """Name model, dimensions and text recipe; vectors of different fingerprints do not compare."""
+    return f"{embedder.fingerprint} | {recipe}"
+
+
+class PackedRows:
+    """Packed vectors with ascending ids, all of one length, from reading until indexing.
+
+    `newest` is the last id, `count` the number of rows so far.
+    """
+
+    def __init__(self) -> None:
+        self.newest = self.count = 0
+        self._row_bytes = 0
+        self._waiting: list[tuple[int, bytes]] = []
+
+    def __len__(self) -> int:
+        """Count the rows that wait to be indexed."""
+        return len(self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the rows that wait."""
+        return len(self._waiting) * self._row_bytes
+
+    def fits(self, rows: Sequence[tuple[int, bytes]]) -> bool:
+        """Say whether rows are as long as those before; if not, the model has changed."""
+        return not rows or self._row_bytes in (0, len(rows[0][1]))
+
+    def extend(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        """Append rows that fit, without those that were there already."""
+        newer = [(number, row) for number, row in rows if number > self.newest]
+        if newer:
+            self._waiting.extend(newer)
+            self.count += len(newer)
+            self.newest, row = newer[-1]
+            self._row_bytes = len(row)
+
+    def taken(self) -> Iterator[tuple[int, Vectors]]:
+        """Give ids and `(dim,)` float32 unit rows of what waits; then nothing waits."""
+        if self._waiting:
+            numbers, rows = zip(*self._waiting, strict=True)
+            self._waiting.clear()
+            yield from zip(numbers, unpacked(rows), strict=True)
+
+
+class KindIndex:
+    """The search index of one kind of entry; row n is the entry `ids[n]`, in ascending order."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.index = HybridIndex()
+
+    def append(self, entry_id: int, record: Record) -> None:
+        """Index one entry; its id is greater than those before."""
+        self.ids.append(entry_id)
+        self.index.append(record)
+
+    def row(self, entry_id: int) -> int | None:
+        """Return the row of an entry, None if it is not indexed."""
+        at = bisect_left(self.ids, entry_id)
+        return at if at < len(self.ids) and self.ids[at] == entry_id else None
+
+    def put_vector(self, entry_id: int, vector: Vectors) -> None:
+        """Give an entry its `(dim,)` unit vector, if it is indexed."""
+        row = self.row(entry_id)
+        if row is not None:
+            self.index.put_vector(row, vector)
+
+    def search(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
+        """Return up to `k` hits, best first; by words alone if the width of the vectors changed."""
+        try:
+            return self.index.search(text, query, k, allowed)
+        except ValueError:  # until all is embedded again
+            return self.index.search(text, None, k, allowed)
+
+
+class EmbeddedStream:
+    """A stream of entries and the stream of their vectors.
+
+    `length` and `vectors_length` count what is stored, -1 before anything was read. `newest` is the
+    id of the newest entry and `count` the number of entries that were read.
+    """
+
+    def __init__(self) -> None:
+        self.fingerprint = ""
+        self.length = self.vectors_length = -1
+        self.newest = self.count = 0
+        self.vectors = PackedRows()
+        self._text_bytes = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that is stored is missing here."""
+        return self.count == self.length and self.vectors.count == self.vectors_length
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly the bytes held."""
+        indexes = sum(each.index.nbytes for each in self._indexes())
+        return self._text_bytes + self.vectors.nbytes + indexes
+
+    def joins(self, delta: StreamDelta) -> bool:
+        """Say whether what was read has vectors of the same model as what is here."""
+        is_same = self.length < 0 or self.fingerprint == delta.fingerprint
+        return is_same and self.vectors.fits(delta.vectors)
+
+    def add(self, delta: StreamDelta) -> None:
+        """Add what was read and joins, without what is here already."""
+        self.fingerprint = delta.fingerprint
+        self.length, self.vectors_length = delta.length, delta.vectors_length
+        for entry_id, columns in delta.entries:
+            if entry_id > self.newest:
+                self._text_bytes += self._take(entry_id, columns)
+                self.newest = entry_id
+                self.count += 1
+        self.vectors.extend(delta.vectors)
+
+    def _take(self, entry_id: int, columns: Columns) -> int:
+        """Keep one stored entry; return roughly how many bytes it takes."""
+        raise NotImplementedError
+
+    def _indexes(self) -> Sequence[KindIndex]:
+        """Return the indexes of all kinds."""
+        raise NotImplementedError

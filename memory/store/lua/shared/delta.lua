@@ -1,0 +1,44 @@
+-- Reads what is new in a scope. `cursor` has the newest `record` and `record_vector` that the caller has, and the
+-- versions under which it read them; if something was erased since, all is read again. If it has `message` and
+-- `message_vector`, messages are read, too. At most `max` entries of each stream are read.
+-- Answers a list: a JSON object with the versions and the lengths; then the fields, the records and their vectors
+-- (oldest first); then the messages (newest first) and their vectors.
+local function read_delta(cursor, max)
+  local function newer(stream, known)
+    return redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max)
+  end
+  local function sizes(stream, vectors, fingerprint)
+    return {length = redis.call('XLEN', stream), vectors_length = redis.call('XLEN', vectors),
+      fingerprint = fingerprint or ''}
+  end
+  local epoch, erasure = versions()
+  local generation, session, of_messages, of_records = unpack(redis.call('HMGET', META,
+    'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint'))
+  local is_stale = cursor.epoch ~= epoch or cursor.erasure ~= erasure
+  local function known(name) return is_stale and 0 or cursor[name] end
+  local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation or 0),
+    session = tonumber(session or 0), records = sizes(RECORDS, RVEC, of_records)}
+  local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record')),
+    newer(RVEC, known('record_vector'))}
+  if cursor.message then
+    head.messages = sizes(LOG, VEC, of_messages)
+    answer[5] = redis.call('XREVRANGE', LOG, '+', '(' .. known('message') .. '-0', 'COUNT', max)
+    answer[6] = newer(VEC, known('message_vector'))
+  end
+  answer[1] = cjson.encode(head)
+  return answer
+end
+
+-- Where memory is off, what was said since then is kept only as far as the window may show it. Done
+-- now and then, for it writes anew all that stays.
+local function forget_beyond_window(tail)
+  local off_at = redis.call('HGET', META, 'off_at')
+  if not off_at then return end
+  local since = redis.call('XRANGE', LOG, '(' .. off_at .. '-0', '+')
+  if #since < tail * 1.5 then return end
+  for i = 1, #since - tail do
+    redis.call('XDEL', LOG, since[i][1])
+    redis.call('XDEL', VEC, since[i][1])
+  end
+  leave_no_bytes(LOG)
+end
