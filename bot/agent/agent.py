@@ -1,6 +1,6 @@
 """`FunctionsBasedAgent`: looks at a context and decides what comes next.
 
-It decides only; running tools and ending the loop are `run`'s business.
+It only decides: `run` runs the tools and ends the loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
 """Returns the whole prompt, with the steps of this run so far."""
 
 CUT_OFF = " […]"
-"""Shown behind a reply for whose end the model had no room."""
+"""Shown behind a reply that reached the limit of its tokens."""
 
 
 class FunctionsBasedAgent:
-    """Asks the model, always with the same tools; when steps are used up, it has to answer."""
+    """Asks the model, always with the same tools; after `max_steps` steps it has to answer."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class FunctionsBasedAgent:
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the tools that the model wants run, or its answer; raise `ModelError`.
 
-        Calls are read from their own field, so that a text which looks like one is shown as it is.
+        Calls are read from their own field: a text that looks like a call is shown as it is.
         """
         must_answer = len(context.completed_steps) >= self._max_steps
         reply = await self._model.complete(

@@ -1,7 +1,8 @@
-"""What happens when the model's server refuses a prompt: one message must never block a chat.
+"""What happens after the model's server refuses a prompt: one message must never block a chat.
 
-A filter, or a rule of one server, may decline what the person just said, but also something that
-stands around it. So the words are tried alone, and blamed only if the server takes other words.
+A filter or a rule of the server may refuse the person's message, but also something else in the
+prompt. So the message is tried alone, and it is called refused only if the server takes another
+message in its place.
 """
 
 from dataclasses import replace
@@ -20,19 +21,19 @@ log = structlog.get_logger(__name__)
 _HARMLESS = "Hello"
 
 
-class WordsRefused(Exception):
-    """Raised when the server refuses the person's words and takes others; the cause says why."""
+class MessageRefused(Exception):
+    """Raised when the server refuses the person's message but takes others; the cause says why."""
 
 
 async def run_despite_refusals(
     agent: FunctionsBasedAgent, toolbox: Toolbox, context: AgentContext
 ) -> FinishAction:
-    """Return the answer like `run_agent`; a refused prompt is tried again with the words alone.
+    """Return the answer as `run_agent` does; after a refusal try again with the message alone.
 
-    Then window, recollections and what behaviors tell are taken out of the context. Raise
-    `WordsRefused` or `ModelError`.
+    The second try drops window, search results and memory context from `context`. Raise
+    `MessageRefused` or `ModelError`.
     """
-    before = tuple(context.writes)  # what behaviors want written, not the tools of a run
+    before = tuple(context.writes)  # those of the behaviors; the tools of a run add theirs
     try:
         return await run_agent(agent, toolbox, context)
     except ModelRefused as error:
@@ -40,25 +41,26 @@ async def run_despite_refusals(
             raise
         refusal = error
     if context.window or context.recalled or context.memory_context or context.completed_steps:
-        log.warning("words tried alone", status=refusal.status, code=refusal.code)
+        log.warning("message tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.memory_context = (), (), ""
         del context.writes[len(before) :]
         try:
             return await run_agent(agent, toolbox, context)
         except ModelRefused as error:
             refusal = error
-    if refusal.may_concern_messages and await _takes_other_words(agent, context):
-        raise WordsRefused from refusal
+    if refusal.may_concern_messages and await _takes_another_message(agent, context):
+        raise MessageRefused from refusal
     raise refusal
 
 
-async def _takes_other_words(agent: FunctionsBasedAgent, context: AgentContext) -> bool:
-    """Say whether the server answers the same prompt with harmless words; nothing is run or kept.
+async def _takes_another_message(agent: FunctionsBasedAgent, context: AgentContext) -> bool:
+    """Return whether the server answers the same prompt with a harmless message.
 
-    If not, the fault is the operator's: a parameter, the system prompt or a tool.
+    If not, the operator has to act: a parameter, the system prompt or a tool is refused. Nothing of
+    this try is run or stored.
     """
-    words = replace(context.user_message, text=_HARMLESS)
-    harmless = replace(context, user_message=words, completed_steps=[], writes=[])
+    message = replace(context.user_message, text=_HARMLESS)
+    harmless = replace(context, user_message=message, completed_steps=[], writes=[])
     try:
         await agent.next_action(harmless)
     except ModelError:

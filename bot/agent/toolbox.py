@@ -1,7 +1,7 @@
-"""Runs the calls of one action side by side; whatever goes wrong becomes a text for the model.
+"""Runs the calls of one action at the same time; every error becomes a text for the model.
 
-Neither a slow nor a broken tool ends a run; only a lost lease or store does, for then there is no
-turn to go on with. Texts of exceptions stay in the log.
+A slow or broken tool does not end a run. A lost lease or an unavailable store does, because then
+the turn is over. Texts of exceptions stay in the log.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class ToolNameClash(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """How often one tool may be called in a turn, for how long it runs, how much it may say."""
+    """Calls of one tool in a turn, seconds of one call, tokens of its output: each at most."""
 
     calls_per_tool: int
     timeout_s: float
@@ -39,7 +39,7 @@ class ToolLimits:
 
 
 class Toolbox:
-    """The tools of the bot, in the order in which the model is told of them."""
+    """The tools of the bot, in the order in which the model sees them."""
 
     def __init__(
         self, tools: Sequence[Tool[Any]], limits: ToolLimits, tokens: TokenCounter
@@ -68,7 +68,7 @@ class Toolbox:
                     running.append(group.create_task(run))
         except BaseExceptionGroup as lost:
             raise lost.exceptions[0] from None
-        # A tool of the operator's need not know the rule when to ask.
+        # An operator's tool need not know when it has to ask first.
         context.writes[noted:] = [held_back(context, write) for write in context.writes[noted:]]
         return CompletedStep(action, tuple(task.result() for task in running))
 
@@ -105,7 +105,7 @@ class Toolbox:
             raise ToolError(f"wrong arguments: {_explained(error)}") from error
 
     def _can_run(self, call: ToolCall) -> bool:
-        """Whether a call counts against its tool's limit: one that was refused never ran."""
+        """Return whether a call counts: one with wrong arguments never ran."""
         try:
             self._ready(call)
         except ToolError:
@@ -132,7 +132,7 @@ class Toolbox:
 
 
 def _explained(error: ValidationError) -> str:
-    """Say for each field what is expected, without quoting what came."""
+    """Say for each field what is expected, without quoting the input."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
         for each in error.errors(include_input=False, include_url=False)

@@ -1,8 +1,7 @@
-"""The prompt of one model call, under a budget that counts everything sent.
+"""The prompt of one model call, under a budget that counts everything that is sent.
 
-One system message; the window; the person's words behind what is remembered of them; this run's
-steps. History keeps the bare words: nothing that is added here ever goes back into it. Choosing the
-window, recalling and calling the model are done elsewhere.
+One system message, the window, the person's message behind the memory section, and the steps of
+this run. The history stores only the message: nothing that is added here goes back into it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,17 +22,17 @@ from memory.search.message_search import SearchResult
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless
 
-# Shares of what system message and tools leave. Memory gets no more than its share; words and steps
-# get theirs, and more as far as the window does not need it; the window gets the rest.
-_WORDS_SHARE = 0.4
+# Shares of what system message and tools leave. Memory gets no more than its share. Message and
+# steps get theirs, and more if the window does not need it. The window gets the rest.
+_MESSAGE_SHARE = 0.4
 _MEMORY_SHARE = 0.2
 _STEPS_SHARE = 0.25
 
-# Of the memory section, what behaviors tell; recalled messages get what that leaves.
-_TOLD_SHARE = 0.6
+# The share of the behaviors in the memory section; recalled messages get what is left.
+_BEHAVIORS_SHARE = 0.6
 
-# Less room than this is no conversation.
-_LEAST_ROOM = 200
+# Below this a conversation is impossible.
+_MIN_ROOM = 200
 
 # Servers prime the reply with an assistant header.
 _REPLY_HEADER = 3
@@ -99,37 +98,37 @@ class PromptAssembler:
         self._tools_tokens = tools_tokens(counter, tools)
         fixed = self._system_tokens + self._tools_tokens
         self._room = budget.prompt_tokens - budget.reply_tokens - fixed
-        if self._room < _LEAST_ROOM:
+        if self._room < _MIN_ROOM:
             raise UnusableSystemPrompt(
                 f"the system prompt ({self._system_tokens} tokens), the tools "
                 f"({self._tools_tokens}) and the reply ({budget.reply_tokens}) leave {self._room} "
-                f"of {budget.prompt_tokens} tokens, but {_LEAST_ROOM} are needed: raise "
+                f"of {budget.prompt_tokens} tokens, but {_MIN_ROOM} are needed: raise "
                 "PROMPT_TOKENS or shorten the file named by SYSTEM_PROMPT_FILE"
             )
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens`.
 
-        1. Memory has its share set aside, used or not, so that the window does not depend on what
-        is recalled. 2. Over-long words are shortened, 3. then the steps. 4. The window gives way in
-        whole exchanges. 5. What it does not show is remembered.
+        1. Memory gets its share, used or not, so that the window does not depend on what is
+        recalled. 2. A message that is too long is shortened, 3. then the steps. 4. The window gives
+        way in whole exchanges. 5. The memory section leaves out what the window shows.
         """
         dialogue = self._dialogue(context)
         memory_limit = int(self._room * _MEMORY_SHARE)
         steps_share = int(self._room * _STEPS_SHARE)
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
-        words_limit = max(unclaimed - steps_share, int(self._room * _WORDS_SHARE))
+        message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
         words = self._counter.shorten(
-            spoken(context.user_message, context.speakers), words_limit - MESSAGE_OVERHEAD
+            spoken(context.user_message, context.speakers), message_limit - MESSAGE_OVERHEAD
         )
-        words_tokens = self._counter.count(words) + MESSAGE_OVERHEAD
+        message_tokens = self._counter.count(words) + MESSAGE_OVERHEAD
 
-        steps_limit = max(unclaimed - words_tokens, steps_share)
+        steps_limit = max(unclaimed - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
         steps_tokens = messages_tokens(self._counter, steps)
 
-        room = self._room - memory_limit - words_tokens - steps_tokens
+        room = self._room - memory_limit - message_tokens - steps_tokens
         window = _within(room, dialogue)
         memory = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
@@ -141,7 +140,7 @@ class PromptAssembler:
                 tools=self._tools_tokens,
                 window=_cost(window),
                 memory=memory_tokens,
-                words=words_tokens,
+                words=message_tokens,
                 steps=steps_tokens,
             ),
         )
@@ -156,16 +155,16 @@ class PromptAssembler:
         )
 
     def _memory(self, context: AgentContext, window: Sequence[Message], limit: int) -> str:
-        """Return the section of what is known and what was recalled, or nothing.
+        """Return the memory section, "" if there is nothing to show.
 
-        What is known stands first and takes at most its part of the room. What is shown anyway is
-        not recalled. The best recollections take the room first, each hit before its question or
-        answer; they are told in the order in which they were said. Of a long one the passage is
-        told that the words are about.
+        The text of the behaviors comes first and takes at most its share. Messages of the window
+        are left out. The best search results take the room first, each hit before its question or
+        answer; they are shown in the order in which they were said. Of a long message only the
+        passage is shown that the person's message is about.
         """
         excerpt_tokens, query = min(_EXCERPT_TOKENS, limit // 2), context.user_message.text
         left = limit - self._counter.count(memory_section([]))
-        told = self._counter.shorten(harmless(context.memory_context), int(left * _TOLD_SHARE))
+        told = self._counter.shorten(harmless(context.memory_context), int(left * _BEHAVIORS_SHARE))
         left -= self._counter.count(f"{told}\n") if told else 0
         seen = {context.user_message.seq, *(message.seq for message in window)}
         lines: dict[int, str] = {}
@@ -186,7 +185,7 @@ class PromptAssembler:
 
 
 def _cost(messages: Sequence[Message]) -> int:
-    """Count messages of the window; joining two costs no more than the overhead that it saves."""
+    """Count messages of the window; joining two of them never costs more."""
     return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
@@ -204,7 +203,7 @@ def _best_first(recalled: Sequence[SearchResult]) -> Iterator[Message]:
 
 
 def _talk(window: Sequence[Message], memory: str, words: str) -> list[PromptMessage]:
-    """Return window and last user message; what nobody answered yet stands before the words."""
+    """Return window and last user message; a message without an answer joins the last one."""
     talk = alternating(window)
     unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
     content = "\n\n".join(part for part in (memory, unanswered, words) if part)

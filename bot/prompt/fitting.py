@@ -1,6 +1,6 @@
 """What the messages of a prompt cost in tokens, and how a run's steps are made to fit.
 
-Estimates lean upwards: servers count a little differently, and none should count more than we do.
+Estimates are high on purpose: servers count differently, and none should count more than we do.
 """
 
 import json
@@ -14,11 +14,11 @@ from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless, harmless_json
 
 # A result is not shortened below this: enough to see what it was.
-_RESULT_FLOOR = 48
+_MIN_RESULT_TOKENS = 48
 
 
 def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) -> int:
-    """Count messages as sent: text, calls as their JSON, thoughts, and each one's overhead."""
+    """Count messages as sent: text, calls as JSON, reasoning, and the overhead of each."""
     return sum(
         counter.count(message.content)
         + sum(counter.count(_call_json(call)) for call in message.tool_calls)
@@ -39,9 +39,9 @@ def step_messages(
 ) -> tuple[PromptMessage, ...]:
     """Return the calls and results of `steps` in their order, in at most `limit` tokens.
 
-    What does not fit is shortened, the oldest results first. When even short results do not fit,
-    the model's thoughts go, then whole steps, the oldest first: every call keeps its result and
-    every result its call.
+    Results that do not fit are shortened, the oldest first. If even short results do not fit, the
+    model's reasoning is left out, then whole steps, the oldest first: every call keeps its result
+    and every result its call.
     """
     rendered = [_step(counter, step, limit) for step in steps]
     if sum(_least(counter, step) for step in rendered) > limit:
@@ -78,8 +78,9 @@ def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[Promp
 def _readable(counter: TokenCounter, call: ToolCall, limit: int) -> ToolCall:
     """Return the call with `{}` for arguments that cannot be sent.
 
-    Those are over-long ones, since JSON cannot be shortened, and what is no JSON object: some
-    servers' chat templates read the arguments and refuse the whole prompt.
+    Arguments that are too long cannot be sent, because JSON cannot be shortened. Neither can
+    anything but a JSON object: some servers' chat templates read the arguments and refuse the whole
+    prompt.
     """
     arguments = harmless_json(call.arguments)
     is_sendable = counter.shorten(arguments, limit) == arguments and _is_object(arguments)
@@ -100,7 +101,9 @@ def _least(counter: TokenCounter, step: Iterable[PromptMessage]) -> int:
 
 def _spare(counter: TokenCounter, message: PromptMessage) -> int:
     """Return by how many tokens a message may be shortened: only results may."""
-    return max(0, counter.count(message.content) - _RESULT_FLOOR) if message.role == "tool" else 0
+    return (
+        max(0, counter.count(message.content) - _MIN_RESULT_TOKENS) if message.role == "tool" else 0
+    )
 
 
 def _call_json(call: ToolCall) -> str:

@@ -1,6 +1,6 @@
-"""How other people's words become text of a prompt: made harmless, named, dated, joined.
+"""How stored messages become text of a prompt: made harmless, named, dated, joined.
 
-Pure text; what of it is sent, and how much, is `prompt`'s business.
+Pure functions; `assemble` decides how much of it is sent.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from memory.text.speakers import Speakers
 from memory.text.untrusted_text import UNTRUSTED_MARK, harmless
 
 _INDENT = "\n  "
-"""Before each further line of a text, so that only we begin a line with a speaker."""
+"""Before each further line of a text: only our own lines begin with a speaker."""
 
 
 def spoken(message: Message, speakers: Speakers | None) -> str:
-    """Return a message's words as the dialogue shows them.
+    """Return the text of a message as the window shows it.
 
-    With `speakers`, as in groups, a person's words stand behind their name and further lines are
-    indented: no text can look like a message of somebody else.
+    With `speakers`, as in groups, the text follows the person's name and further lines are
+    indented, so that no text can look like another person's message.
     """
     words = harmless(message.text)
     if speakers is None or message.role == "assistant" or not words.strip():
@@ -30,7 +30,7 @@ def spoken(message: Message, speakers: Speakers | None) -> str:
 
 
 def alternating(messages: Iterable[Message]) -> list[PromptMessage]:
-    """Join neighbours of the same role, so that roles take turns."""
+    """Join neighbors of the same role, so that roles alternate."""
     return [
         PromptMessage(role, "\n\n".join(message.text for message in group))
         for role, group in groupby(messages, key=lambda message: message.role)
@@ -42,7 +42,7 @@ def memory_line(
 ) -> str:
     """Return one remembered message with date and speaker; further lines are indented.
 
-    What holds others' words is marked. `excerpt` has to be harmless already.
+    Untrusted text is marked. `excerpt` has to be harmless already.
     """
     speaker = (speakers or Speakers()).label(message)
     mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"

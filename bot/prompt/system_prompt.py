@@ -1,6 +1,6 @@
 """The persona: the constant first message of every prompt.
 
-Ours lies beside this file; an operator may name another. What is sent with it is `prompt`'s.
+Ours is in `system_prompt.md`; an operator may name another file.
 """
 
 from importlib import resources

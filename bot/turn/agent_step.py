@@ -24,7 +24,7 @@ from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
 log = structlog.get_logger(__name__)
 
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
-"""Answers what a context holds; raises `ModelError` or `WordsRefused`."""
+"""Answers what a context holds; raises `ModelError` or `MessageRefused`."""
 
 
 class AgentStep:
@@ -45,7 +45,7 @@ class AgentStep:
         self._observe = observe
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
-        """Return the reply; raise `ModelError`, `WordsRefused`, `TimeoutError`, `LeaseLost`."""
+        """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
         reply = failure = ""
         async with self._at_work.shown(request.to):
             context = await self._loader.load(request, history)

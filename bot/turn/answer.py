@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import structlog
 
-from bot.agent.refused import WordsRefused
+from bot.agent.refused import MessageRefused
 from bot.commands.answer import Handler
 from bot.commands.sentences import Sentences
 from bot.documents.upload import Upload
@@ -64,7 +64,7 @@ class Answerer:
             return self._failed(request, log.error, LookupError("no step answers"))
         except (LeaseLost, StoreError):
             raise
-        except WordsRefused as error:
+        except MessageRefused as error:
             log.warning("message refused", **reason_of(error))
             return self._notice(request, "error.refused", is_refused=True)
         except (ModelError, TelegramError, TimeoutError) as error:
