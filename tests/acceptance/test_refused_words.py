@@ -34,7 +34,7 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     await rig.ask(anna, chat, "Our boat is called Aurora")
     reply = await rig.ask(anna, chat, "badword please")
     assert reply.text == sentence("error.refused")
-    reported = await rig.bot.wait_for_log("words refused")
+    reported = await rig.bot.wait_for_log("message refused")
     assert (reported["status"], reported["code"]) == (400, "content_filter")
     await rig.bot.stop()
     await rig.bot.start()

@@ -228,7 +228,10 @@ async def test_a_call_that_was_refused_for_its_arguments_is_no_run(
     assert [result.failed for result in allowed.results] == [False] * 3
 
 
-@pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000])
+# A test's id is in the environment of the servers that it starts, so the texts need short ones.
+@pytest.mark.parametrize(
+    "text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000], ids=["words", "letters", "emoji"]
+)
 async def test_a_megabyte_of_output_is_cut_to_the_cap_with_a_mark(
     tokens: TokenCounter, context: AgentContext, text: str
 ) -> None:
