@@ -24,7 +24,7 @@ from bot.model.structured import StructuredModel
 from config.settings import Settings
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import PartInvalid, Shape
+from memory.text.shape import AnswerShape, PartInvalid
 from memory.text.tokens import TokenCounter
 
 _MAX_TIMEOUT_S = 60.0
@@ -59,7 +59,7 @@ class _Favorite(BaseModel):
     color: str | None
 
 
-_FAVORITE = Shape.of({"favorite": _Favorite})
+_FAVORITE = AnswerShape.of({"favorite": _Favorite})
 
 
 async def check_chat(settings: Settings) -> Rows:

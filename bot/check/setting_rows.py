@@ -9,7 +9,7 @@ from bot.check.rows import Row, Rows
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 _OPENAI = "api.openai.com"
 
@@ -80,7 +80,7 @@ def _domain_row(settings: Settings) -> Row:
         domain = domain_of(settings)
     except UnusableBehavior as error:
         return Row(what, "fail", str(error), "set KNOWLEDGE_BASE_MODEL to a pydantic model")
-    why = Shape.of({"state": knowledge_base_model(domain)}).unconvertible.get("state")
+    why = AnswerShape.of({"state": knowledge_base_model(domain)}).unconvertible.get("state")
     if why is None:
         return Row(what, "ok", "fits a strict schema")
     advice = "use flat fields without dicts; as it is, JSON mode is used instead"

@@ -21,7 +21,7 @@ from memory.behaviors.call_context import (
     IsAdmin,
     Person,
     may_change,
-    nobody,
+    not_an_admin,
 )
 from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
@@ -74,7 +74,7 @@ def asker_of(asked: IncomingMessage | ButtonPress, chat: Chat) -> Asker:
 
 
 def call_context_of(
-    asked: IncomingMessage | ButtonPress, conversation: Scope, is_admin: IsAdmin = nobody
+    asked: IncomingMessage | ButtonPress, conversation: Scope, is_admin: IsAdmin = not_an_admin
 ) -> CallContext:
     """Return who speaks in which conversation now, for the hooks of the behaviors."""
     sender = asked.sender

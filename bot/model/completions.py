@@ -30,7 +30,7 @@ from bot.model.wire import (
 )
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
@@ -72,7 +72,7 @@ class ChatCompletions:
         """Return how much the model should say."""
         return {"verbosity": verbosity}
 
-    def json(self, shape: Shape | None) -> Mapping[str, Any]:
+    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
         """Return that the answer must be JSON of a strict shape, or any JSON object."""
         if shape is None:
             return {"response_format": {"type": "json_object"}}

@@ -12,7 +12,7 @@ from bot.model.call import ModelReply, PromptMessage, Usage
 from bot.model.model_errors import AnswerIncomplete
 from bot.model.wire import MAX_CALL_CHARS, BoundedText, count_of, object_of
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Verbosity = Literal["low", "medium", "high"]
@@ -137,7 +137,7 @@ class Dialect(Protocol):
         """Return how much the model should say."""
         ...
 
-    def json(self, shape: Shape | None) -> Mapping[str, Any]:
+    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
         """Return that the answer must be JSON of a strict shape, or any JSON object (None)."""
         ...
 

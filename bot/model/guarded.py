@@ -33,7 +33,7 @@ from bot.model.model_errors import (
 from bot.model.structured import StructuredModel
 from memory.search.embeddings import Embedder, EmbeddingsUnavailable, Vectors
 from memory.text.internal_model import InputRefused, InternalModelUnavailable
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
 
@@ -163,7 +163,9 @@ class InternalCalls:
         self._models = models
         self._guard = guard
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         """Return the raw parts of a structured answer; raise `InternalModelUnavailable`."""
         return await self._ask(lambda model: model.fill(instructions, content, shape))
 

@@ -18,7 +18,7 @@ from bot.model.responses_stream import (
 )
 from bot.model.wire import list_of, object_of, reported_error
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 _ENCRYPTED = ["reasoning.encrypted_content"]
 
@@ -58,7 +58,7 @@ class ResponsesApi:
         """Return how much the model should say."""
         return {"text": {"verbosity": verbosity}}
 
-    def json(self, shape: Shape | None) -> Mapping[str, Any]:
+    def json(self, shape: AnswerShape | None) -> Mapping[str, Any]:
         """Return that the answer must be JSON of a strict shape, or any JSON object."""
         if shape is None:
             return {"text": {"format": {"type": "json_object"}}}

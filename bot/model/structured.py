@@ -29,7 +29,7 @@ from bot.model.model_errors import (
 from bot.model.openai_client import SDK_ERRORS, ModelClient
 from bot.model.served import Accepted, merged
 from bot.model.wire import object_of
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
 
@@ -78,11 +78,11 @@ class StructuredModel:
         refused = self._served.accepted.refused
         return next(name for name in (_STRICT, _JSON, PROMPT) if name not in refused)
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> dict[str, object]:
+    async def fill(self, instructions: str, content: str, shape: AnswerShape) -> dict[str, object]:
         """Return each part of the shape as the model wrote it, None for one that is missing.
 
-        The caller validates them with `Shape.validate`. An answer of another shape is asked for
-        again, once; the time limit covers both. Raise `ModelError`.
+        The caller validates them with `AnswerShape.validate`. An answer of another shape is asked
+        for again, once; the time limit covers both. Raise `ModelError`.
         """
         with self._call() as call:
             async with time_limit(self._timeout_s):
@@ -116,7 +116,7 @@ class StructuredModel:
         self,
         instructions: str,
         content: str,
-        shape: Shape,
+        shape: AnswerShape,
         call: ObservedCall,
         *,
         shows_schema: bool,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 _ABOUT_ME = re.compile(
     r"\b(?:my|i am|i['’]m|i have|i live|i work|i like|i love|i prefer|i hate|we have|our)\b"
@@ -42,7 +42,12 @@ class Said:
 class OfflineInternalModel:
     """Answers internal calls with sentences from the input."""
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:  # noqa: ARG002 - the port's
+    async def fill(
+        self,
+        instructions: str,
+        content: str,
+        shape: AnswerShape,  # noqa: ARG002 - the port's
+    ) -> Mapping[str, object]:
         """Return the parts that the instructions ask for; the others are None."""
         asked = set(_ASKED.findall(instructions))
         parts: dict[str, object] = {

@@ -15,7 +15,7 @@ IsAdmin = Callable[[], Awaitable[bool]]
 """Asks whether a person administers the group; called only if the answer depends on it."""
 
 
-async def nobody() -> bool:
+async def not_an_admin() -> bool:
     """Answer that the person is not an administrator."""
     return False
 
@@ -41,7 +41,7 @@ class CallContext:
     conversation: Scope
     speaker: Person
     now: float
-    is_admin: IsAdmin = field(default=nobody, compare=False, repr=False)
+    is_admin: IsAdmin = field(default=not_an_admin, compare=False, repr=False)
     writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -63,7 +63,7 @@ class Asker:
 
     sender_id: int
     is_group: bool
-    is_admin: IsAdmin = nobody
+    is_admin: IsAdmin = not_an_admin
 
 
 def is_first_party(sender_id: int, senders: Iterable[int]) -> bool:

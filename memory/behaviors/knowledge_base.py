@@ -12,7 +12,7 @@ import orjson
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from memory.text.shape import PartInvalid, Shape
+from memory.text.shape import AnswerShape, PartInvalid
 from memory.text.untrusted_text import cut, one_line
 
 log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
     """
     if domain is None:
         return KnowledgeBase
-    shape = Shape.of({"domain": domain})
+    shape = AnswerShape.of({"domain": domain})
 
     def fitting(raw: object) -> object:
         if raw is None or isinstance(raw, domain):

@@ -126,8 +126,8 @@ def key_of(name: str) -> str:
 
 def _digest(origin: Origin, passages: Sequence[Section]) -> str:
     """Return a digest of the stored content and the shown source."""
-    told = [origin.name, origin.link, *((each.place, each.text) for each in passages)]
-    return hashlib.sha256(orjson.dumps(told)).hexdigest()[:_KEY_CHARS]
+    content = [origin.name, origin.link, *((each.place, each.text) for each in passages)]
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()[:_KEY_CHARS]
 
 
 def _chunks(document: Document, passages: Sequence[Section]) -> list[Chunk]:

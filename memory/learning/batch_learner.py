@@ -23,7 +23,7 @@ from memory.learning.request import batch_input, instructions
 from memory.scopes.scopes import Scopes
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
-from memory.text.shape import PartInvalid, Shape
+from memory.text.shape import AnswerShape, PartInvalid
 from memory.text.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ class BatchLearner:
         self._scopes = scopes
         self._tokens = tokens
         self._behaviors = behaviors
-        self._shape = Shape.of({each.name: each.part for each in behaviors})
+        self._shape = AnswerShape.of({each.name: each.part for each in behaviors})
 
     async def learn(
         self, model: InternalModel, progress: Progress, failures: int

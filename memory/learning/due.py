@@ -13,7 +13,7 @@ from memory.scopes.fields import LearningPause
 from memory.scopes.scope_memory import ScopeMemory
 from memory.search.message_search import SESSION_PAUSE_S
 
-Waiting = Mapping[LearningBehavior, Unlearned]
+Backlog = Mapping[LearningBehavior, Unlearned]
 """What each behavior has not learned yet."""
 
 _MAX_BATCH_TOKENS = 4_000
@@ -26,7 +26,7 @@ PausedTask = Literal["lessons", "vectors"]
 """What pauses: model calls for behaviors, or embedding. The words are stored."""
 
 
-def due(progress: Progress, waiting: Waiting) -> list[LearningBehavior]:
+def due(progress: Progress, waiting: Backlog) -> list[LearningBehavior]:
     """Return the behaviors that learn now; if one is due, also those that join its model call."""
     if not _due(progress, waiting):
         return []
@@ -34,7 +34,7 @@ def due(progress: Progress, waiting: Waiting) -> list[LearningBehavior]:
     return _due(progress, shared)
 
 
-def due_in(progress: Progress, waiting: Waiting) -> float:
+def due_in(progress: Progress, waiting: Backlog) -> float:
     """Return in how many seconds the first behavior is due; infinity for never."""
     return min((_due_in(progress, *each) for each in waiting.items()), default=inf)
 
@@ -111,7 +111,7 @@ class LearningBackoff:
         return [LearningPause(self.field.task)] if self.is_stored else []
 
 
-def _due(progress: Progress, waiting: Waiting) -> list[LearningBehavior]:
+def _due(progress: Progress, waiting: Backlog) -> list[LearningBehavior]:
     return [each for each, unlearned in waiting.items() if _due_in(progress, each, unlearned) <= 0]
 
 

@@ -23,8 +23,9 @@ from memory.scopes.scopes import Scopes
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors, Vectors
+from memory.search.growing import Flags
 from memory.search.hybrid import Hit
-from memory.search.message_search import EVERYTHING, RECIPE, Flags, SearchFilter, SearchResult
+from memory.search.message_search import EVERYTHING, RECIPE, SearchFilter, SearchResult
 from memory.store.commands import Command, Reply
 from memory.store.keys import Scope
 from memory.store.store import Store

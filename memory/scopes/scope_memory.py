@@ -26,7 +26,7 @@ from memory.scopes.fields import F, State, StateUntrusted, Watermark, fields_of,
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.search.embeddings import Vectors
-from memory.search.hybrid import Record as IndexRecord
+from memory.search.hybrid import IndexRecord
 from memory.store.keys import Scope
 
 RECIPE = "date title words"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from memory.scopes.delta import Columns, StreamDelta
 from memory.scopes.log import unpacked
 from memory.search.embeddings import Embedder, Vectors
-from memory.search.hybrid import Hit, HybridIndex, Record
-from memory.search.message_search import Flags
+from memory.search.growing import Flags
+from memory.search.hybrid import Hit, HybridIndex, IndexRecord
 
 
 def fingerprint_of(embedder: Embedder, recipe: str) -> str:
@@ -66,7 +66,7 @@ class KindIndex:
         self.ids: list[int] = []
         self.index = HybridIndex()
 
-    def append(self, entry_id: int, record: Record) -> None:
+    def append(self, entry_id: int, record: IndexRecord) -> None:
         """Index one entry; its id is greater than those before."""
         self.ids.append(entry_id)
         self.index.append(record)

@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
+from memory.search.growing import Flags, Floats
 
 _STEP: Final = 1.1
 """The mean is computed again when the number of vectors has grown by this factor."""

@@ -1,9 +1,12 @@
-"""A one-dimensional numpy array with `append`, as a list has it."""
+"""Array types, and a one-dimensional numpy array with `append`, as a list has it."""
 
 from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -16,13 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.search.dense import DenseIndex, DenseScores, standardise
-from memory.search.growing import GrowingArray
+from memory.search.growing import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
 from memory.search.weights import DEFAULTS, Weights
 
-Floats = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.intp]
 
 _MIN_CLOSENESS = -2.0
@@ -32,7 +30,7 @@ _QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class IndexRecord:
     """What is indexed of one record; `text` includes date and speaker.
 
     `vector`: a unit vector, `(dimensions,)` float32; None until `put_vector`.
@@ -89,7 +87,7 @@ class HybridIndex:
         parts = (self._lexical, self._dense, self._sessions, self._prior, self._rows)
         return sum(part.nbytes for part in parts)
 
-    def append(self, record: Record) -> int:
+    def append(self, record: IndexRecord) -> int:
         """Index one record and return its row; the records of a session must follow each other.
 
         Raise `ValueError` if its vector has another width than the others.

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from memory.search.growing import Floats
 from memory.search.sessions import Sessions
 from memory.search.weights import DEFAULTS, Weights
 from memory.search.words import UNKNOWN, asked_terms, languages_of, terms_of, words_of
-
-Floats = npt.NDArray[np.float32]
 
 _MAX_STEPS: Final = 2
 """How many records away a word still counts."""

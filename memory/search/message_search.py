@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from memory.message import Message
-from memory.search.hybrid import Record
-
-Flags = npt.NDArray[np.bool_]
+from memory.search.growing import Flags
+from memory.search.hybrid import IndexRecord
 
 RECIPE = "date speaker words"
 """Part of the embedding fingerprint: with another recipe, messages are embedded again."""
@@ -33,9 +31,9 @@ def indexed_text(message: Message) -> str:
     return f"{said_on.day} {said_on:%B %Y} {speaker}: {message.text}"
 
 
-def record_of(message: Message, session: int) -> Record:
+def record_of(message: Message, session: int) -> IndexRecord:
     """Return the index record of a message, without a vector."""
-    return Record(indexed_text(message), session, by_assistant=message.role == "assistant")
+    return IndexRecord(indexed_text(message), session, by_assistant=message.role == "assistant")
 
 
 @dataclass(frozen=True, slots=True)

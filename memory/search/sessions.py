@@ -1,11 +1,8 @@
 """Which records belong to one session and are therefore neighbors. Knows positions only."""
 
 import numpy as np
-import numpy.typing as npt
 
-from memory.search.growing import GrowingArray
-
-Floats = npt.NDArray[np.float32]
+from memory.search.growing import Floats, GrowingArray
 
 
 class Sessions:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 
 class InternalModelUnavailable(Exception):
@@ -25,7 +25,9 @@ class InputRefused(InternalModelUnavailable):
 class InternalModel(Protocol):
     """Answers internal calls."""
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         """Return the raw parts of a structured answer by name, None for a missing part.
 
         Raise `InternalModelUnavailable`, or `InputRefused` if a shorter input might pass.

@@ -26,7 +26,7 @@ class PartInvalid(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AnswerShape:
     """One JSON object with a nullable property per part.
 
     `schema`: its JSON schema, in the strict dialect unless `unconvertible` names parts that the
@@ -38,7 +38,7 @@ class Shape:
     unconvertible: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parts: Mapping[str, type[BaseModel]]) -> "Shape":
+    def of(cls, parts: Mapping[str, type[BaseModel]]) -> "AnswerShape":
         """Return the shape of these parts, in their order."""
         schemas: dict[str, Schema] = {}
         unconvertible: dict[str, str] = {}

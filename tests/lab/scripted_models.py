@@ -16,7 +16,7 @@ from zlib import crc32
 
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 Kind = Literal["main", "fill", "write"]
 
@@ -87,7 +87,9 @@ class ScriptedInternalModel:
         self._tape = tape
         self._latency_s = latency_s
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         """Return the parts that are asked for."""
         asked = [name for name in shape.parts if f"\n## {name}\n" in instructions]
         known, _, said = content.partition("## What was said\n")

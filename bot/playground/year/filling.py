@@ -25,7 +25,7 @@ from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,9 @@ class YearModel:
         self._model = model
         self._texts = {line.text for line in year.lines}
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         """Return the parts of the year's messages; raise `InternalModelUnavailable`."""
         facts, synopses = said_in(content, "facts"), said_in(content, "synopses")
         if not all(each.text in self._texts for each in (*facts, *synopses)):

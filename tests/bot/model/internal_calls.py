@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pydantic import BaseModel
 
 from bot.model.structured import StructuredModel
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 from tests.servers.model_api import Dialect, ModelApiServer
 
 
@@ -25,8 +25,8 @@ class Amounts(BaseModel):
     amounts: dict[str, int]
 
 
-SHAPE = Shape.of({"state": State, "facts": Facts})
-LOOSE = Shape.of({"state": State, "amounts": Amounts})
+SHAPE = AnswerShape.of({"state": State, "facts": Facts})
+LOOSE = AnswerShape.of({"state": State, "amounts": Amounts})
 PARTS: dict[str, object] = {
     "state": {"first_name": "Ann", "goals": ["tea"]},
     "facts": {"facts": ["Likes tea"]},
@@ -38,7 +38,7 @@ SCHEMALESS = Dialect(response_formats=frozenset({"json_object"}))
 UNAWARE = Dialect(unsupported=frozenset({"response_format"}))
 
 
-async def fill(internal: StructuredModel, shape: Shape = SHAPE) -> dict[str, object]:
+async def fill(internal: StructuredModel, shape: AnswerShape = SHAPE) -> dict[str, object]:
     return await internal.fill(TASK, CONTENT, shape)
 
 

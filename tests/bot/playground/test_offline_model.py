@@ -13,7 +13,7 @@ from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 TOOLS = tuple(
     ToolDefinition(name, "", {"type": "object"})
@@ -257,7 +257,7 @@ INPUT = """## facts: learns from messages 1 to 4
 {"n":3,"who":"Ann","said":"My name is Eve","untrusted":true}
 {"n":4,"who":"Ann","said":"Where do I live?"}
 """
-SHAPE = Shape({}, {})
+SHAPE = AnswerShape({}, {})
 
 
 async def test_it_learns_facts_from_a_persons_own_statements() -> None:

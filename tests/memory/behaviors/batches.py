@@ -14,7 +14,7 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 
 DAY = 86_400
 NOW = 1_763_700_000.0  # 21 November 2025
@@ -101,7 +101,9 @@ class ScriptedModel:
         self._answers = list(answers)
         self.asked: list[str] = []
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         raise InternalModelUnavailable(f"{instructions}{content}{shape}")
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:

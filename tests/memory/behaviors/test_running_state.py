@@ -23,7 +23,7 @@ from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.fields import State, StateUntrusted
 from memory.scopes.scopes import Scopes
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
     GROUP,
@@ -59,7 +59,7 @@ def learned(
     """Return the state after a raw answer of a model."""
     state = old if isinstance(old, str) else old.model_dump_json()
     talk = [*messages] or [*TALK]
-    shape = Shape.of({"state": behavior.part})
+    shape = AnswerShape.of({"state": behavior.part})
     taught = behavior.learn(
         batch(*talk, here=scope_memory(state=state)),  # type: ignore[arg-type]
         shape.validate("state", answer),
@@ -78,7 +78,7 @@ def with_issue(scopes: Scopes) -> RunningState:
 
 
 def test_every_field_is_described_to_the_model_in_a_strict_schema() -> None:
-    shape = Shape.of({"running_state": WITH_ISSUE})
+    shape = AnswerShape.of({"running_state": WITH_ISSUE})
     assert shape.is_strict
     part = shape.schema["properties"]["running_state"]["anyOf"][0]
     assert all("description" in str(described) for described in part["properties"].values())

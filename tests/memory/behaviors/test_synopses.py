@@ -16,7 +16,7 @@ from memory.scopes.changes import Revision
 from memory.scopes.entries import Synopsis, Trust
 from memory.scopes.scopes import Scopes
 from memory.text.internal_model import InternalModelUnavailable
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
@@ -67,7 +67,7 @@ def talk(exchanges: int, tokens: int = 10) -> list[Message]:
 
 
 def test_the_strict_schema_has_all_fields_of_the_seed() -> None:
-    shape = Shape.of({"synopses": SynopsisPart})
+    shape = AnswerShape.of({"synopses": SynopsisPart})
     assert shape.is_strict
     part = shape.schema["properties"]["synopses"]["anyOf"][0]
     assert list(part["properties"]) == [

@@ -14,7 +14,7 @@ from memory.queue.turns import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter
 from tests.memory.behaviors.batches import ANNA, DAY, NOW, PRIVATE, call_context, said
 from tests.memory.words_embedder import WordsEmbedder
@@ -30,7 +30,9 @@ class OneAnswer:
         self.parts = parts
         self.calls: list[str] = []
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         self.calls.append(f"{instructions}\n\n{content}")
         return shape.raw_parts(self.parts)
 

@@ -21,7 +21,7 @@ from memory.scopes.entries import Fact, Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable
-from memory.text.shape import Shape
+from memory.text.shape import AnswerShape
 from tests.memory.turns import HERE, put
 from tests.memory.words_embedder import WordsEmbedder
 
@@ -36,7 +36,9 @@ class ScriptedModel:
         self.fails = False
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
-    async def fill(self, instructions: str, content: str, shape: Shape) -> Mapping[str, object]:
+    async def fill(
+        self, instructions: str, content: str, shape: AnswerShape
+    ) -> Mapping[str, object]:
         self.asked.append((instructions, content))
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:

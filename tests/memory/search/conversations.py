@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from memory.search.hybrid import Flags, Floats, Hit, HybridIndex, Record
+from memory.search.growing import Flags, Floats
+from memory.search.hybrid import Hit, HybridIndex, IndexRecord
 
 WIDTH = 12
 
@@ -48,14 +49,14 @@ questions = st.lists(st.sampled_from(_VOCABULARY), min_size=1, max_size=4).map("
 
 
 @st.composite
-def conversations(draw: st.DrawFn, most: int = 12) -> list[Record]:
+def conversations(draw: st.DrawFn, most: int = 12) -> list[IndexRecord]:
     """Draw records of some sessions: questions, answers, and some without a vector."""
-    records: list[Record] = []
+    records: list[IndexRecord] = []
     session = 0
     for _ in range(draw(st.integers(1, most))):
         session += draw(st.booleans())
         records.append(
-            Record(
+            IndexRecord(
                 text=draw(texts) + draw(st.sampled_from(["", ".", "?"])),
                 session=session,
                 by_assistant=draw(st.booleans()),
@@ -65,7 +66,7 @@ def conversations(draw: st.DrawFn, most: int = 12) -> list[Record]:
     return records
 
 
-def index_of(records: Sequence[Record]) -> HybridIndex:
+def index_of(records: Sequence[IndexRecord]) -> HybridIndex:
     index = HybridIndex()
     for record in records:
         index.append(record)

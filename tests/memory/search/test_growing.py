@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from memory.search import dense
 from memory.search.dense import DenseIndex
-from memory.search.growing import GrowingArray
-from memory.search.hybrid import Floats, HybridIndex, Record
+from memory.search.growing import Floats, GrowingArray
+from memory.search.hybrid import HybridIndex, IndexRecord
 from memory.search.sessions import Sessions
 from tests.memory.search.conversations import (
     WIDTH,
@@ -58,10 +58,10 @@ def test_each_record_gets_the_best_score_of_its_session(
 
 @given(conversations(most=20), st.data(), questions, vectors)
 def test_results_depend_only_on_the_vectors_that_are_held(
-    records: list[Record], data: st.DataObject, question: str, vector: Floats
+    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
 ) -> None:
     """Late vectors and deletions between appends give the index of the remaining records."""
-    index, held = HybridIndex(), dict[int, Record]()
+    index, held = HybridIndex(), dict[int, IndexRecord]()
     for record in records:
         held[index.append(record)] = record
         index.search(question, vector, 1)
@@ -74,7 +74,9 @@ def test_results_depend_only_on_the_vectors_that_are_held(
             new = data.draw(vectors)
             index.put_vector(row, new)
             old = held[row]
-            held[row] = Record(old.text, old.session, by_assistant=old.by_assistant, vector=new)
+            held[row] = IndexRecord(
+                old.text, old.session, by_assistant=old.by_assistant, vector=new
+            )
     at_once = index_of(list(held.values()))
     rows = list(held)
     expected = {rows[at]: s for at, s in scores(at_once.search(question, vector, 99)).items()}
@@ -83,9 +85,9 @@ def test_results_depend_only_on_the_vectors_that_are_held(
 
 @given(conversations(), questions, st.integers(1, 3 * WIDTH).filter(lambda width: width != WIDTH))
 def test_vectors_of_another_model_are_refused_and_words_still_find(
-    records: list[Record], question: str, width: int
+    records: list[IndexRecord], question: str, width: int
 ) -> None:
-    records = [*records, Record("lantern", 99, vector=vector_of(1))]
+    records = [*records, IndexRecord("lantern", 99, vector=vector_of(1))]
     index, untrusted = index_of(records), np.full(width, width**-0.5, np.float32)
     before = index.search(question, None, 99)
     with pytest.raises(ValueError, match="dimensions"):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.scopes.log import packed, unpacked
-from memory.search.hybrid import Floats, HybridIndex, Record
+from memory.search.growing import Floats
+from memory.search.hybrid import HybridIndex, IndexRecord
 from memory.search.weights import Weights
 from tests.memory.search.conversations import (
     WIDTH,
@@ -26,7 +27,7 @@ from tests.memory.search.conversations import (
 
 
 @given(conversations())
-def test_rows_are_numbered_in_the_order_of_appends(records: list[Record]) -> None:
+def test_rows_are_numbered_in_the_order_of_appends(records: list[IndexRecord]) -> None:
     index = HybridIndex()
     assert [index.append(record) for record in records] == list(range(len(records)))
     assert len(index) == len(records)
@@ -35,7 +36,7 @@ def test_rows_are_numbered_in_the_order_of_appends(records: list[Record]) -> Non
 
 @given(conversations(), questions, vectors)
 def test_hits_are_sorted_unique_and_at_most_k(
-    records: list[Record], question: str, vector: Floats
+    records: list[IndexRecord], question: str, vector: Floats
 ) -> None:
     index = index_of(records)
     everything = index.search(question, vector, len(records))
@@ -48,7 +49,7 @@ def test_hits_are_sorted_unique_and_at_most_k(
 
 @given(conversations(), st.data(), questions, vectors)
 def test_a_deleted_record_leaves_no_trace(
-    records: list[Record], data: st.DataObject, question: str, vector: Floats
+    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
 ) -> None:
     gone = data.draw(st.sets(st.integers(0, len(records) - 1)))
     index = index_of(records)
@@ -65,12 +66,12 @@ def test_a_deleted_record_leaves_no_trace(
         abs=1e-3,
     )
     assert index.vectors == without.vectors
-    assert index.append(Record("lantern", session=99)) == len(records)
+    assert index.append(IndexRecord("lantern", session=99)) == len(records)
 
 
 @given(conversations(), questions, vectors, st.randoms(use_true_random=False))
 def test_scores_do_not_depend_on_when_vectors_were_set_or_searches_ran(
-    records: list[Record], question: str, vector: Floats, random: Random
+    records: list[IndexRecord], question: str, vector: Floats, random: Random
 ) -> None:
     late = HybridIndex()
     for record in records:
@@ -89,7 +90,7 @@ def test_scores_do_not_depend_on_when_vectors_were_set_or_searches_ran(
 
 @given(conversations(), st.data(), questions, vectors)
 def test_rows_outside_the_mask_are_not_returned_but_still_boost_neighbors(
-    records: list[Record], data: st.DataObject, question: str, vector: Floats
+    records: list[IndexRecord], data: st.DataObject, question: str, vector: Floats
 ) -> None:
     allowed = data.draw(st.sets(st.integers(0, len(records) - 1)))
     index = index_of(records)
@@ -99,10 +100,10 @@ def test_rows_outside_the_mask_are_not_returned_but_still_boost_neighbors(
 
 
 def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
-    index = index_of([Record("lantern", 0, vector=vector_of(1))])
+    index = index_of([IndexRecord("lantern", 0, vector=vector_of(1))])
     wide = np.ones(WIDTH + 1, np.float32)
     with pytest.raises(ValueError, match="dimensions"):
-        index.append(Record("kettle", 0, vector=wide))
+        index.append(IndexRecord("kettle", 0, vector=wide))
     with pytest.raises(ValueError, match="dimensions"):
         index.put_vector(0, wide)
     with pytest.raises(ValueError, match="dimensions"):
@@ -112,11 +113,11 @@ def test_a_vector_of_another_width_is_refused_and_changes_nothing() -> None:
 
 def test_a_given_width_applies_to_the_first_vector() -> None:
     with pytest.raises(ValueError, match="dimensions"):
-        HybridIndex(WIDTH + 1).append(Record("lantern", 0, vector=vector_of(1)))
+        HybridIndex(WIDTH + 1).append(IndexRecord("lantern", 0, vector=vector_of(1)))
 
 
 def test_a_vector_for_a_deleted_record_is_ignored() -> None:
-    index = index_of([Record("lantern", 0), Record("kettle", 0)])
+    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 0)])
     index.delete(0)
     index.put_vector(0, vector_of(1))
     assert index.vectors == 0
@@ -131,10 +132,10 @@ def test_an_empty_index_finds_nothing() -> None:
 def test_a_neighbor_in_the_session_is_found_by_the_words_before_it() -> None:
     index = index_of(
         [
-            Record("The lantern fell into the harbour", 0),
-            Record("And then?", 0),
-            Record("Nothing, it sank", 0),
-            Record("We had pepper soup", 1),
+            IndexRecord("The lantern fell into the harbour", 0),
+            IndexRecord("And then?", 0),
+            IndexRecord("Nothing, it sank", 0),
+            IndexRecord("We had pepper soup", 1),
         ]
     )
     hits = {hit.row: hit for hit in index.search("lantern harbour", None, 9)}
@@ -147,15 +148,15 @@ def test_a_neighbor_in_the_session_is_found_by_the_words_before_it() -> None:
 def test_a_person_ranks_before_the_assistant_that_repeats_them() -> None:
     index = index_of(
         [
-            Record("So your violin is from Cremona, how nice", 0, by_assistant=True),
-            Record("My violin is from Cremona", 1),
+            IndexRecord("So your violin is from Cremona, how nice", 0, by_assistant=True),
+            IndexRecord("My violin is from Cremona", 1),
         ]
     )
     assert rows(index.search("violin cremona", None, 2)) == [1, 0]
 
 
 def test_a_statement_ranks_before_an_earlier_question_with_the_same_words() -> None:
-    index = index_of([Record("Where is my violin?", 0), Record("There is my violin", 1)])
+    index = index_of([IndexRecord("Where is my violin?", 0), IndexRecord("There is my violin", 1)])
     assert rows(index.search("Where is my violin?", None, 2)) == [1, 0]
 
 
@@ -166,8 +167,8 @@ def test_int8_vectors_hardly_change_scores() -> None:
     weights = Weights(floor=-np.inf)
     exact, quantised = HybridIndex(64, weights), HybridIndex(64, weights)
     for number, (row, small) in enumerate(zip(rows_of, stored, strict=True)):
-        exact.append(Record("lantern", number, vector=row))
-        quantised.append(Record("lantern", number, vector=small))
+        exact.append(IndexRecord("lantern", number, vector=row))
+        quantised.append(IndexRecord("lantern", number, vector=small))
     for number in range(0, 200, 20):
         question = unit(rows_of[number] + 0.1 * random.standard_normal(64).astype(np.float32))
         whole = exact.search("lantern", question, 200)
@@ -179,5 +180,5 @@ def test_int8_vectors_hardly_change_scores() -> None:
 def test_nbytes_grows_with_the_index() -> None:
     index = HybridIndex()
     before = index.nbytes
-    index.append(Record("lantern", 0, vector=vector_of(1)))
+    index.append(IndexRecord("lantern", 0, vector=vector_of(1)))
     assert index.nbytes > before

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.search.hybrid import HybridIndex, Record
+from memory.search.hybrid import HybridIndex, IndexRecord
 
 SAID = {
     "English": (
@@ -84,7 +84,7 @@ def spoken(*languages: str) -> tuple[HybridIndex, dict[str, int]]:
     for language in languages:
         first[language] = len(index)
         for text in SAID[language]:
-            index.append(Record(text, session=len(index)))
+            index.append(IndexRecord(text, session=len(index)))
     return index, first
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 from hypothesis import given
 
-from memory.search.hybrid import Floats, HybridIndex, Record
+from memory.search.growing import Floats
+from memory.search.hybrid import HybridIndex, IndexRecord
 from tests.memory.search.conversations import (
     conversations,
     index_of,
@@ -28,7 +29,7 @@ def planted() -> tuple[HybridIndex, Floats]:
     rows_of[TANGENT] = rows_of[FIRST] - 0.9 * question + 0.3 * rows_of[TANGENT]
     index = HybridIndex()
     for number, row in enumerate(rows_of):
-        index.append(Record(f"filler{number}", number, vector=unit(row)))
+        index.append(IndexRecord(f"filler{number}", number, vector=unit(row)))
     return index, unit(question)
 
 
@@ -49,7 +50,7 @@ def test_a_related_record_outside_the_mask_is_not_found() -> None:
 
 @given(conversations(), questions, vectors)
 def test_related_records_never_repeat_a_direct_hit(
-    records: list[Record], question: str, vector: Floats
+    records: list[IndexRecord], question: str, vector: Floats
 ) -> None:
     index = index_of(records)
     direct = index.search(question, vector, 4)
@@ -57,7 +58,7 @@ def test_related_records_never_repeat_a_direct_hit(
 
 
 def test_a_hit_without_a_vector_or_deleted_since_has_no_related_records() -> None:
-    index = index_of([Record("lantern", 0), Record("kettle", 1, vector=vector_of(1))])
+    index = index_of([IndexRecord("lantern", 0), IndexRecord("kettle", 1, vector=vector_of(1))])
     assert index.related(index.search("lantern", None, 1), 3) == []
     hits = index.search("kettle", vector_of(1), 1)
     index.delete(1)

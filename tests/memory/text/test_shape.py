@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from memory.text.shape import PartInvalid, Shape
+from memory.text.shape import AnswerShape, PartInvalid
 from tests.servers.model_api.schemas import schema_complaint
 
 
@@ -51,7 +51,7 @@ class Facts(BaseModel):
     nickname: str | None
 
 
-SHAPE = Shape.of({"state": State, "facts": Facts})
+SHAPE = AnswerShape.of({"state": State, "facts": Facts})
 
 
 class Free(BaseModel):
@@ -81,7 +81,7 @@ def nested(levels: int) -> type[BaseModel]:
 
 
 def test_a_schema_uses_only_keywords_of_strict_mode() -> None:
-    shape = Shape.of({"issue": Issue})
+    shape = AnswerShape.of({"issue": Issue})
     assert shape.schema == {
         "type": "object",
         "properties": {
@@ -125,8 +125,8 @@ def test_a_schema_uses_only_keywords_of_strict_mode() -> None:
     }
 
 
-@pytest.mark.parametrize("shape", [SHAPE, Shape.of({}), Shape.of({"deep": nested(8)})])
-def test_strict_mode_accepts_the_schema_of_a_strict_shape(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", [SHAPE, AnswerShape.of({}), AnswerShape.of({"deep": nested(8)})])
+def test_strict_mode_accepts_the_schema_of_a_strict_shape(shape: AnswerShape) -> None:
     assert shape.is_strict
     assert schema_complaint(shape.schema, strict=True) == ""
 
@@ -152,7 +152,7 @@ def test_strict_mode_accepts_the_schema_of_a_strict_shape(shape: Shape) -> None:
 def test_a_part_that_strict_mode_cannot_describe_is_named_with_the_reason(
     part: type[BaseModel], why: str
 ) -> None:
-    shape = Shape.of({"state": State, "odd": part})
+    shape = AnswerShape.of({"state": State, "odd": part})
     assert shape.unconvertible == {"odd": why}
     assert not shape.is_strict
     assert shape.schema["required"] == ["state", "odd"]
@@ -187,7 +187,7 @@ FIELD_TYPES = st.recursive(
 def test_a_shape_is_strict_exactly_if_strict_mode_accepts_it(fields: dict[str, Any]) -> None:
     annotated: dict[str, Any] = {name: (kind, ...) for name, kind in fields.items()}
     part = create_model("Part", **annotated)
-    shape = Shape.of({"part": part})
+    shape = AnswerShape.of({"part": part})
     assert shape.is_strict == (schema_complaint(shape.schema, strict=True) == "")
 
 
