@@ -17,10 +17,10 @@ from bot.commands.buttons import Buttons
 from bot.commands.menus import descriptions, menus
 from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
+from bot.costs.usage_counter import UsageRecorder
 from bot.language.catalogue import Catalogue
 from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
-from bot.metrics.usage_counter import UsageRecorder
 from bot.model.guarded import ModelCondition
 from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import BackgroundLearner

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.documents.formats import (
     REASON_TEXTS,
     SUFFIXES,
@@ -18,7 +19,6 @@ from bot.documents.formats import (
     Limits,
     format_of,
 )
-from bot.metrics.usage_counter import UsageRecorder, billed_to
 from bot.model.models import open_models
 from bot.runtime.process import memory_options, redis_address
 from config.settings import Settings

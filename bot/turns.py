@@ -7,9 +7,9 @@ from bot.assistant import Assistant
 from bot.commands.answer import Handler
 from bot.commands.export import export_file
 from bot.commands.sentences import Sentences
+from bot.costs.budget import budget_of
 from bot.documents.formats import Formats, Limits
 from bot.documents.upload import FileReader, Upload
-from bot.metrics.budget import budget_of
 from bot.telegram.chat import Chat
 from bot.turn.after import AfterTurn
 from bot.turn.agent_step import AgentStep

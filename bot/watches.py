@@ -7,10 +7,10 @@ from functools import partial
 from bot.commands.access import Operators
 from bot.commands.notices import AdminNotices
 from bot.commands.sentences import Sentences
-from bot.metrics.budget import BudgetWatch, budget_of
+from bot.costs.budget import budget_of
 from bot.model.guarded import ModelCondition
 from bot.runtime.loop_watchdog import LoopWatchdog
-from bot.runtime.periodic import CapacityWatch, ModelWatch, repeat
+from bot.runtime.periodic import BudgetWatch, CapacityWatch, ModelWatch, repeat
 from bot.telegram.rate_limit import share_with_workers
 from bot.telegram.telegram_chat import TelegramChat
 from config.settings import Settings

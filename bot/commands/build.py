@@ -25,8 +25,8 @@ from bot.commands.paged_list import PagedList
 from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
-from bot.metrics.budget import Budget
-from bot.metrics.prices import Prices
+from bot.costs.budget import Budget
+from bot.costs.prices import Prices
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat

@@ -7,8 +7,8 @@ from time import time
 
 from bot.commands.answer import Answer
 from bot.commands.sentences import Sentences
-from bot.metrics.budget import Budget
-from bot.metrics.prices import shown
+from bot.costs.budget import Budget
+from bot.costs.prices import shown
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from memory.limits.billed import BotUsage, BySource, Source, Tokens, day_number, together

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import structlog
 
-from bot.metrics.usage_counter import billed_to
+from bot.costs.usage_counter import billed_to
 from bot.model.model_errors import reason_of
 from memory.learning.learner import LearnerBusy, LearningRound
 from memory.limits.usage import NOBODY

@@ -1,4 +1,4 @@
-"""Steps that are repeated while the process lives, and the checks of Redis and of the models.
+"""Steps that are repeated while the process lives: checks of Redis, of the models, of the budget.
 
 Every process checks. They agree in Redis on what admins have been told.
 """
@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from bot.commands.notices import AdminNotices
+from bot.costs.budget import Budget
+from bot.costs.prices import shown
 from bot.model.guarded import ModelCondition
 from bot.model.model_errors import setting_to_check
 from memory.limits.alerts import Level
@@ -22,6 +24,9 @@ log = structlog.get_logger(__name__)
 _MODELS_EVERY_S = 15.0
 _CAPACITY_EVERY_S = 5.0
 _CAPACITY_WHEN_TIGHT_EVERY_S = 2.0
+_BUDGET_EVERY_S = 5.0
+_BUDGET_NOTICES = (100, 80)
+"""Percent of the budget at which admins are told, the highest first."""
 
 Step = Callable[[], Awaitable[object]]
 
@@ -125,3 +130,31 @@ class ModelWatch:
         kind = f"{condition.part}_off"
         if not await self._notices.tell_of_model(kind, reason or type(error).__name__, setting):
             await self._client.call("HDEL", self._key, name)
+
+
+class BudgetWatch:
+    """Tells admins once a month that most of the budget is spent, and once that all of it is."""
+
+    def __init__(self, budget: Budget, notices: AdminNotices) -> None:
+        self._budget = budget
+        self._notices = notices
+
+    async def run(self) -> None:
+        """Check until cancelled; without a budget there is nothing to do."""
+        if self._budget.amount:
+            await repeat(self.check, "budget", _BUDGET_EVERY_S)
+
+    async def check(self) -> None:
+        """Tell admins what they have not been told this month; raise `StoreError`."""
+        budget, usage = self._budget, self._budget.usage
+        spent = await budget.spent()
+        share = 100 * spent / budget.amount
+        for at, percent in enumerate(_BUDGET_NOTICES):
+            if share < percent:
+                continue
+            if await usage.claim_notice(time.time(), percent):
+                values = {"percent": percent, "spent": shown(spent), "budget": shown(budget.amount)}
+                if await self._notices.say("notices.budget", values):
+                    for passed in _BUDGET_NOTICES[at:]:
+                        await usage.mark_reported(time.time(), passed)
+            return

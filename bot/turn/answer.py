@@ -13,8 +13,8 @@ import structlog
 from bot.agent.refused import MessageRefused
 from bot.commands.answer import Handler
 from bot.commands.sentences import Sentences
+from bot.costs.usage_counter import billed_to
 from bot.documents.upload import Upload
-from bot.metrics.usage_counter import billed_to
 from bot.model.model_errors import ModelError, reason_of
 from bot.telegram.errors import TelegramError
 from bot.turn.at_work import AtWork

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.metrics.budget import Budget
+from bot.costs.budget import Budget
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.limits.quotas import Quota, Quotas, Verdict

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from bot.commands.sentences import Sentences
+from bot.costs.budget import Budget
+from bot.costs.prices import Prices
 from bot.language.catalogue import Catalogue
-from bot.metrics.budget import Budget
-from bot.metrics.prices import Prices
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MessageKind

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from bot.metrics.usage_counter import UsageRecorder, billed_to
+from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
 from memory.limits.billed import BilledCall, Source, Tokens, together
 from memory.limits.usage import NOBODY, UsageStore

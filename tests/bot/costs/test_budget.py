@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from bot.commands.notices import AdminNotices
-from bot.metrics.budget import Budget, BudgetWatch
-from bot.metrics.prices import Prices
+from bot.costs.budget import Budget
+from bot.costs.prices import Prices
+from bot.runtime.periodic import BudgetWatch
 from config.values import Price
 from memory.limits.billed import BilledCall, Source, Tokens
 from memory.memory import Memory
@@ -40,7 +41,7 @@ async def test_each_step_is_told_once(memory: Memory) -> None:
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
         for watch in watches:
-            await watch.look()
+            await watch.check()
     assert notices.told == [(80, "0.8000"), (100, "1.0000")]
 
 
@@ -48,7 +49,7 @@ async def test_a_jump_over_both_steps_is_told_once(memory: Memory) -> None:
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
-        await BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices).look()
+        await BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices).check()
     assert notices.told == [(100, "3.0000")]
 
 
@@ -57,11 +58,11 @@ async def test_where_nobody_could_be_reached_it_is_tried_again(memory: Memory) -
     notices.reaches = False
     await spend(memory, 900_000)
     watch = BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices)
-    await watch.look()
+    await watch.check()
     notices.reaches = True
     [claim] = await memory.client.call("KEYS", "*reported*")
     await memory.client.call("DEL", claim)  # as after a minute
-    await watch.look()
+    await watch.check()
     assert notices.told == [(80, "0.9000")]
 
 

@@ -1,0 +1,1 @@
+"""What models bill: counted, priced, and held to a budget."""
