@@ -1,6 +1,6 @@
-"""What is kept or erased only if a person agrees by a button: it waits an hour in its own field.
+"""Keeps or erases a memory only if a person agrees by a button within an hour.
 
-The reply that asks is sent by the bot; here is what waits, and what pressing does, once.
+The question waits in a field of the conversation. The bot sends it; an answer is carried out once.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from memory.store.store import Store
 Answered = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
 _ANSWERS: Mapping[str, Answered] = {
     **{each: each for each in get_args(Answered)},
-    # Of an older version, in the hour after an update.
+    # Answers that an earlier version stored, in the hour after an update.
     "yes": "kept",
     "no": "not_kept",
 }

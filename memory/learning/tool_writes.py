@@ -1,7 +1,7 @@
-"""Does what tools wanted written, after the reply that went with it, once.
+"""Writes what tools wanted written, once, after the reply.
 
-The commit of a turn leaves it in the conversation's notebook as a field of its own, which goes in
-the same step as the writing, or in the next one where the facts are another scope's.
+The commit of a turn leaves it in a field of the conversation. The step that writes it also removes
+the field. If the facts are in another scope, the next step removes it.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain
 
 
 def without_domain(state: str, _: str) -> str:
-    """Leave a state as it is: there is none whose domain could be set."""
+    """Return the state as it is: it has no domain fields."""
     return state
 
 

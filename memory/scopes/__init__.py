@@ -1,1 +1,1 @@
-"""What was learned of a scope: facts, synopses and document chunks, found like what was said."""
+"""What is stored of a conversation, a person or a namespace."""

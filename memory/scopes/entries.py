@@ -161,7 +161,7 @@ class Fact(Record):
 
 @dataclass(frozen=True, slots=True)
 class Synopsis(Record):
-    """What one sitting was about; a field is empty where nothing is to be said of it.
+    """What one session was about; a field is empty if there is nothing to say.
 
     `began_at` and `ended_at` (Unix seconds) and the sequences `first_seq` to `last_seq` span it.
     """
@@ -254,7 +254,7 @@ class Again(Entry):
 
 
 THE_ONE_BEFORE = -1
-"""Stands for the id of the record that is written right before, which is not known yet."""
+"""Stands for the record that is written right before and has no id yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""`ChatHistory`: what was said in one conversation, to select from and to search.
+"""`ChatHistory`: the messages of one conversation, to select from and to search.
 
-A view under one version of the conversation; after an erasure its writes are refused. Searching
-degrades to nothing found when no vectors are to be had.
+It is valid for one version of the conversation; after an erasure its writes are refused. Without
+vectors it searches by words alone.
 """
 
 import asyncio
@@ -127,9 +127,9 @@ class ChatHistory:
         return bool(await store.client.call("HEXISTS", meta, "off_at"))
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
-        """Return what the selector takes of the current sitting, of which it sees the tail.
+        """Return what the selector takes of the newest messages of the current session.
 
-        Refused words are left out.
+        Messages that the model's server refused are left out.
         """
         messages = self._said.messages
         first = bisect_right(messages, self._said.session, key=lambda message: message.seq)

@@ -1,6 +1,6 @@
-"""What Redis holds of one scope, key by key, with its content: for an operator at their own bench.
+"""Shows what Redis has stored of one scope, key by key, for the playground's inspector.
 
-It shows what people said, so no bot in service may call it; `census` counts without showing.
+It shows what people said, so a bot in service must not call it. `stats` counts without content.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

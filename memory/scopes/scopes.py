@@ -1,6 +1,6 @@
-"""The notebooks of all scopes: read as far as they are new, written under fences, erased in parts.
+"""`Scopes`: reads what is new in a scope, changes it under its version, and erases parts of it.
 
-Redis remains the truth; what a process holds is valid for the version that it was read under.
+Redis remains the truth. What a process has read is valid only for the version it was read under.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
 
 
 class Scopes:
-    """All notebooks of one bot, the most recently used ones warm."""
+    """All scopes of one bot; the most recently used ones are cached."""
 
     def __init__(
         self,
@@ -83,14 +83,17 @@ class Scopes:
                 self._cache.drop(scope)
 
     async def current(self, scope: Scope) -> ScopeMemory:
-        """Return a notebook as it was read at the beginning of this turn."""
+        """Return a scope as it was read at the beginning of this turn."""
         held = self._cache.get(scope)
         return held if held and held.is_whole else await self.read(scope)
 
     async def search(
         self, kind: type[R], scope_memory: ScopeMemory, text: str, k: int
     ) -> list[Found[R]]:
-        """Search a notebook by words and, where it has vectors of our model, by meaning."""
+        """Search the records of a kind by words and, if they have vectors of our model, by meaning.
+
+        Return at most `k` of them, best first, and then those that resemble the best one.
+        """
         vector = None
         if scope_memory.fingerprint == self.vector_fingerprint:
             vector = await self._questions.vector(text)
@@ -185,7 +188,7 @@ class Scopes:
     async def cut(self, scope: Scope, conversation: Scope) -> int:
         """Let nothing more be written here that rests on a conversation before its last clear.
 
-        Return the lowest epoch (`Notebook.epoch`) of the conversation that still counts.
+        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that still counts.
         """
         meta = self._keys.scope(conversation).meta
         generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")

@@ -1,7 +1,4 @@
-"""Counts and times for people and operators: what is stored of a conversation, how much of all.
-
-Never content.
-"""
+"""Counts what is stored of one conversation and of the whole bot; never shows content."""
 
 from dataclasses import dataclass
 from time import time
