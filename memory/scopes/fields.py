@@ -8,7 +8,7 @@ only fields with a class can be written, so nothing survives an erasure unnotice
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import orjson
 
@@ -20,16 +20,21 @@ STATE_LEARNER = "running_state"
 
 
 class Field:
-    """One field of a scope. A subclass sets `PREFIX` and defines `without`, `stored` and `read`."""
+    """One field of a scope.
+
+    A subclass sets `PREFIX` and defines `without`, `_stored` and `_read`. `KEY` names the attribute
+    that tells it from other fields of its kind, "" if there is only one.
+    """
 
     __slots__ = ()
 
     PREFIX: ClassVar[str]
+    KEY: ClassVar[str] = ""
     KINDS: ClassVar[dict[str, type["Field"]]] = {}
 
     def __init_subclass__(cls) -> None:
         """Register the class; raise `TypeError` if it lacks a rule or takes another's prefix."""
-        for required in ("PREFIX", "without", "stored", "read"):
+        for required in ("PREFIX", "without", "_stored", "_read"):
             if required not in cls.__dict__:
                 raise TypeError(f"{cls.__name__} does not define `{required}`")
         known = Field.KINDS.get(cls.PREFIX)
@@ -40,7 +45,7 @@ class Field:
     @property
     def key(self) -> str:
         """What tells it from other fields of its kind; "" if there is only one."""
-        return ""
+        return str(getattr(self, self.KEY)) if self.KEY else ""
 
     @property
     def name(self) -> str:
@@ -50,19 +55,48 @@ class Field:
     @property
     def stored(self) -> str:
         """The stored value; "" if the field is to be removed."""
-        raise NotImplementedError
+        return self._stored()
 
     @classmethod
     def read(cls, key: str, stored: str) -> Self:
         """Read a stored value."""
-        raise NotImplementedError
+        return cls._read(key, stored)
 
     def without(self, erased: Erased) -> "Field | None":
         """Return what is left of it after an erasure, None for nothing."""
         raise NotImplementedError
 
+    def _stored(self) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        raise NotImplementedError
+
 
 F = TypeVar("F", bound=Field)
+
+
+def _stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - a rule
+    """Be the rule of a field that holds only numbers and names."""
+    return field
+
+
+def _goes(field: Field, erased: Erased) -> None:
+    """Be the rule of a field that does not know its sources: it goes with any message."""
+
+
+class _RestsOnMessage(Protocol):
+    @property
+    def seq(self) -> int: ...
+
+
+M = TypeVar("M", bound=_RestsOnMessage)
+
+
+def _goes_with_message(field: M, erased: Erased) -> M | None:
+    """Be the rule of a field that rests on the message `seq`."""
+    return None if erased.takes_message(field.seq) else field
 
 
 def name_of(kind: type[Field], key: str = "") -> str:
@@ -89,24 +123,19 @@ def fields_of(kind: type[F], stored: Mapping[str, str]) -> list[F]:
 
 @dataclass(frozen=True, slots=True)
 class State(Field):
-    """The running state, as JSON. It does not know its sources, so it goes with any message."""
+    """The running state, as JSON."""
 
     PREFIX = "state"
     json: str
 
-    @property
-    def stored(self) -> str:
-        """The JSON itself."""
+    without = _goes
+
+    def _stored(self) -> str:
         return self.json
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:  # noqa: ARG003 - there is only one
-        """Read the JSON."""
+    def _read(cls, _: str, stored: str) -> Self:
         return cls(stored)
-
-    def without(self, erased: Erased) -> None:  # noqa: ARG002 - nothing is left of it
-        """Leave nothing."""
-        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,51 +145,37 @@ class StateUntrusted(Field):
     PREFIX = "state_untrusted"
     is_untrusted: bool
 
-    @property
-    def stored(self) -> str:
-        """A flag."""
+    without = _goes
+
+    def _stored(self) -> str:
         return "1" if self.is_untrusted else ""
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:  # noqa: ARG003 - there is only one
-        """Read the flag."""
+    def _read(cls, _: str, stored: str) -> Self:
         return cls(bool(stored))
-
-    def without(self, erased: Erased) -> None:  # noqa: ARG002 - nothing is left of it
-        """Leave nothing."""
-        return
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark(Field):
-    """Up to which message a behavior has learned; only a number, so it stays.
+    """Up to which message a behavior has learned.
 
     `learner` is the behavior's name. In another scope than the conversation's own it also names
     the conversation and its generation, because that scope may outlive the conversation.
     """
 
     PREFIX = "watermark"
+    KEY = "learner"
     learner: str
     seq: int
 
-    @property
-    def key(self) -> str:
-        """The behavior, and the conversation if that is another scope."""
-        return self.learner
+    without = _stays
 
-    @property
-    def stored(self) -> str:
-        """The sequence."""
+    def _stored(self) -> str:
         return str(self.seq)
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read the sequence."""
+    def _read(cls, key: str, stored: str) -> Self:
         return cls(key, int(stored))
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it rests on nothing
-        """Stay as it is."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,29 +186,20 @@ class Failures(Field):
     """
 
     PREFIX = "failures"
+    KEY = "learner"
     learner: str
     count: int = 0
     again_at: float = 0
 
-    @property
-    def key(self) -> str:
-        """The behavior, as in its watermark."""
-        return self.learner
+    without = _stays
 
-    @property
-    def stored(self) -> str:
-        """Count and time; nothing after a success."""
+    def _stored(self) -> str:
         return f"{self.count}|{self.again_at:.0f}" if self.count else ""
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read count and time."""
+    def _read(cls, key: str, stored: str) -> Self:
         count, _, again_at = stored.partition("|")
         return cls(key, int(count or 0), float(again_at or 0))
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it rests on nothing
-        """Stay as it is."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,30 +210,21 @@ class LearningPause(Field):
     """
 
     PREFIX = "pause"
+    KEY = "task"
     task: str
     failures: int = 0
     again_at: float = 0
     model: str = ""
 
-    @property
-    def key(self) -> str:
-        """What the model is needed for."""
-        return self.task
+    without = _stays
 
-    @property
-    def stored(self) -> str:
-        """Failures, time and model; nothing after a success."""
+    def _stored(self) -> str:
         return f"{self.failures}|{self.again_at:.0f}|{self.model}" if self.failures else ""
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read failures, time and model."""
+    def _read(cls, key: str, stored: str) -> Self:
         failures, again_at, model = stored.split("|", 2)
         return cls(key, int(failures), float(again_at), model)
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it rests on nothing
-        """Stay as it is."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,27 +232,18 @@ class Digest(Field):
     """What tools did in a turn that is not learned yet; `seq` is the assistant's message."""
 
     PREFIX = "digest"
+    KEY = "seq"
     seq: int
     text: str
 
-    @property
-    def key(self) -> str:
-        """The sequence of the assistant's message."""
-        return str(self.seq)
+    without = _goes_with_message
 
-    @property
-    def stored(self) -> str:
-        """The text."""
+    def _stored(self) -> str:
         return self.text
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read the text."""
+    def _read(cls, key: str, stored: str) -> Self:
         return cls(int(key), stored)
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with its message."""
-        return None if erased.takes_message(self.seq) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,29 +254,20 @@ class ToolWrites(Field):
     """
 
     PREFIX = "tool_writes"
+    KEY = "turn"
     turn: str
     seq: int
     writes: tuple[ToolWrite, ...]
 
-    @property
-    def key(self) -> str:
-        """The turn's id."""
-        return self.turn
+    without = _goes_with_message
 
-    @property
-    def stored(self) -> str:
-        """The sequence, then the writes as JSON."""
+    def _stored(self) -> str:
         return f"{self.seq}|{to_json(self.writes).decode()}"
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read sequence and writes."""
+    def _read(cls, key: str, stored: str) -> Self:
         seq, _, writes = stored.partition("|")
         return cls(key, int(seq), from_json(writes))
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with its message."""
-        return None if erased.takes_message(self.seq) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,27 +275,18 @@ class Written(Field):
     """In a person's scope: the newest turn of a conversation whose tool writes were carried out."""
 
     PREFIX = "written"
+    KEY = "tag"
     tag: str
     turn: str
 
-    @property
-    def key(self) -> str:
-        """The tag of the conversation."""
-        return self.tag
+    without = _stays
 
-    @property
-    def stored(self) -> str:
-        """The turn's id."""
+    def _stored(self) -> str:
         return self.turn
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read the turn's id."""
+    def _read(cls, key: str, stored: str) -> Self:
         return cls(key, stored)
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it rests on nothing
-        """Stay as it is."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,36 +298,27 @@ class Question(Field):
     """
 
     PREFIX = "question"
+    KEY = "nonce"
     nonce: str
     seq: int
     asked_at: float
     answer: str
     write: ToolWrite
 
-    @property
-    def key(self) -> str:
-        """The nonce under the button."""
-        return self.nonce
-
-    @property
-    def stored(self) -> str:
-        """Sequence, time and answer, then the write as JSON."""
-        write = to_json([replace(self.write, nonce="")]).decode()
-        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{write}"
-
-    @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read sequence, time, answer and write."""
-        seq, asked_at, answer, writes = stored.split("|", 3)
-        return cls(key, int(seq), float(asked_at), answer, _asked_write(writes))
+    without = _goes_with_message
 
     def answered(self, answer: str) -> Self:
         """Return what stays of it, so that a repeat gets the same answer."""
         return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
 
-    def without(self, erased: Erased) -> Self | None:
-        """Go with its message."""
-        return None if erased.takes_message(self.seq) else self
+    def _stored(self) -> str:
+        write = to_json([replace(self.write, nonce="")]).decode()
+        return f"{self.seq}|{self.asked_at:.0f}|{self.answer}|{write}"
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        seq, asked_at, answer, writes = stored.split("|", 3)
+        return cls(key, int(seq), float(asked_at), answer, _asked_write(writes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,31 +326,27 @@ class Kept(Field):
     """A text that an operator's behavior keeps under a name; `seq` is the message it rests on."""
 
     PREFIX = "kept"
+    KEY = "place"
     behavior: str
     label: str
     seq: int
     text: str
 
-    @property
-    def key(self) -> str:
-        """Behavior and name."""
-        return f"{self.behavior}:{self.label}"
+    without = _goes_with_message
 
     @property
-    def stored(self) -> str:
-        """The sequence, then the text; nothing without a text."""
+    def place(self) -> str:
+        """The behavior, and the name under which it keeps the text."""
+        return f"{self.behavior}:{self.label}"
+
+    def _stored(self) -> str:
         return f"{self.seq}|{self.text}" if self.text else ""
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read sequence and text."""
+    def _read(cls, key: str, stored: str) -> Self:
         behavior, _, label = key.partition(":")
         seq, _, text = stored.partition("|")
         return cls(behavior, label, int(seq), text)
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with its message."""
-        return None if erased.takes_message(self.seq) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +359,7 @@ class Document(Field):
     """
 
     PREFIX = "document"
+    KEY = "of_name"
     of_name: str
     title: str
     digest: str
@@ -411,28 +369,20 @@ class Document(Field):
     nbytes: int = 0
     sender_id: int = 0
 
-    @property
-    def key(self) -> str:
-        """The short key of its name, as it stands under buttons."""
-        return self.of_name
+    def without(self, erased: Erased) -> Self | None:
+        """Go with what its sender sent up to then."""
+        return None if erased.takes_from(self.sender_id, self.added_at) else self
 
-    @property
-    def stored(self) -> str:
-        """All but the key, as JSON."""
+    def _stored(self) -> str:
         described = asdict(self)
         del described["of_name"]
         return orjson.dumps(described).decode()
 
     @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read the JSON, passing over what another version added."""
-        known = {each.name for each in dataclass_fields(cls)}
+    def _read(cls, key: str, stored: str) -> Self:
+        known = {each.name for each in dataclass_fields(cls)}  # another version may have added some
         described = orjson.loads(stored)
         return cls(key, **{name: value for name, value in described.items() if name in known})
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with what its sender sent up to then."""
-        return None if erased.takes_from(self.sender_id, self.added_at) else self
 
 
 def _asked_write(stored: str) -> ToolWrite:

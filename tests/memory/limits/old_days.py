@@ -78,14 +78,20 @@ class OldDays:
         await self._memory.scopes.write(scope_memory, Write(fields=fields))
 
     async def _embed(self, keys: Sequence[str], seqs: range, fingerprint: str) -> None:
-        learn, named = self._memory.scripts["learn_vectors"], ("said", "0", "0", fingerprint)
-        named_too = (*named, self._memory.store.ttl_s)
-        assert await learn(keys, named_too) == b"ok"
+        learn = self._memory.scripts["learn_vectors"]
+        request = {
+            "stream": "messages",
+            "epoch": "0",
+            "erasure": "0",
+            "fingerprint": fingerprint,
+            "ttl_s": self._memory.store.ttl_s,
+        }
+        assert await learn(keys, request) == b"ok"
         for start in range(0, len(seqs), _BATCH):
             part = seqs[start : start + _BATCH]
-            rows = zip(part, self._rows, strict=False)
-            pairs = [word for seq_and_row in rows for word in seq_and_row]
-            assert await learn(keys, (*named_too, part.start - 1, *pairs)) == b"ok"
+            batch = {"after": part.start - 1, "ids": list(part)}
+            rows = [row for _, row in zip(part, self._rows, strict=False)]
+            assert await learn(keys, request | batch, *rows) == b"ok"
 
     def _exchanges(
         self, count: int, since: float, until: float, sender: int
