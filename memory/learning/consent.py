@@ -14,7 +14,8 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Entry, Fact, Source
-from memory.scopes.fields import Field, Question, State, ToolWrites
+from memory.scopes.field import Field
+from memory.scopes.fields import Question, State, ToolWrites
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes

@@ -10,7 +10,8 @@ from time import time
 from memory.behaviors.call_context import facts_scope
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.scopes.changes import Write
-from memory.scopes.fields import Digest, Failures, Field, State, StateUntrusted, Watermark
+from memory.scopes.field import Field
+from memory.scopes.fields import Digest, Failures, State, StateUntrusted, Watermark
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

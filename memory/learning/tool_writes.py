@@ -13,7 +13,8 @@ from memory.learning.consent import WithDomain, expire_in, expired, question, re
 from memory.learning.progress import Progress
 from memory.scopes.changes import Write
 from memory.scopes.entries import Entry, Source
-from memory.scopes.fields import Field, Kept, State, ToolWrites, Written
+from memory.scopes.field import Field
+from memory.scopes.fields import Kept, State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain

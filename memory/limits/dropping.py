@@ -12,7 +12,8 @@ import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.progress import watermark_place
-from memory.scopes.fields import Watermark, name_of
+from memory.scopes.field import name_of
+from memory.scopes.fields import Watermark
 from memory.scopes.history import version_of
 from memory.scopes.log import seq_of
 from memory.store.commands import Command, Reply

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from memory.scopes.entries import Entry, Record
-from memory.scopes.fields import Field
+from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.errors import Outdated
 

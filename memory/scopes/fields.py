@@ -1,124 +1,17 @@
-"""The fields of a scope's hash: one small class for each kind, which alone writes and reads it.
+"""Every kind of field of a scope's hash: one small class each, which alone writes and reads it."""
 
-A field is stored as `<prefix>:<key>` or, if there is only one of its kind, as `<prefix>`. Every
-class says what is left of it after an erasure. A class without that rule cannot be defined, and
-only fields with a class can be written, so nothing survives an erasure unnoticed.
-"""
-
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import Self
 
 import orjson
 
 from memory.scopes.entries import Erased
+from memory.scopes.field import Field, goes, goes_with_message, stays
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, from_json, to_json
 
 STATE_LEARNER = "running_state"
 """The behavior that learns the running state."""
-
-
-class Field:
-    """One field of a scope.
-
-    A subclass sets `PREFIX` and defines `without`, `_stored` and `_read`. `KEY` names the attribute
-    that tells it from other fields of its kind, "" if there is only one.
-    """
-
-    __slots__ = ()
-
-    PREFIX: ClassVar[str]
-    KEY: ClassVar[str] = ""
-    KINDS: ClassVar[dict[str, type["Field"]]] = {}
-
-    def __init_subclass__(cls) -> None:
-        """Register the class; raise `TypeError` if it lacks a rule or takes another's prefix."""
-        for required in ("PREFIX", "without", "_stored", "_read"):
-            if required not in cls.__dict__:
-                raise TypeError(f"{cls.__name__} does not define `{required}`")
-        known = Field.KINDS.get(cls.PREFIX)
-        if known is not None and known.__qualname__ != cls.__qualname__:
-            raise TypeError(f"{cls.__name__} has the prefix of {known.__name__}")
-        Field.KINDS[cls.PREFIX] = cls
-
-    @property
-    def key(self) -> str:
-        """What tells it from other fields of its kind; "" if there is only one."""
-        return str(getattr(self, self.KEY)) if self.KEY else ""
-
-    @property
-    def name(self) -> str:
-        """The name of the field in the scope's hash."""
-        return name_of(type(self), self.key)
-
-    @property
-    def stored(self) -> str:
-        """The stored value; "" if the field is to be removed."""
-        return self._stored()
-
-    @classmethod
-    def read(cls, key: str, stored: str) -> Self:
-        """Read a stored value."""
-        return cls._read(key, stored)
-
-    def without(self, erased: Erased) -> "Field | None":
-        """Return what is left of it after an erasure, None for nothing."""
-        raise NotImplementedError
-
-    def _stored(self) -> str:
-        raise NotImplementedError
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        raise NotImplementedError
-
-
-F = TypeVar("F", bound=Field)
-
-
-def _stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - a rule
-    """Be the rule of a field that holds only numbers and names."""
-    return field
-
-
-def _goes(field: Field, erased: Erased) -> None:
-    """Be the rule of a field that does not know its sources: it goes with any message."""
-
-
-class _RestsOnMessage(Protocol):
-    @property
-    def seq(self) -> int: ...
-
-
-M = TypeVar("M", bound=_RestsOnMessage)
-
-
-def _goes_with_message(field: M, erased: Erased) -> M | None:
-    """Be the rule of a field that rests on the message `seq`."""
-    return None if erased.takes_message(field.seq) else field
-
-
-def name_of(kind: type[Field], key: str = "") -> str:
-    """Return the stored name of a field."""
-    return f"{kind.PREFIX}:{key}" if key else kind.PREFIX
-
-
-def kind_of(name: str) -> type[Field] | None:
-    """Return the class of a stored field; None for a field that this version does not know."""
-    return Field.KINDS.get(name.partition(":")[0])
-
-
-def read_field(name: str, stored: str) -> Field | None:
-    """Read one stored field; None for a field that this version does not know."""
-    kind = kind_of(name)
-    return kind.read(name.partition(":")[2], stored) if kind else None
-
-
-def fields_of(kind: type[F], stored: Mapping[str, str]) -> list[F]:
-    """Return all fields of one kind."""
-    found = ((name.partition(":"), value) for name, value in stored.items())
-    return [kind.read(key, value) for (prefix, _, key), value in found if prefix == kind.PREFIX]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +21,7 @@ class State(Field):
     PREFIX = "state"
     json: str
 
-    without = _goes
+    without = goes
 
     def _stored(self) -> str:
         return self.json
@@ -145,7 +38,7 @@ class StateUntrusted(Field):
     PREFIX = "state_untrusted"
     is_untrusted: bool
 
-    without = _goes
+    without = goes
 
     def _stored(self) -> str:
         return "1" if self.is_untrusted else ""
@@ -168,7 +61,7 @@ class Watermark(Field):
     learner: str
     seq: int
 
-    without = _stays
+    without = stays
 
     def _stored(self) -> str:
         return str(self.seq)
@@ -191,7 +84,7 @@ class Failures(Field):
     count: int = 0
     again_at: float = 0
 
-    without = _stays
+    without = stays
 
     def _stored(self) -> str:
         return f"{self.count}|{self.again_at:.0f}" if self.count else ""
@@ -216,7 +109,7 @@ class LearningPause(Field):
     again_at: float = 0
     model: str = ""
 
-    without = _stays
+    without = stays
 
     def _stored(self) -> str:
         return f"{self.failures}|{self.again_at:.0f}|{self.model}" if self.failures else ""
@@ -236,7 +129,7 @@ class Digest(Field):
     seq: int
     text: str
 
-    without = _goes_with_message
+    without = goes_with_message
 
     def _stored(self) -> str:
         return self.text
@@ -259,7 +152,7 @@ class ToolWrites(Field):
     seq: int
     writes: tuple[ToolWrite, ...]
 
-    without = _goes_with_message
+    without = goes_with_message
 
     def _stored(self) -> str:
         return f"{self.seq}|{to_json(self.writes).decode()}"
@@ -279,7 +172,7 @@ class Written(Field):
     tag: str
     turn: str
 
-    without = _stays
+    without = stays
 
     def _stored(self) -> str:
         return self.turn
@@ -305,7 +198,7 @@ class Question(Field):
     answer: str
     write: ToolWrite
 
-    without = _goes_with_message
+    without = goes_with_message
 
     def answered(self, answer: str) -> Self:
         """Return what stays of it, so that a repeat gets the same answer."""
@@ -332,7 +225,7 @@ class Kept(Field):
     seq: int
     text: str
 
-    without = _goes_with_message
+    without = goes_with_message
 
     @property
     def place(self) -> str:

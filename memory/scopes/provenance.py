@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from memory.scopes.changes import Revision
 from memory.scopes.entries import Erased, Fact, Record
-from memory.scopes.fields import Document, Field, read_field
+from memory.scopes.field import Field, read_field
+from memory.scopes.fields import Document
 from memory.scopes.scope_memory import ScopeMemory
 
 

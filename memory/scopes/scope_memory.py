@@ -22,7 +22,8 @@ from memory.scopes.entries import (
     Synopsis,
     read,
 )
-from memory.scopes.fields import F, State, StateUntrusted, Watermark, fields_of, name_of
+from memory.scopes.field import F, fields_of, name_of
+from memory.scopes.fields import State, StateUntrusted, Watermark
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.search.embeddings import Vectors

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from memory.scopes.changes import Write
 from memory.scopes.entries import Entry, Fact, Source, Synopsis
-from memory.scopes.fields import Field
+from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.search.embeddings import QuestionVectors

@@ -21,7 +21,8 @@ from memory.scopes.entries import (
     Source,
     Synopsis,
 )
-from memory.scopes.fields import STATE_LEARNER, Digest, Field, Question, State, Watermark
+from memory.scopes.field import Field
+from memory.scopes.fields import STATE_LEARNER, Digest, Question, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient

@@ -19,11 +19,11 @@ from memory.scopes.entries import (
     Source,
     Synopsis,
 )
+from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
     Document,
     Failures,
-    Field,
     Kept,
     LearningPause,
     Question,
@@ -32,8 +32,6 @@ from memory.scopes.fields import (
     ToolWrites,
     Watermark,
     Written,
-    fields_of,
-    read_field,
 )
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory

@@ -13,7 +13,8 @@ import pytest
 from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.documents.library import documents
 from memory.memory import Memory
-from memory.scopes.fields import Digest, Failures, Field, Question, ToolWrites, read_field
+from memory.scopes.field import Field, read_field
+from memory.scopes.fields import Digest, Failures, Question, ToolWrites
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import Keep, Remember
 from memory.store.client import RedisClient

@@ -1,0 +1,113 @@
+"""`Field`: what every field of a scope's hash has in common, and the usual rules for erasures.
+
+A field is stored as `<prefix>:<key>` or, if there is only one of its kind, as `<prefix>`. Every
+class says what is left of it after an erasure. A class without that rule cannot be defined, and
+only fields with a class can be written, so nothing survives an erasure unnoticed.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol, Self, TypeVar
+
+from memory.scopes.entries import Erased
+
+
+class Field:
+    """One field of a scope.
+
+    A subclass sets `PREFIX` and defines `without`, `_stored` and `_read`. `KEY` names the attribute
+    that tells it from other fields of its kind, "" if there is only one.
+    """
+
+    __slots__ = ()
+
+    PREFIX: ClassVar[str]
+    KEY: ClassVar[str] = ""
+    KINDS: ClassVar[dict[str, type["Field"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Register the class; raise `TypeError` if it lacks a rule or takes another's prefix."""
+        for required in ("PREFIX", "without", "_stored", "_read"):
+            if required not in cls.__dict__:
+                raise TypeError(f"{cls.__name__} does not define `{required}`")
+        known = Field.KINDS.get(cls.PREFIX)
+        if known is not None and known.__qualname__ != cls.__qualname__:
+            raise TypeError(f"{cls.__name__} has the prefix of {known.__name__}")
+        Field.KINDS[cls.PREFIX] = cls
+
+    @property
+    def key(self) -> str:
+        """What tells it from other fields of its kind; "" if there is only one."""
+        return str(getattr(self, self.KEY)) if self.KEY else ""
+
+    @property
+    def name(self) -> str:
+        """The name of the field in the scope's hash."""
+        return name_of(type(self), self.key)
+
+    @property
+    def stored(self) -> str:
+        """The stored value; "" if the field is to be removed."""
+        return self._stored()
+
+    @classmethod
+    def read(cls, key: str, stored: str) -> Self:
+        """Read a stored value."""
+        return cls._read(key, stored)
+
+    def without(self, erased: Erased) -> "Field | None":
+        """Return what is left of it after an erasure, None for nothing."""
+        raise NotImplementedError
+
+    def _stored(self) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        raise NotImplementedError
+
+
+F = TypeVar("F", bound=Field)
+
+
+def stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - a rule
+    """Be the rule of a field that holds only numbers and names."""
+    return field
+
+
+def goes(field: Field, erased: Erased) -> None:
+    """Be the rule of a field that does not know its sources: it goes with any message."""
+
+
+class _RestsOnMessage(Protocol):
+    @property
+    def seq(self) -> int: ...
+
+
+M = TypeVar("M", bound=_RestsOnMessage)
+
+
+def goes_with_message(field: M, erased: Erased) -> M | None:
+    """Be the rule of a field that rests on the message `seq`."""
+    return None if erased.takes_message(field.seq) else field
+
+
+def name_of(kind: type[Field], key: str = "") -> str:
+    """Return the stored name of a field."""
+    return f"{kind.PREFIX}:{key}" if key else kind.PREFIX
+
+
+def kind_of(name: str) -> type[Field] | None:
+    """Return the class of a stored field; None for a field that this version does not know."""
+    return Field.KINDS.get(name.partition(":")[0])
+
+
+def read_field(name: str, stored: str) -> Field | None:
+    """Read one stored field; None for a field that this version does not know."""
+    kind = kind_of(name)
+    return kind.read(name.partition(":")[2], stored) if kind else None
+
+
+def fields_of(kind: type[F], stored: Mapping[str, str]) -> list[F]:
+    """Return all fields of one kind."""
+    found = ((name.partition(":"), value) for name, value in stored.items())
+    return [kind.read(key, value) for (prefix, _, key), value in found if prefix == kind.PREFIX]
