@@ -1,1 +1,1 @@
-"""What an operator sees of a running bot: counters and times, never anybody's words."""
+"""Counters and times of a running bot for an operator's monitoring; no text of a person."""

@@ -1,6 +1,6 @@
 """The bot's Prometheus metrics, in a registry of their own.
 
-Labels are fixed words, so that nobody's id or text becomes one.
+Labels are fixed words. No id and no text of a person becomes a label.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -24,66 +24,68 @@ class Metrics:
             collector(registry=registry)
         self.updates = Counter(
             "ricordo_updates",
-            "Updates from Telegram; not_taken stays with Telegram and comes again.",
+            "Updates from Telegram by outcome; Telegram sends one that is not_taken again.",
             ["outcome"],
             registry=registry,
         )
         self.turns = Counter(
             "ricordo_turns",
-            "Turns by how their reply was delivered.",
+            "Turns by outcome: how their reply was delivered, or that they ended with an apology.",
             ["outcome"],
             registry=registry,
         )
         self.phase_seconds = Histogram(
             "ricordo_phase_seconds",
-            "Time of a turn's phases; turn is all of it.",
+            "Seconds of a turn by phase; the phase turn is the whole turn.",
             ["phase"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.model_calls = Counter(
             "ricordo_model_calls",
-            "Calls of models by kind (answer, internal, embedding), model and outcome.",
+            "Calls to models by kind (answer, internal, embedding), model and outcome.",
             ["kind", "model", "outcome"],
             registry=registry,
         )
         self.model_seconds = Histogram(
             "ricordo_model_seconds",
-            "Time of calls of models by kind and model.",
+            "Seconds of calls to models by kind and model.",
             ["kind", "model"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.tokens = Counter(
             "ricordo_tokens",
-            "Tokens as servers billed them: prompt, cached (a part of prompt), completion, "
+            "Tokens that model servers billed: prompt, cached (a part of prompt), completion, "
             "reasoning (a part of completion).",
             ["kind", "model", "direction"],
             registry=registry,
         )
         self.sends = Counter(
             "ricordo_sends",
-            "Messages to Telegram by outcome; refusals by the name of the error.",
+            "Messages sent to Telegram by outcome; a refusal counts under the name of its error.",
             ["outcome"],
             registry=registry,
         )
         self.learned = Counter(
             "ricordo_learned",
-            "What learning did: messages and records embedded, entries written.",
+            "Messages and records that learning embedded, and entries that it wrote.",
             ["what"],
             registry=registry,
         )
         self.round_trips = Gauge(
             "ricordo_redis_round_trips",
-            "Round trips to Redis since the start; a pipeline counts once.",
+            "Round trips to Redis since this process started; a pipeline counts once.",
             registry=registry,
         )
-        self.waiting = Gauge(
-            "ricordo_waiting_bells", "Conversations with mail that ring now.", registry=registry
+        self.wake_ups = Gauge(
+            "ricordo_ready_queue_wake_ups",
+            "Wake-ups in the ready queue: conversations with work that is not finished.",
+            registry=registry,
         )
 
     def model_called(self, report: CallReport) -> None:
-        """Count one call of a model: its outcome, its time and its tokens."""
+        """Count one call to a model: its outcome, its time and its tokens."""
         self.model_calls.labels(report.kind, report.which, report.outcome).inc()
         self.model_seconds.labels(report.kind, report.which).observe(report.seconds)
         for direction, tokens in (
@@ -108,5 +110,5 @@ class Metrics:
                 self.phase_seconds.labels("turn").observe(event.seconds)
 
     def exposition(self) -> bytes:
-        """Return all of it in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,6 +1,6 @@
-"""`/metrics`: for whoever knows the token, or without one for this machine alone.
+"""`/metrics`: for callers with the token. If no token is set, only for callers on this machine.
 
-On a platform every call comes through its router. There, without a token, nobody may see the page.
+On a platform every call comes through a router. If no token is set there, every call is refused.
 """
 
 import hmac
@@ -17,36 +17,36 @@ from memory.store.errors import StoreError
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _FORWARDED = ("forwarded", "via", "x-real-ip", "true-client-ip", "cf-connecting-ip")
-"""Headers of a proxy, beside those that begin with `x-forwarded-`."""
+"""Headers that a proxy adds. Headers that begin with `x-forwarded-` count too."""
 
 
 def metrics_route(
     metrics: Metrics, memory: Memory, token: str | None, *, on_platform: bool = False
 ) -> Route:
-    """Return the page; `token` is asked for as a bearer."""
+    """Return the route of the page; `token` is the bearer token that callers must send."""
 
     async def page(request: Request) -> Response:
         if not (_knows(request, token) if token else not on_platform and _is_local(request)):
             return Response(status_code=HTTPStatus.FORBIDDEN)
         metrics.round_trips.set(memory.client.round_trips)
         try:
-            metrics.waiting.set(await memory.client.call("XLEN", memory.keys.ready_queue))
+            metrics.wake_ups.set(await memory.client.call("XLEN", memory.keys.ready_queue))
         except StoreError:
-            metrics.waiting.set(float("nan"))
+            metrics.wake_ups.set(float("nan"))
         return Response(metrics.exposition(), media_type=_FORMAT)
 
     return Route("/metrics", page)
 
 
 def _knows(request: Request, token: str) -> bool:
-    told = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    return hmac.compare_digest(told.encode(), token.encode())
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    return hmac.compare_digest(given.encode(), token.encode())
 
 
 def _is_local(request: Request) -> bool:
-    """Tell whether a process of this machine asks, and for itself.
+    """Return whether the caller is a process of this machine that is no proxy.
 
-    A proxy on this machine says in a header that it asks for somebody else.
+    A proxy on this machine asks for another caller, and its headers say so.
     """
     if any(name.startswith("x-forwarded") or name in _FORWARDED for name in request.headers):
         return False

@@ -1,4 +1,4 @@
-"""`/metrics`: who may see it, and what it counts."""
+"""`/metrics` is shown to the right callers, and counts what happens."""
 
 import httpx2
 import pytest
@@ -55,7 +55,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
         ("s3cret", "127.0.0.1", "", 403),
     ],
 )
-async def test_who_may_see_the_page(
+async def test_the_page_is_for_callers_with_the_token_or_without_one_for_this_machine(
     memory: Memory, token: str | None, host: str, bearer: str, status: int
 ) -> None:
     answer = await page(memory, Metrics(), token, host=host, bearer=bearer)
@@ -65,10 +65,10 @@ async def test_who_may_see_the_page(
 @pytest.mark.parametrize(
     "header", ["X-Forwarded-For", "X-Forwarded-Proto", "Forwarded", "X-Real-IP", "Via"]
 )
-async def test_what_a_proxy_of_this_machine_passes_on_is_not_local(
+async def test_a_call_through_a_proxy_on_this_machine_is_not_local(
     memory: Memory, header: str
 ) -> None:
-    """Heroku's router adds the real address behind whatever the caller wrote into the header."""
+    """Heroku's router appends the real address to the header that the caller sent."""
     answer = await page(memory, Metrics(), None, host="127.0.0.1", forwarded=header)
     assert answer.status_code == 403
     known = await page(
@@ -77,7 +77,7 @@ async def test_what_a_proxy_of_this_machine_passes_on_is_not_local(
     assert known.status_code == 200
 
 
-async def test_on_a_platform_nobody_sees_the_page_without_a_token(memory: Memory) -> None:
+async def test_on_a_platform_the_page_needs_a_token(memory: Memory) -> None:
     answer = await page(memory, Metrics(), None, host="127.0.0.1", on_platform=True)
     assert answer.status_code == 403
     known = await page(
@@ -86,15 +86,15 @@ async def test_on_a_platform_nobody_sees_the_page_without_a_token(memory: Memory
     assert known.status_code == 200
 
 
-async def test_the_page_counts_round_trips_and_bells(memory: Memory) -> None:
+async def test_the_page_counts_round_trips_and_wake_ups(memory: Memory) -> None:
     metrics = Metrics()
     await memory.client.call("XADD", memory.keys.ready_queue, "*", "c", "c:7:0")
     text = (await page(memory, metrics, None, host="127.0.0.1")).text
-    assert "ricordo_waiting_bells 1.0" in text
+    assert "ricordo_ready_queue_wake_ups 1.0" in text
     assert (value(metrics, "ricordo_redis_round_trips") or 0) >= 1
 
 
-def test_calls_of_models_are_counted_with_their_time_and_tokens() -> None:
+def test_calls_to_models_are_counted_with_their_time_and_tokens() -> None:
     metrics = Metrics()
     usage = Usage(prompt_tokens=100, completion_tokens=7, cached_tokens=60)
     metrics.model_called(CallReport("internal", "m", "second", 0.5, usage))
