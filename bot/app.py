@@ -135,12 +135,12 @@ class App:
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Take an update in; before we know who we are, Telegram has to keep it."""
-        outcome = "not_taken"
+        outcome = "refused"
         try:
             if self._intake is None:
                 raise NotAccepted
             await self._intake.accept(raw, after_refusal=after_refusal)
-            outcome = "taken"
+            outcome = "accepted"
         finally:
             self._metrics.updates.labels(outcome).inc()
 

@@ -24,7 +24,7 @@ class Metrics:
             collector(registry=registry)
         self.updates = Counter(
             "ricordo_updates",
-            "Updates from Telegram by outcome; Telegram sends one that is not_taken again.",
+            "Updates from Telegram by outcome; Telegram sends a refused one again.",
             ["outcome"],
             registry=registry,
         )
@@ -65,12 +65,6 @@ class Metrics:
             "ricordo_sends",
             "Messages sent to Telegram by outcome; a refusal counts under the name of its error.",
             ["outcome"],
-            registry=registry,
-        )
-        self.learned = Counter(
-            "ricordo_learned",
-            "Messages and records that learning embedded, and entries that it wrote.",
-            ["what"],
             registry=registry,
         )
         self.round_trips = Gauge(

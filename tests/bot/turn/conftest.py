@@ -1,4 +1,4 @@
-"""Turns run on a server and on a Cluster, as the memory under them does."""
+"""Tests of turns run on a server and on a Cluster, like the tests of `memory`."""
 
 from tests.memory.conftest import valkey
 

@@ -1,4 +1,4 @@
-"""Observers hear of each run of the agent, however it ends, and change nothing of it."""
+"""Observers get every run of the agent, whatever its outcome, and change nothing."""
 
 import asyncio
 
@@ -39,7 +39,7 @@ async def fail(context: AgentContext) -> FinishAction:
 
 
 class Watched:
-    """A step of a turn that answers by an agent, and what its observer hears."""
+    """Answers with a given agent and keeps the events that the observer gets."""
 
     def __init__(self, history: ChatHistory) -> None:
         self.events: list[Event] = []
@@ -65,21 +65,23 @@ async def watched(store: RedisClient) -> Watched:
     return Watched(await ChatHistory.read(memory.histories, Scope.of_chat(7)))
 
 
-async def test_observers_hear_of_a_run_as_it_was_at_its_end(watched: Watched) -> None:
+async def test_an_observer_gets_a_run_as_it_is_at_its_end(watched: Watched) -> None:
     assert await watched.answer(answer) == "It is 21."
     context = watched.ran.context
     assert (context.user_message, context.completed_steps) == (MESSAGE, [STEP])
     assert (watched.ran.reply, watched.ran.failure) == ("It is 21.", "")
 
 
-async def test_a_failed_run_is_named_by_its_error_and_fails_all_the_same(watched: Watched) -> None:
+async def test_an_observer_gets_the_name_of_an_error_and_the_error_is_still_raised(
+    watched: Watched,
+) -> None:
     with pytest.raises(ConnectionError):
         await watched.answer(fail)
     assert watched.ran.context.completed_steps == [STEP]
     assert (watched.ran.reply, watched.ran.failure) == ("", "ConnectionError")
 
 
-async def test_observers_hear_of_a_cancelled_run_and_it_stays_cancelled(watched: Watched) -> None:
+async def test_an_observer_gets_a_cancelled_run_and_it_stays_cancelled(watched: Watched) -> None:
     began = asyncio.Event()
 
     async def hang(_: AgentContext) -> FinishAction:

@@ -1,4 +1,4 @@
-"""An outbox reaches Telegram part by part; each refusal means what the protocol says it means."""
+"""An outbox is sent part by part, and each refusal has the effect that the queue describes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -29,7 +29,7 @@ ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
 
 @dataclass
 class ScriptedTelegram(QuietChat):
-    """Answers sends from a script, then with ids that grow from 100 on; logs what was asked."""
+    """Answers calls from a script, then with message ids from 100 upwards; logs the calls."""
 
     answers: list[TelegramError | None] = field(default_factory=list)
     waits_s: list[float | FloodWait] = field(default_factory=list)
@@ -74,7 +74,7 @@ class ScriptedTelegram(QuietChat):
 
 @dataclass
 class Marks:
-    """The protocol's side: logs the marks and refuses from the `refused_from`-th on."""
+    """Stands for the store: logs all marks, and refuses them from number `refused_from` on."""
 
     refused_from: int = 99
     log: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Marks:
 
 @dataclass
 class Delivering:
-    """A deliverer with its surroundings."""
+    """A deliverer, with a scripted Telegram and a store that marks parts."""
 
     telegram: ScriptedTelegram = field(default_factory=ScriptedTelegram)
     marks: Marks = field(default_factory=Marks)
@@ -111,32 +111,36 @@ def deliver() -> Delivering:
     return Delivering()
 
 
-async def test_parts_go_out_in_order_each_but_the_first_marked_before(deliver: Delivering) -> None:
+async def test_parts_are_sent_in_order_and_each_but_the_first_is_marked_before(
+    deliver: Delivering,
+) -> None:
     delivery = await deliver(ONE, TWO, THREE)
     assert deliver.telegram.texts == ["one", "two", "three"]
     assert deliver.marks.log == [(1, (100,)), (2, (100, 101))]
     assert delivery == Delivery("delivered", (100, 101, 102), CHAT, in_doubt=102)
 
 
-async def test_only_the_first_part_answers_the_persons_message(deliver: Delivering) -> None:
+async def test_only_the_first_part_replies_to_the_persons_message(deliver: Delivering) -> None:
     await deliver(ONE, TWO)
     assert [to.reply_to for to, _ in deliver.telegram.sent] == [55, 0]
 
 
-async def test_a_successor_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
+async def test_the_next_worker_begins_with_the_part_in_doubt(deliver: Delivering) -> None:
     delivery = await deliver(ONE, TWO, THREE, start=1, sent=(90,))
     assert deliver.telegram.texts == ["two", "three"]
     assert deliver.marks.log == [(2, (90, 100))]
     assert delivery.sent == (90, 100, 101)
 
 
-async def test_a_part_whose_formatting_is_refused_goes_out_plain(deliver: Delivering) -> None:
+async def test_a_part_whose_formatting_is_refused_is_sent_as_plain_text(
+    deliver: Delivering,
+) -> None:
     deliver.telegram.answers = [Refused("entities")]
     assert (await deliver(BOLD)).outcome == "delivered"
     assert deliver.telegram.texts == ["one*", "one"]
 
 
-async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
+async def test_a_part_waits_for_its_permit_and_is_marked_again_after_each_wait(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.waits_s = [1.5, 0.1]
@@ -144,7 +148,7 @@ async def test_a_part_waits_for_its_place_and_is_marked_anew_after_each_wait(
     assert (deliver.pauses, deliver.marks.log) == ([1.5, 0.1], [(0, ()), (0, ())])
 
 
-async def test_nothing_is_sent_that_was_erased_while_it_waited_for_its_place(
+async def test_a_part_that_was_erased_while_it_waited_for_its_permit_is_not_sent(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.waits_s, deliver.marks.refused_from = [1.5], 1
@@ -153,7 +157,9 @@ async def test_nothing_is_sent_that_was_erased_while_it_waited_for_its_place(
     assert deliver.telegram.sent == []
 
 
-async def test_a_turn_whose_place_is_far_off_is_parked_until_then(deliver: Delivering) -> None:
+async def test_a_turn_whose_permit_comes_much_later_is_parked_until_then(
+    deliver: Delivering,
+) -> None:
     deliver.telegram.waits_s = [FloodWait(40)]
     with pytest.raises(Parked) as parked:
         await deliver(ONE)
@@ -161,7 +167,7 @@ async def test_a_turn_whose_place_is_far_off_is_parked_until_then(deliver: Deliv
 
 
 @pytest.mark.parametrize("refusal", [Blocked(), Refused("topic_gone"), Refused("entities")])
-async def test_a_reply_that_telegram_will_never_take_ends_there(
+async def test_a_reply_ends_at_a_part_that_telegram_will_never_accept(
     deliver: Delivering, refusal: TelegramError
 ) -> None:
     deliver.telegram.answers = [None, refusal]
@@ -170,7 +176,7 @@ async def test_a_reply_that_telegram_will_never_take_ends_there(
     assert delivery == Delivery("undeliverable", (100,), CHAT, in_doubt=0)
 
 
-async def test_a_part_without_an_answer_is_not_repeated_and_the_rest_goes_on(
+async def test_a_part_without_an_answer_is_not_repeated_and_the_next_ones_are_sent(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [None, OutcomeUnknown()]
@@ -179,7 +185,7 @@ async def test_a_part_without_an_answer_is_not_repeated_and_the_rest_goes_on(
     assert delivery == Delivery("unknown", (100, 102), CHAT, in_doubt=102)
 
 
-async def test_a_moved_group_is_followed_by_all_further_parts(deliver: Delivering) -> None:
+async def test_all_further_parts_go_to_the_new_chat_of_a_moved_group(deliver: Delivering) -> None:
     deliver.telegram.answers = [ChatMigrated(-100)]
     delivery = await deliver(ONE, TWO)
     assert [to.chat_id for to, _ in deliver.telegram.sent] == [CHAT, -100, -100]
@@ -208,7 +214,7 @@ async def test_a_long_flood_wait_parks_the_turn_at_once(deliver: Delivering) -> 
     assert (deliver.pauses, parked.value.pause_s) == ([], 21)
 
 
-async def test_an_unreachable_telegram_is_tried_five_times_before_the_turn_is_parked(
+async def test_an_unreachable_telegram_is_called_five_times_before_the_turn_is_parked(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [Unreachable() for _ in range(5)]
@@ -218,13 +224,13 @@ async def test_an_unreachable_telegram_is_tried_five_times_before_the_turn_is_pa
     assert deliver.pauses == [0.5, 1, 2, 4]
 
 
-async def test_a_part_is_marked_anew_after_each_wait(deliver: Delivering) -> None:
+async def test_a_part_is_marked_again_after_a_flood_wait(deliver: Delivering) -> None:
     deliver.telegram.answers = [None, FloodWait(3)]
     await deliver(ONE, TWO)
     assert deliver.marks.log == [(1, (100,)), (1, (100,))]
 
 
-async def test_nothing_is_sent_after_a_wait_when_the_turn_is_refused_by_then(
+async def test_nothing_is_sent_if_the_turn_is_refused_after_a_wait(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [FloodWait(3)]
@@ -234,7 +240,7 @@ async def test_nothing_is_sent_after_a_wait_when_the_turn_is_refused_by_then(
     assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [])
 
 
-async def test_the_part_just_sent_is_taken_back_when_the_next_mark_is_refused(
+async def test_the_part_just_sent_is_deleted_if_the_next_mark_is_refused(
     deliver: Delivering,
 ) -> None:
     deliver.marks.refused_from = 2
@@ -244,7 +250,7 @@ async def test_the_part_just_sent_is_taken_back_when_the_next_mark_is_refused(
     assert deliver.telegram.deleted == [(CHAT, 101)]
 
 
-async def test_an_earlier_part_stays_when_the_one_just_sent_is_unknown(
+async def test_an_earlier_part_stays_if_the_fate_of_the_last_one_is_unknown(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [None, OutcomeUnknown()]
@@ -254,7 +260,7 @@ async def test_an_earlier_part_stays_when_the_one_just_sent_is_unknown(
     assert deliver.telegram.deleted == []
 
 
-async def test_a_dead_holders_part_stays_when_its_successor_is_refused(
+async def test_a_part_of_a_dead_worker_stays_if_the_next_worker_is_refused(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [Blocked()]
@@ -264,7 +270,7 @@ async def test_a_dead_holders_part_stays_when_its_successor_is_refused(
     assert deliver.telegram.deleted == []
 
 
-async def test_the_last_part_is_taken_back_when_the_commit_is_refused(
+async def test_the_last_part_is_deleted_if_the_commit_is_refused(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [ChatMigrated(-100)]
@@ -274,7 +280,7 @@ async def test_the_last_part_is_taken_back_when_the_commit_is_refused(
     assert deliver.telegram.deleted == [(-100, 101)]
 
 
-async def test_a_part_that_may_stand_for_whoever_goes_on_is_not_taken_back(
+async def test_a_part_that_another_worker_may_count_as_sent_is_not_deleted(
     deliver: Delivering,
 ) -> None:
     async def superseded() -> None:
@@ -285,7 +291,7 @@ async def test_a_part_that_may_stand_for_whoever_goes_on_is_not_taken_back(
     assert deliver.telegram.deleted == []
 
 
-async def test_a_part_that_cannot_be_taken_back_does_not_hide_the_refusal(
+async def test_a_failed_deletion_does_not_hide_the_refusal(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.delete_error = OutcomeUnknown()
@@ -294,14 +300,14 @@ async def test_a_part_that_cannot_be_taken_back_does_not_hide_the_refusal(
         await deliver(ONE, TWO)
 
 
-async def test_a_part_on_its_way_when_the_turn_is_cancelled_is_taken_back(
+async def test_a_part_that_is_being_sent_when_the_turn_is_cancelled_is_deleted(
     deliver: Delivering,
 ) -> None:
     await _cancel_while_sending(deliver)
     assert deliver.telegram.deleted == [(CHAT, 100)]
 
 
-async def test_a_part_that_never_arrives_after_a_cancellation_is_not_taken_back(
+async def test_a_part_that_never_arrived_is_not_deleted_after_a_cancellation(
     deliver: Delivering,
 ) -> None:
     deliver.telegram.answers = [OutcomeUnknown()]
@@ -310,7 +316,7 @@ async def test_a_part_that_never_arrives_after_a_cancellation_is_not_taken_back(
 
 
 @pytest.mark.parametrize("where", ["step", "delete"])
-async def test_a_part_is_taken_back_when_the_turn_is_cancelled_before_the_refusal_is_known(
+async def test_a_part_is_deleted_if_the_turn_is_cancelled_before_the_refusal_is_known(
     deliver: Delivering, where: str
 ) -> None:
     reached, gate = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""How deep a turn is: our own frames on the stack when the SDK is called."""
+"""The way from the worker to the SDK stays short: at most thirteen frames of our own."""
 
 import asyncio
 import sys
@@ -36,7 +36,7 @@ OURS = (str(ROOT / "bot"), str(ROOT / "memory"))
 
 
 def our_frames() -> list[str]:
-    """Return the names of our own functions on the stack, the outermost first."""
+    """Return the names of our own functions on the stack, outermost first."""
     names: list[str] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -47,7 +47,7 @@ def our_frames() -> list[str]:
 
 
 class SignallingChat(QuietChat):
-    """Sets an event once a part is sent."""
+    """Sets an event when a part is sent."""
 
     def __init__(self) -> None:
         super().__init__()

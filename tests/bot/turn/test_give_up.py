@@ -1,4 +1,4 @@
-"""A turn that fails again and again ends with a notice, whatever it was that failed."""
+"""A turn that fails repeatedly ends with a notice, whatever the failure was."""
 
 from dataclasses import replace
 
@@ -50,9 +50,9 @@ async def given_up(memory: Memory, turn: OpenTurn) -> Outbox:
         (MAX_FAILURES, MAX_FAILURES, REPLY, True),
         (1, 0, NOTICE, True),
     ],
-    ids=["not yet", "nobody came to a reply", "parked often", "not deliverable", "a notice"],
+    ids=["not yet", "no reply was stored", "parked often", "undeliverable", "a notice"],
 )
-async def test_a_turn_is_given_up(
+async def test_a_turn_is_given_up_after_its_last_failure(
     memory: Memory, attempts: int, failures: int, outbox: bytes, *, expected: bool
 ) -> None:
     turn = await turn_of(memory, GARBAGE, TOPIC)
@@ -60,7 +60,7 @@ async def test_a_turn_is_given_up(
     assert is_given_up(turn) is expected
 
 
-async def test_the_notice_answers_the_message_and_nothing_of_the_turn_is_remembered(
+async def test_the_notice_replies_to_the_message_and_the_turn_is_not_remembered(
     memory: Memory,
 ) -> None:
     inbound = replace(raw.inbound(raw.message("Hello")), message_id=55, is_group=True)
@@ -71,20 +71,22 @@ async def test_the_notice_answers_the_message_and_nothing_of_the_turn_is_remembe
     assert (letter.id, letter.error) == ("1", "ValueError")
 
 
-async def test_mail_that_cannot_be_read_is_apologised_for_where_it_waits(memory: Memory) -> None:
+async def test_a_stored_message_that_cannot_be_read_gets_an_apology_in_its_conversation(
+    memory: Memory,
+) -> None:
     outbox = await given_up(memory, await turn_of(memory, GARBAGE, TOPIC))
     assert (outbox.to, outbox.parts) == (Destination(-1005, 3), APOLOGY)
     [letter] = await memory.dead_letters.listed()
     assert letter.error == UNSEEN
 
 
-async def test_a_notice_on_its_way_is_not_written_anew(memory: Memory) -> None:
+async def test_a_notice_in_the_outbox_is_not_written_again(memory: Memory) -> None:
     turn = await turn_of(memory, GARBAGE, TOPIC)
     assert (await given_up(memory, replace(turn, outbox=NOTICE))).to_bytes() == NOTICE
     assert await memory.dead_letters.listed() == []
 
 
-async def test_where_the_notice_fails_too_the_turn_ends_in_silence(memory: Memory) -> None:
+async def test_a_turn_ends_silently_if_its_notice_fails_too(memory: Memory) -> None:
     turn = await turn_of(memory, GARBAGE, TOPIC)
     turn = replace(turn, outbox=NOTICE, failures=MAX_FAILURES + 1)
     assert await given_up(memory, turn) == Outbox(Destination(-1005, 3), (), is_unread=True)

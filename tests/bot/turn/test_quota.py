@@ -1,4 +1,4 @@
-"""Only what asks a model is counted, whatever becomes of it."""
+"""A turn counts against a quota if it calls a model, whatever its outcome."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -34,7 +34,7 @@ ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
 SENTENCES = Sentences(Catalogue())
 
 
-def unbounded(memory: Memory) -> Budget:
+def unlimited_budget(memory: Memory) -> Budget:
     return Budget(Decimal(0), Prices(()), memory.usage)
 
 
@@ -53,12 +53,12 @@ async def answered(_request: Request, _history: ChatHistory) -> Outbox:
     return ANSWER
 
 
-def rationed(memory: Memory, each: Quota, exempt: frozenset[int] = frozenset()) -> QuotaStep:
-    return QuotaStep(memory.quotas, each, unbounded(memory), exempt, SENTENCES)
+def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset()) -> QuotaStep:
+    return QuotaStep(memory.quotas, quota, unlimited_budget(memory), exempt, SENTENCES)
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "answered_times"),
+    ("kind", "text", "answered_times"),
     [
         ("text", "Hello", 1),
         ("document", "", 1),
@@ -68,15 +68,15 @@ def rationed(memory: Memory, each: Quota, exempt: frozenset[int] = frozenset()) 
         ("stranger", "Let me in", 3),
     ],
 )
-async def test_what_asks_a_model_is_counted(
-    memory: Memory, kind: MessageKind, words: str, answered_times: int
+async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
+    memory: Memory, kind: MessageKind, text: str, answered_times: int
 ) -> None:
     commands = CommandStep({}, SENTENCES).answer
-    steps = [commands, rationed(memory, Quota(1, 0)).answer, answered]
+    steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
     history = await history_of(memory)
     outboxes = [
-        await answerer.answer(request_of(kind, words, number), history) for number in range(3)
+        await answerer.answer(request_of(kind, text, number), history) for number in range(3)
     ]
     assert sum(not outbox.is_unread for outbox in outboxes) == answered_times
     if answered_times == 1:
@@ -89,13 +89,13 @@ async def no_give_up(_opened: OpenTurn) -> Outbox:
 
 
 async def test_admins_are_not_counted(memory: Memory) -> None:
-    quota = rationed(memory, Quota(1, 1), frozenset({ANNA}))
+    quota = quota_step(memory, Quota(1, 1), frozenset({ANNA}))
     for turn in ("a", "b", "c"):
         assert await quota.admit(ANNA, turn) == "admitted"
     assert await memory.client.call("DBSIZE") == 0
 
 
-async def test_beyond_the_budget_admins_are_answered_and_others_told_once_a_day(
+async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_notice_a_day(
     memory: Memory,
 ) -> None:
     prices = Prices([Price("m", Decimal(2), Decimal(1), Decimal(8))])

@@ -1,4 +1,4 @@
-"""What a turn took from the mailbox becomes one message, and says where the reply goes."""
+"""The messages that a turn takes become one message with one destination for its reply."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ def said(update_id: int, text: str, sent_at: int) -> IncomingMessage:
     )
 
 
-async def test_messages_sent_in_quick_succession_are_one_as_old_as_the_first(
+async def test_joined_messages_have_the_time_of_the_first(
     memory: Memory, tokens: TokenCounter
 ) -> None:
-    """A person who asks to be forgotten between two messages wants the first one gone."""
+    """A `/forget` between two joined messages has to erase both, because it covers the first."""
     for message in (said(1, "my secret", 1_000), said(2, "hello", 1_003)):
         entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
         await memory.mailbox.put(HERE, entry)
@@ -46,8 +46,6 @@ async def test_messages_sent_in_quick_succession_are_one_as_old_as_the_first(
 
 
 @pytest.mark.parametrize(("is_group", "reply_to"), [(False, 0), (True, 102)])
-def test_only_in_a_group_a_reply_shows_which_message_it_answers(
-    *, is_group: bool, reply_to: int
-) -> None:
+def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to: int) -> None:
     asked = replace(said(2, "hello", 1_003), topic_id=3, is_group=is_group)
     assert answer_to(asked) == Destination(7, 3, reply_to)

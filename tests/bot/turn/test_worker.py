@@ -1,4 +1,4 @@
-"""The worker on a real Valkey: who holds a conversation, who rings, when a bell may go."""
+"""The turn worker on a real Valkey: leases, wake-ups, and the order of turns."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -51,7 +51,7 @@ Step = Callable[[OpenTurn], Awaitable[Committed]]
 
 
 class ScriptedRunner:
-    """Runs turns by its script, one step a turn, then simply closes them; logs who came."""
+    """Runs one step of its script for each turn, then only closes turns; logs all turns."""
 
     def __init__(self, memory: Memory) -> None:
         self.script: list[Step] = []
@@ -77,7 +77,7 @@ class ScriptedRunner:
         return await close(self._memory, turn)
 
     async def begun(self, turns: int) -> OpenTurn:
-        """Return the `turns`-th turn once it has begun."""
+        """Wait until `turns` turns have begun; return the last of these."""
         async with asyncio.timeout(10), self._news:
             await self._news.wait_for(lambda: len(self.turns) >= turns)
         return self.turns[turns - 1]
@@ -91,7 +91,7 @@ class ScriptedRunner:
 
 
 class Gate:
-    """A step that closes its turn only once it is opened."""
+    """A step that waits until it is opened, then closes its turn."""
 
     def __init__(self, runner: ScriptedRunner) -> None:
         self._runner = runner
@@ -107,8 +107,8 @@ class Gate:
         return await self._runner.close(turn)
 
 
-class WatchedDoorbell(ReadyQueue):
-    """A doorbell that logs what was acknowledged and counts renewals."""
+class WatchedReadyQueue(ReadyQueue):
+    """A ready queue that logs acknowledged wake-ups and counts renewals."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory.client, memory.scripts, memory.keys.ready_queue)
@@ -150,9 +150,9 @@ async def no_give_up(_opened: OpenTurn) -> Outbox:
 
 
 class SlowAtTheEnd(AIContextBehavior):
-    """Takes so long to save itself that a lease would be renewed meanwhile."""
+    """Takes so long to save that the lease would be renewed in the meantime."""
 
-    def __init__(self, ready_queue: WatchedDoorbell) -> None:
+    def __init__(self, ready_queue: WatchedReadyQueue) -> None:
         self._ready_queue = ready_queue
         self.saved = 0
 
@@ -164,13 +164,13 @@ class SlowAtTheEnd(AIContextBehavior):
 
 
 class Rig:
-    """A worker and its surroundings."""
+    """A worker, the memory that it works on, and its scripted turns."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.runner = ScriptedRunner(memory)
         permits = Permits(PersonLimits(), memory.mailbox.wake)
-        self.ready_queue = WatchedDoorbell(memory)
+        self.ready_queue = WatchedReadyQueue(memory)
         conversations = ConversationWorker(
             self.ready_queue, memory.turns, memory.histories, permits, self.runner.run
         )
@@ -178,7 +178,7 @@ class Rig:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Let the worker hear bells while the block lasts; what it serves then goes on."""
+        """Let the worker read wake-ups while the block lasts; turns may outlast the block."""
         running = asyncio.create_task(self.worker.run())
         try:
             yield
@@ -189,7 +189,7 @@ class Rig:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """Let the worker work while the block lasts."""
+        """Let the worker run while the block lasts; cancel its turns at the end."""
         try:
             async with self.listening():
                 yield
@@ -200,13 +200,13 @@ class Rig:
         await self.ready_queue.until(lambda: len(self.ready_queue.acknowledged) >= wake_ups)
 
     def gate(self) -> Gate:
-        """Have the next turn wait; return what it waits for."""
+        """Let the next scripted turn wait at a gate; return the gate."""
         gate = Gate(self.runner)
         self.runner.script.append(gate)
         return gate
 
     async def wake_ups(self) -> int:
-        """Count the bells that are not acknowledged."""
+        """Count the wake-ups that are not acknowledged."""
         return int(await self.memory.client.call("XLEN", self.memory.keys.ready_queue))
 
     async def waiting(self) -> int:
@@ -223,7 +223,7 @@ def rig(store: RedisClient, tokens: TokenCounter) -> Rig:
     return Rig(Memory(store, 42, tokens, None, OPTIONS))
 
 
-async def test_mail_is_answered_and_leaves_neither_bell_nor_lease(rig: Rig) -> None:
+async def test_an_answered_message_leaves_neither_a_wake_up_nor_a_lease(rig: Rig) -> None:
     async with rig.working():
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)
@@ -243,7 +243,7 @@ async def test_a_slow_conversation_does_not_delay_another(rig: Rig) -> None:
         await rig.until_acknowledged(2)
 
 
-async def test_no_more_turns_run_at_once_than_there_are_places(rig: Rig) -> None:
+async def test_no_more_turns_run_at_once_than_there_are_slots(rig: Rig) -> None:
     gates = [rig.gate(), rig.gate()]
     async with rig.working():
         for update_id in (1, 2, 3):
@@ -256,7 +256,7 @@ async def test_no_more_turns_run_at_once_than_there_are_places(rig: Rig) -> None
     assert rig.runner.max_running == 2
 
 
-async def test_a_conversations_messages_are_answered_one_after_another_in_order(rig: Rig) -> None:
+async def test_messages_of_a_conversation_are_answered_in_order(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working():
         await put(rig.memory, 1)
@@ -269,7 +269,7 @@ async def test_a_conversations_messages_are_answered_one_after_another_in_order(
     assert rig.runner.max_running == 1
 
 
-async def test_a_new_bell_of_a_held_conversation_goes_and_its_holders_stays(rig: Rig) -> None:
+async def test_a_new_wake_up_of_a_held_conversation_goes_and_the_holders_stays(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working():
         await put(rig.memory, 1)
@@ -282,7 +282,9 @@ async def test_a_new_bell_of_a_held_conversation_goes_and_its_holders_stays(rig:
     assert await rig.wake_ups() == 0
 
 
-async def test_a_dead_workers_turn_is_begun_again_by_whoever_reclaims_its_bell(rig: Rig) -> None:
+async def test_the_worker_that_reclaims_a_dead_workers_wake_up_begins_its_turn_again(
+    rig: Rig,
+) -> None:
     dead = rig.memory.ready_queue()
     await dead.read(1, 1)
     await put(rig.memory, 1)
@@ -294,7 +296,7 @@ async def test_a_dead_workers_turn_is_begun_again_by_whoever_reclaims_its_bell(r
     assert (turn.attempts, await rig.wake_ups()) == (2, 0)
 
 
-async def test_a_dead_workers_bell_stays_while_its_lease_is_held(rig: Rig) -> None:
+async def test_a_dead_workers_wake_up_stays_while_its_lease_is_held(rig: Rig) -> None:
     dead = rig.memory.ready_queue()
     await dead.read(1, 1)
     await put(rig.memory, 1)
@@ -305,12 +307,12 @@ async def test_a_dead_workers_bell_stays_while_its_lease_is_held(rig: Rig) -> No
     assert (rig.runner.turns, await rig.wake_ups()) == ([], 1)
 
 
-async def test_a_bell_stays_while_the_holder_has_lost_its_own(rig: Rig) -> None:
-    """It slept while another worker served the bell; waking, it takes the lease once more."""
-    slept, other = rig.memory.ready_queue(), rig.memory.ready_queue()
-    await slept.read(1, 1)
+async def test_a_wake_up_stays_if_the_holder_of_the_lease_has_lost_its_own(rig: Rig) -> None:
+    """The holder stood still while another worker served its wake-up, then took the lease again."""
+    stalled, other = rig.memory.ready_queue(), rig.memory.ready_queue()
+    await stalled.read(1, 1)
     await put(rig.memory, 1)
-    [lost] = await slept.read(1, 100)
+    [lost] = await stalled.read(1, 100)
     [taken_over] = await other.reclaim(1, 0)
     await close(rig.memory, await take(rig.memory))
     await other.acknowledge(taken_over)
@@ -321,7 +323,7 @@ async def test_a_bell_stays_while_the_holder_has_lost_its_own(rig: Rig) -> None:
     assert (rig.runner.turns, await rig.wake_ups()) == ([], 1)
 
 
-async def test_a_turn_longer_than_a_lease_keeps_lease_and_bell(rig: Rig) -> None:
+async def test_a_turn_longer_than_a_lease_keeps_its_lease_and_its_wake_up(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working():
         await put(rig.memory, 1)
@@ -332,7 +334,7 @@ async def test_a_turn_longer_than_a_lease_keeps_lease_and_bell(rig: Rig) -> None
     assert (rig.runner.turns, rig.ready_queue.acknowledged[0].deliveries) == ([turn], 1)
 
 
-async def test_a_bell_is_renewed_over_a_row_of_turns_too_short_to_renew_anything(
+async def test_a_wake_up_is_renewed_during_many_turns_that_are_too_short_to_renew_it(
     rig: Rig,
 ) -> None:
     async def brief(turn: OpenTurn) -> Committed:
@@ -349,7 +351,7 @@ async def test_a_bell_is_renewed_over_a_row_of_turns_too_short_to_renew_anything
 
 
 async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig) -> None:
-    """The lease is still held then, by nobody but the refused holder itself."""
+    """The worker whose step was refused still holds the lease at that time."""
 
     async def refused(turn: OpenTurn) -> Committed:
         meta = rig.memory.keys.scope(turn.lease.conversation).meta
@@ -366,7 +368,7 @@ async def test_a_turn_refused_by_a_partial_erasure_begins_again_at_once(rig: Rig
     assert (await rig.wake_ups(), await rig.is_held()) == (0, False)
 
 
-async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_with_the_commit(
+async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_lease(
     rig: Rig,
 ) -> None:
     slow, learning, steps = SlowAtTheEnd(rig.ready_queue), list[Scope](), list[Event]()
@@ -389,7 +391,7 @@ async def test_behaviors_are_told_of_a_turn_to_its_end_although_its_lease_went_w
 
 
 class SlowToAnswerCommits(RedisClient):
-    """A store whose answer to a commit comes when its lease would have been renewed already."""
+    """A store that answers a commit only after the lease would have been renewed."""
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
         replies = await super().pipeline(commands)
@@ -398,7 +400,7 @@ class SlowToAnswerCommits(RedisClient):
         return replies
 
 
-async def test_a_commit_whose_answer_comes_late_is_not_taken_for_a_lost_lease(
+async def test_a_late_answer_to_a_commit_is_no_lost_lease(
     valkey: str, tokens: TokenCounter
 ) -> None:
     client = await SlowToAnswerCommits.open(valkey)
@@ -411,7 +413,7 @@ async def test_a_commit_whose_answer_comes_late_is_not_taken_for_a_lost_lease(
     await client.close()
 
 
-async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(rig: Rig) -> None:
+async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.working():
         await put(rig.memory, 1)
@@ -424,7 +426,7 @@ async def test_a_turn_whose_lease_is_gone_is_ended_and_what_is_left_is_answered(
     assert rig.runner.taken == [(HERE.tag, [1]), (HERE.tag, [2])]
 
 
-async def test_a_parked_turns_bell_goes(rig: Rig) -> None:
+async def test_the_wake_up_of_a_parked_turn_is_acknowledged(rig: Rig) -> None:
     async def park(turn: OpenTurn) -> Committed:
         await rig.memory.turns.write_outbox(turn.lease, b"[]")
         await rig.memory.turns.park(turn.lease, 30_000)
@@ -437,7 +439,9 @@ async def test_a_parked_turns_bell_goes(rig: Rig) -> None:
     assert (await rig.wake_ups(), await rig.waiting(), await rig.is_held()) == (0, 1, False)
 
 
-async def test_a_turn_that_lost_the_store_is_begun_again_when_its_lease_is_over(rig: Rig) -> None:
+async def test_a_turn_that_could_not_reach_the_store_begins_again_when_its_lease_ends(
+    rig: Rig,
+) -> None:
     async def fail(_: OpenTurn) -> Committed:
         raise StoreUnavailable("away")
 
@@ -450,7 +454,7 @@ async def test_a_turn_that_lost_the_store_is_begun_again_when_its_lease_is_over(
     assert (turn.failures, turn.error) == (0, "")
 
 
-async def test_a_turn_that_fails_is_begun_again_soon_with_its_error_noted(
+async def test_a_turn_that_fails_begins_again_soon_with_its_error_noted(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_: OpenTurn) -> Committed:
@@ -466,7 +470,7 @@ async def test_a_turn_that_fails_is_begun_again_soon_with_its_error_noted(
     assert rig.ready_queue.acknowledged[0].deliveries == 1
 
 
-async def test_a_mistake_after_the_commit_is_not_counted_against_the_next_turn(
+async def test_an_error_after_the_commit_does_not_count_as_a_failure_of_the_next_turn(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail_late(turn: OpenTurn) -> Committed:
@@ -483,7 +487,7 @@ async def test_a_mistake_after_the_commit_is_not_counted_against_the_next_turn(
     assert (turn.id, turn.attempts, turn.failures) == ("2", 1, 0)
 
 
-async def test_a_stopping_worker_finishes_its_turn_and_hands_over_what_comes_next(
+async def test_a_stopping_worker_finishes_its_turn_and_hands_over_the_next_one(
     rig: Rig,
 ) -> None:
     gate = rig.gate()
@@ -498,7 +502,7 @@ async def test_a_stopping_worker_finishes_its_turn_and_hands_over_what_comes_nex
     assert (await rig.waiting(), await rig.is_held(), await rig.wake_ups()) == (1, False, 1)
 
 
-async def test_a_turn_that_outlasts_the_grace_is_handed_over_as_if_never_tried(rig: Rig) -> None:
+async def test_a_turn_cancelled_by_a_stop_does_not_count_as_an_attempt(rig: Rig) -> None:
     gate = rig.gate()
     async with rig.listening():
         await put(rig.memory, 1)
@@ -510,14 +514,14 @@ async def test_a_turn_that_outlasts_the_grace_is_handed_over_as_if_never_tried(r
     assert (await take(rig.memory)).attempts == 1
 
 
-async def test_a_worker_cancelled_while_it_takes_a_lease_leaves_its_bell(
+async def test_a_worker_cancelled_while_it_takes_a_lease_keeps_its_wake_up_pending(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script may have run: then the lease is held, and its bell must not be missing."""
+    """The script may have run. Then the lease is held, and its wake-up must still be there."""
     taken, acquire = asyncio.Event(), rig.memory.turns.acquire
 
-    async def unanswered(conversation: Scope, known: Cursor, token: str, wake_up: str) -> None:
-        await acquire(conversation, known, token, wake_up)
+    async def unanswered(conversation: Scope, cursor: Cursor, token: str, wake_up: str) -> None:
+        await acquire(conversation, cursor, token, wake_up)
         taken.set()
         await asyncio.Event().wait()
 
@@ -529,15 +533,15 @@ async def test_a_worker_cancelled_while_it_takes_a_lease_leaves_its_bell(
     assert (await rig.wake_ups(), await rig.waiting()) == (1, 1)
 
 
-async def test_a_worker_goes_on_hearing_after_anything_unexpected(
+async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, failures = rig.ready_queue.read, [ValueError("odd"), StoreUnavailable("away")]
 
-    async def fail_first(most: int, block_ms: int) -> list[WakeUp]:
+    async def fail_first(max_wake_ups: int, block_ms: int) -> list[WakeUp]:
         if failures:
             raise failures.pop()
-        return await read(most, block_ms)
+        return await read(max_wake_ups, block_ms)
 
     monkeypatch.setattr(rig.ready_queue, "read", fail_first)
     monkeypatch.setattr("bot.turn.worker._PAUSE_S", 0)
