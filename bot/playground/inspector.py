@@ -57,7 +57,7 @@ class Turn:
             "System message": tokens.system,
             "Recent messages": tokens.window,
             "Memory": tokens.memory,
-            "Your message": tokens.words,
+            "Your message": tokens.message,
             "Tool steps": tokens.steps,
         }
         total = max(1, tokens.total)
@@ -82,7 +82,7 @@ class Turn:
         """What was found in older messages and why, best first."""
         trace = self.trace
         found = sorted(trace.recalled, key=lambda result: -result.score)
-        return [explained(each, trace.words.text, trace.reply) for each in found]
+        return [explained(each, trace.user_message.text, trace.reply) for each in found]
 
 
 class Inspector:
@@ -119,7 +119,9 @@ class Inspector:
     def turn_of(self, place: PageChat, message_id: int) -> Turn | None:
         """Return the turn that answered a message."""
         turns = self.turns(place)
-        return next((turn for turn in turns if message_id in turn.trace.words.message_ids), None)
+        return next(
+            (turn for turn in turns if message_id in turn.trace.user_message.message_ids), None
+        )
 
     async def restore(self) -> None:
         """Show in the chats, once, what the bot remembers from before; raise `StoreError`."""

@@ -19,7 +19,7 @@ class TurnTrace:
     """
 
     conversation: Scope
-    words: Message
+    user_message: Message
     window: tuple[Message, ...]
     recalled: tuple[SearchResult, ...]
     prompt: Prompt
@@ -35,7 +35,7 @@ class TurnTrace:
         context = ran.context
         return cls(
             conversation=context.conversation,
-            words=context.user_message,
+            user_message=context.user_message,
             window=context.window,
             recalled=context.recalled,
             prompt=prompt,

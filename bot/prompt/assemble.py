@@ -1,7 +1,7 @@
-"""The prompt of one model call, under a budget that counts everything that is sent.
+"""The prompt of one model call, within a budget that counts everything that is sent.
 
-One system message, the window, the person's message behind the memory section, and the steps of
-this run. The history stores only the message: nothing that is added here goes back into it.
+A prompt is one system message, the window, the memory section with the person's message after it,
+and the steps of this run. The history stores only the message, without what is added here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,31 +22,32 @@ from memory.search.message_search import SearchResult
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless
 
-# Shares of what system message and tools leave. Memory gets no more than its share. Message and
-# steps get theirs, and more if the window does not need it. The window gets the rest.
+# Shares of the tokens that the system message and the tools leave. Memory gets at most its share.
+# Message and steps get at least theirs, and more if the window does not need it. The window gets
+# the rest.
 _MESSAGE_SHARE = 0.4
 _MEMORY_SHARE = 0.2
 _STEPS_SHARE = 0.25
 
-# The share of the behaviors in the memory section; recalled messages get what is left.
+# The share of the memory section for the text of behaviors; recalled messages get the rest.
 _BEHAVIORS_SHARE = 0.6
 
-# Below this a conversation is impossible.
+# With fewer tokens no conversation is possible.
 _MIN_ROOM = 200
 
-# Servers prime the reply with an assistant header.
+# Servers put an assistant header before the reply.
 _REPLY_HEADER = 3
 
-# One remembered message: a paragraph, so that several fit.
+# For one recalled message. It is about a paragraph, so that several fit.
 _EXCERPT_TOKENS = 200
 
-# A window that has to give way does so in steps of four exchanges.
+# A window that does not fit is cut in steps of four exchanges.
 _WINDOW_BLOCK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """What one call may hold: `prompt_tokens` in all, `reply_tokens` of them left for the reply."""
+    """Tokens of one call: `prompt_tokens` in all, with `reply_tokens` of these for the reply."""
 
     prompt_tokens: int
     reply_tokens: int
@@ -54,24 +55,24 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """Estimated tokens of each part, overheads included; servers may count a little fewer."""
+    """Estimated tokens of each part, with overheads; servers may count a little fewer."""
 
     system: int
     tools: int
     window: int
     memory: int
-    words: int
+    message: int
     steps: int
 
     @property
     def total(self) -> int:
         """Return the size of the whole prompt."""
-        return self.system + self.tools + self.window + self.memory + self.words + self.steps
+        return self.system + self.tools + self.window + self.memory + self.message + self.steps
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages ready to be sent, and what they cost together with the tools."""
+    """Messages ready to be sent, and their tokens together with those of the tools."""
 
     messages: tuple[PromptMessage, ...]
     tokens: PromptTokens
@@ -80,7 +81,8 @@ class Prompt:
 class PromptAssembler:
     """Builds prompts around one constant system message and one constant list of tools.
 
-    Raises `UnusableSystemPrompt` when these two leave no room to talk. `zone` dates memories.
+    Raise `UnusableSystemPrompt` if these two leave too few tokens for a conversation. `zone` is the
+    time zone of the dates in the memory section.
     """
 
     def __init__(
@@ -107,11 +109,12 @@ class PromptAssembler:
             )
 
     def assemble(self, context: AgentContext) -> Prompt:
-        """Return a prompt of at most `prompt_tokens - reply_tokens`.
+        """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
 
-        1. Memory gets its share, used or not, so that the window does not depend on what is
-        recalled. 2. A message that is too long is shortened, 3. then the steps. 4. The window gives
-        way in whole exchanges. 5. The memory section leaves out what the window shows.
+        1. Memory gets its share even if it is not used, so that the window does not depend on what
+        is recalled. 2. A message that is too long is shortened. 3. Then the steps are shortened.
+        4. Then whole exchanges of the window are left out. 5. The memory section leaves out what
+        the window shows.
         """
         dialogue = self._dialogue(context)
         memory_limit = int(self._room * _MEMORY_SHARE)
@@ -119,10 +122,10 @@ class PromptAssembler:
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
         message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
-        words = self._counter.shorten(
+        text = self._counter.shorten(
             spoken(context.user_message, context.speakers), message_limit - MESSAGE_OVERHEAD
         )
-        message_tokens = self._counter.count(words) + MESSAGE_OVERHEAD
+        message_tokens = self._counter.count(text) + MESSAGE_OVERHEAD
 
         steps_limit = max(unclaimed - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
@@ -134,19 +137,19 @@ class PromptAssembler:
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
         return Prompt(
-            (self._system, *_talk(window, memory, words), *steps),
+            (self._system, *_talk(window, memory, text), *steps),
             PromptTokens(
                 system=self._system_tokens,
                 tools=self._tools_tokens,
                 window=_cost(window),
                 memory=memory_tokens,
-                words=message_tokens,
+                message=message_tokens,
                 steps=steps_tokens,
             ),
         )
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
-        """Return the window's messages as they will be shown, counted so."""
+        """Return the window's messages as the prompt shows them, without blank ones."""
         shown = ((message, spoken(message, context.speakers)) for message in context.window)
         return tuple(
             replace(message, text=text, tokens=self._counter.count(text))
@@ -155,17 +158,18 @@ class PromptAssembler:
         )
 
     def _memory(self, context: AgentContext, window: Sequence[Message], limit: int) -> str:
-        """Return the memory section, "" if there is nothing to show.
+        """Return the memory section, or "" if there is nothing to show.
 
         The text of the behaviors comes first and takes at most its share. Messages of the window
-        are left out. The best search results take the room first, each hit before its question or
-        answer; they are shown in the order in which they were said. Of a long message only the
-        passage is shown that the person's message is about.
+        are left out. Search results get the remaining tokens, the best first, each hit before its
+        question or answer. They are shown in the order of time. A long message becomes the excerpt
+        that is most relevant to the person's message.
         """
         excerpt_tokens, query = min(_EXCERPT_TOKENS, limit // 2), context.user_message.text
         left = limit - self._counter.count(memory_section([]))
-        told = self._counter.shorten(harmless(context.memory_context), int(left * _BEHAVIORS_SHARE))
-        left -= self._counter.count(f"{told}\n") if told else 0
+        learned = harmless(context.memory_context)
+        learned = self._counter.shorten(learned, int(left * _BEHAVIORS_SHARE))
+        left -= self._counter.count(f"{learned}\n") if learned else 0
         seen = {context.user_message.seq, *(message.seq for message in window)}
         lines: dict[int, str] = {}
         for message in _best_first(context.recalled):
@@ -181,30 +185,29 @@ class PromptAssembler:
                 left -= cost
                 lines[message.seq] = line
         recalled = [lines[seq] for seq in sorted(lines)]
-        return memory_section([told, *recalled] if told else recalled) if told or lines else ""
+        shown = [learned, *recalled] if learned else recalled
+        return memory_section(shown) if shown else ""
 
 
 def _cost(messages: Sequence[Message]) -> int:
-    """Count messages of the window; joining two of them never costs more."""
+    """Count messages of the window; two joined messages never cost more than two separate ones."""
     return sum(message.tokens + MESSAGE_OVERHEAD for message in messages)
 
 
 def _within(limit: int, dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the end of the dialogue that fits and begins with a user."""
+    """Return the end of the dialogue that fits into `limit` tokens and begins with a user."""
     selector = BlockWindowMessageSelector(len(dialogue), limit, _WINDOW_BLOCK)
     return tuple(dropwhile(lambda message: message.role == "assistant", selector.select(dialogue)))
 
 
 def _best_first(recalled: Sequence[SearchResult]) -> Iterator[Message]:
-    for recollection in sorted(recalled, key=lambda recollection: -recollection.score):
-        yield from sorted(
-            recollection.messages, key=lambda message: message.seq != recollection.seq
-        )
+    for result in sorted(recalled, key=lambda result: -result.score):
+        yield from sorted(result.messages, key=lambda message: message.seq != result.seq)
 
 
-def _talk(window: Sequence[Message], memory: str, words: str) -> list[PromptMessage]:
-    """Return window and last user message; a message without an answer joins the last one."""
+def _talk(window: Sequence[Message], memory: str, text: str) -> list[PromptMessage]:
+    """Return the window and the last user message, which an unanswered message is joined to."""
     talk = alternating(window)
     unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
-    content = "\n\n".join(part for part in (memory, unanswered, words) if part)
+    content = "\n\n".join(part for part in (memory, unanswered, text) if part)
     return [*talk, PromptMessage("user", content)]

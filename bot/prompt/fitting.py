@@ -1,6 +1,6 @@
-"""What the messages of a prompt cost in tokens, and how a run's steps are made to fit.
+"""Counts the tokens of a prompt's messages, and shortens the steps of a run until they fit.
 
-Estimates are high on purpose: servers count differently, and none should count more than we do.
+Estimates are high on purpose. Servers count differently, and no server may count more than we do.
 """
 
 import json
@@ -13,12 +13,12 @@ from memory.behaviors.tool import ToolDefinition
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless, harmless_json
 
-# A result is not shortened below this: enough to see what it was.
+# A result keeps at least this many tokens, so that the model can see what it was.
 _MIN_RESULT_TOKENS = 48
 
 
 def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) -> int:
-    """Count messages as sent: text, calls as JSON, reasoning, and the overhead of each."""
+    """Count messages as they are sent: text, calls as JSON, reasoning, and one overhead each."""
     return sum(
         counter.count(message.content)
         + sum(counter.count(_call_json(call)) for call in message.tool_calls)
@@ -30,7 +30,7 @@ def messages_tokens(counter: TokenCounter, messages: Iterable[PromptMessage]) ->
 
 
 def tools_tokens(counter: TokenCounter, tools: Iterable[ToolDefinition]) -> int:
-    """Count the definitions of tools as their JSON."""
+    """Count the definitions of tools as JSON."""
     return sum(counter.count(_definition_json(tool)) for tool in tools)
 
 
@@ -39,9 +39,9 @@ def step_messages(
 ) -> tuple[PromptMessage, ...]:
     """Return the calls and results of `steps` in their order, in at most `limit` tokens.
 
-    Results that do not fit are shortened, the oldest first. If even short results do not fit, the
-    model's reasoning is left out, then whole steps, the oldest first: every call keeps its result
-    and every result its call.
+    Results that do not fit are shortened, the oldest first. If short results do not fit either, the
+    model's reasoning is left out, then whole steps, the oldest first. A call and its result always
+    stay together.
     """
     rendered = [_step(counter, step, limit) for step in steps]
     if sum(_least(counter, step) for step in rendered) > limit:
@@ -61,7 +61,7 @@ def step_messages(
 
 
 def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[PromptMessage, ...]:
-    """Render a step so that no part of it is longer than it could ever stay."""
+    """Return the messages of a step, with no part longer than its share of `limit`."""
     said = counter.shorten(harmless(step.action.text), limit // 4)
     calls = tuple(_readable(counter, call, limit // 4) for call in step.action.calls)
     return (
@@ -76,11 +76,10 @@ def _step(counter: TokenCounter, step: CompletedStep, limit: int) -> tuple[Promp
 
 
 def _readable(counter: TokenCounter, call: ToolCall, limit: int) -> ToolCall:
-    """Return the call with `{}` for arguments that cannot be sent.
+    """Return the call, with `{}` in place of arguments that cannot be sent.
 
-    Arguments that are too long cannot be sent, because JSON cannot be shortened. Neither can
-    anything but a JSON object: some servers' chat templates read the arguments and refuse the whole
-    prompt.
+    Arguments that are too long cannot be sent, because JSON cannot be shortened. Arguments that are
+    no JSON object cannot be sent either: some servers parse them and refuse the whole prompt.
     """
     arguments = harmless_json(call.arguments)
     is_sendable = counter.shorten(arguments, limit) == arguments and _is_object(arguments)
@@ -95,12 +94,12 @@ def _is_object(text: str) -> bool:
 
 
 def _least(counter: TokenCounter, step: Iterable[PromptMessage]) -> int:
-    """Return what a step costs with its results as short as they may get."""
+    """Count a step with its results as short as they may become."""
     return sum(messages_tokens(counter, [message]) - _spare(counter, message) for message in step)
 
 
 def _spare(counter: TokenCounter, message: PromptMessage) -> int:
-    """Return by how many tokens a message may be shortened: only results may."""
+    """Return by how many tokens a message may be shortened; only results may be."""
     return (
         max(0, counter.count(message.content) - _MIN_RESULT_TOKENS) if message.role == "tool" else 0
     )

@@ -1,6 +1,6 @@
-"""How stored messages become text of a prompt: made harmless, named, dated, joined.
+"""Turns stored messages into text of a prompt: made harmless, named, dated and joined.
 
-Pure functions; `assemble` decides how much of it is sent.
+All functions are pure. `assemble` decides how much of the text is sent.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from memory.text.speakers import Speakers
 from memory.text.untrusted_text import UNTRUSTED_MARK, harmless
 
 _INDENT = "\n  "
-"""Before each further line of a text: only our own lines begin with a speaker."""
+"""Put before each further line of a text, so that only our own lines begin with a speaker."""
 
 
 def spoken(message: Message, speakers: Speakers | None) -> str:
@@ -23,14 +23,14 @@ def spoken(message: Message, speakers: Speakers | None) -> str:
     With `speakers`, as in groups, the text follows the person's name and further lines are
     indented, so that no text can look like another person's message.
     """
-    words = harmless(message.text)
-    if speakers is None or message.role == "assistant" or not words.strip():
-        return words
-    return f"{speakers.label(message)}: {_indented(words)}"
+    text = harmless(message.text)
+    if speakers is None or message.role == "assistant" or not text.strip():
+        return text
+    return f"{speakers.label(message)}: {_indented(text)}"
 
 
 def alternating(messages: Iterable[Message]) -> list[PromptMessage]:
-    """Join neighbors of the same role, so that roles alternate."""
+    """Join neighboring messages of the same role, so that roles alternate."""
     return [
         PromptMessage(role, "\n\n".join(message.text for message in group))
         for role, group in groupby(messages, key=lambda message: message.role)
@@ -40,9 +40,9 @@ def alternating(messages: Iterable[Message]) -> list[PromptMessage]:
 def memory_line(
     message: Message, excerpt: str, now: float, zone: tzinfo, speakers: Speakers | None
 ) -> str:
-    """Return one remembered message with date and speaker; further lines are indented.
+    """Return one recalled message with its date and speaker; further lines are indented.
 
-    Untrusted text is marked. `excerpt` has to be harmless already.
+    Untrusted text is marked. The caller has made `excerpt` harmless.
     """
     speaker = (speakers or Speakers()).label(message)
     mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
@@ -50,7 +50,7 @@ def memory_line(
 
 
 def memory_section(lines: Sequence[str]) -> str:
-    """Return the section of the last user message that holds what was recalled."""
+    """Return the memory section of the last user message."""
     return "\n".join(("<memory>", *lines, "</memory>"))
 
 

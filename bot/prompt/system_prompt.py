@@ -1,6 +1,6 @@
-"""The persona: the constant first message of every prompt.
+"""The system prompt: the constant first message of every prompt.
 
-Ours is in `system_prompt.md`; an operator may name another file.
+Ours is `system_prompt.md`. An operator may name another file.
 """
 
 from importlib import resources
@@ -16,8 +16,8 @@ class UnusableSystemPrompt(Exception):
 def load_system_prompt(path: Path | None) -> str:
     """Return the text of the operator's file, or ours when `path` is None.
 
-    Raises `UnusableSystemPrompt` when the file cannot be read, is empty, larger than 64 KiB or not
-    UTF-8.
+    Raise `UnusableSystemPrompt` if the file cannot be read, is empty, is larger than 64 KiB or is
+    not UTF-8.
     """
     if path is None:
         return resources.files(__package__).joinpath("system_prompt.md").read_text("utf-8").strip()

@@ -74,7 +74,7 @@ def trace(number: int) -> TurnTrace:
     call = ToolCall("a", "calculate", '{"expression": "3 * 7"}')
     return TurnTrace(
         conversation=Scope(ANNA),
-        words=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
+        user_message=Message(0, 0, "user", f"Question {number}", 2.0, message_ids=(number,)),
         window=(said,),
         recalled=(SearchResult((said,), 3.25, 1, lexical=2.5, dense=0.75, is_boosted=True),),
         prompt=Prompt(
@@ -83,7 +83,7 @@ def trace(number: int) -> TurnTrace:
                 PromptMessage("user", f"{SECTION}\n\nQuestion {number}"),
                 PromptMessage("tool", "21", tool_call_id="a"),
             ),
-            PromptTokens(system=11, tools=22, window=33, memory=44, words=55, steps=66),
+            PromptTokens(system=11, tools=22, window=33, memory=44, message=55, steps=66),
         ),
         steps=(CompletedStep(Action((call,)), (ToolResult("a", "21"),)),),
         began_at=2.0,
