@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.correcting import Correcting
@@ -12,6 +13,7 @@ from memory.erasure.jobs import Jobs
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
+from memory.learning.progress import watermark_place
 from memory.learning.vectors import VectorLearner
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.quotas import Quotas
@@ -106,7 +108,7 @@ class Memory:
             self.store, self.scopes, self.tokens, self._vectors, config
         )
         self.consent = Consent(self.store, self.scopes, self.correcting, config.with_domain)
-        self.capacity.wait_for(config.behaviors)
+        self.capacity.wait_for([partial(watermark_place, each) for each in config.behaviors])
 
     async def migrate(self, namespaces: Iterable[str] = ()) -> None:
         """Give what an earlier version stored the names of this one; before anything is read.

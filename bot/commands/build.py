@@ -32,8 +32,8 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
 from memory.documents.library import Library
+from memory.limits.stats import count_conversation
 from memory.memory import Memory
-from memory.scopes.stats import count_conversation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from secrets import token_hex
 import structlog
 
 from bot.commands.paged_list import ListChange
-from memory.behaviors.call_context import facts_scope
 from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
@@ -51,7 +50,7 @@ class MemoryDeletion:
             return {document.sender_id for document in listed if document.key == code[1:]}
         if kind == _RECALL_AGAIN:
             return await self._correcting.senders(conversation, ids)
-        facts = await self._scopes.read(facts_scope(conversation))
+        facts = await self._scopes.read(conversation.facts_scope)
         fact = facts.record(ids[0]) if kind == "f" else None
         return senders_of(facts, fact) if isinstance(fact, Fact) else set()
 

@@ -7,12 +7,11 @@ import orjson
 from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
-from memory.behaviors.call_context import facts_scope
 from memory.documents.library import documents
+from memory.limits.stats import ConversationStats
 from memory.message import Message
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.stats import ConversationStats
 from memory.store.keys import Scope
 
 _LINE_UNITS = 220
@@ -40,7 +39,7 @@ class MemoryEntries:
         A code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
-        facts = await self._histories.scopes.read(facts_scope(conversation))
+        facts = await self._histories.scopes.read(conversation.facts_scope)
         history = await ChatHistory.read(self._histories, conversation)
         refused = [message for message in history.messages if message.is_refused]
         listed = list(self._facts(language, facts))

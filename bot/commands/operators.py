@@ -11,8 +11,8 @@ from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.updates import IncomingMessage
 from memory.limits.capacity import CapacityMonitor
 from memory.limits.dropping import Dropped
+from memory.limits.stats import count_all, count_conversation
 from memory.queue.mailbox import Mailbox
-from memory.scopes.stats import count_all, count_conversation
 from memory.store.keys import Scope
 from memory.store.store import Store
 

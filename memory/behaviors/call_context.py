@@ -47,14 +47,7 @@ class CallContext:
     @property
     def facts_scope(self) -> Scope:
         """The scope in which facts are stored."""
-        return facts_scope(self.conversation)
-
-
-def facts_scope(conversation: Scope) -> Scope:
-    """Return where facts are stored: in private chats the person's scope, else the group's."""
-    if conversation.is_private:
-        return Scope.of_person(conversation.chat_id)
-    return conversation
+        return self.conversation.facts_scope
 
 
 @dataclass(frozen=True, slots=True)

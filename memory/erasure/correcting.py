@@ -6,7 +6,6 @@ more. Otherwise the fact would come back with them.
 
 from collections.abc import Sequence
 
-from memory.behaviors.call_context import facts_scope
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact, Hidden, Synopsis
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
@@ -34,7 +33,7 @@ class Correcting:
 
         Recall does not find these messages and their answers any more. Empty without such a fact.
         """
-        scope = facts_scope(conversation)
+        scope = conversation.facts_scope
         seqs: tuple[int, ...] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import orjson
 
 from memory.behaviors.behavior_store import stored_by_behaviors
-from memory.behaviors.call_context import facts_scope
 from memory.documents.library import documents
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -47,7 +46,7 @@ class Exporter:
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return a file with all that was learned and the newest messages that fit."""
         here = await self._scopes.read(conversation)
-        facts = await self._scopes.read(facts_scope(conversation))
+        facts = await self._scopes.read(conversation.facts_scope)
         log = self._keys.scope(conversation).log
         entries = await self._client.call("XRANGE", log, "-", "+")
         messages = [_message(message_of(entry, fields)) for entry, fields in entries]

@@ -10,7 +10,6 @@ from dataclasses import replace
 from math import inf
 from time import time
 
-from memory.behaviors.call_context import facts_scope
 from memory.erasure.confirmations import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
@@ -64,7 +63,7 @@ class Forgetting:
         receipt = Receipt.of(counts[0])
         if receipt.left:
             await self._mailbox.wake(conversation)
-        scope = facts_scope(conversation)
+        scope = conversation.facts_scope
         if scope == conversation:
             return receipt
         # Only now, so that a repeat after a crash does not cut what was said since.
@@ -111,7 +110,7 @@ class Forgetting:
         async def nothing(_: ScopeMemory) -> Revision:
             return Revision()
 
-        scope = facts_scope(conversation)
+        scope = conversation.facts_scope
         if scope == conversation:
             return await self._revise(conversation, decide, receipt_id)
         said = await self._revise(conversation, decide, first_step(receipt_id))

@@ -9,7 +9,7 @@ from math import inf
 from time import time
 from typing import Literal, get_args
 
-from memory.behaviors.call_context import Asker, facts_scope, may_change
+from memory.behaviors.call_context import Asker, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
 from memory.scopes.changes import NotWritten, Write
@@ -96,7 +96,7 @@ class Consent:
                 answered = await self._decide(here, facts, asked, asker, agrees=agrees)
 
         for _ in range(_TRIES):
-            await self._scopes.update(facts_scope(conversation), decide)
+            await self._scopes.update(conversation.facts_scope, decide)
             if answered is not None:
                 return answered
             if not await self._is_on_its_way(conversation, nonce):

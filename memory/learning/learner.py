@@ -14,7 +14,6 @@ from time import time
 
 import structlog
 
-from memory.behaviors.call_context import facts_scope
 from memory.behaviors.learning_behavior import LearningBehavior
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
@@ -167,7 +166,7 @@ class ConversationLearner:
             if progress.facts is not progress.here and progress.facts.newest:
                 await self._scopes.touch(progress.facts.scope)
             if vectors is not None:
-                for scope in dict.fromkeys((conversation, facts_scope(conversation))):
+                for scope in dict.fromkeys((conversation, conversation.facts_scope)):
                     with _collected(no_vectors):
                         more = await vectors.learn_records(scope)
                         done = replace(done, records=done.records + more)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import time
 
-from memory.behaviors.call_context import facts_scope
 from memory.behaviors.learning_behavior import Learned, LearningBehavior
 from memory.scopes.changes import Write
 from memory.scopes.field import Field
@@ -92,7 +91,7 @@ class Progress:
 async def progress_of(scopes: Scopes, conversation: Scope, session: int) -> Progress:
     """Read the present progress of a conversation."""
     here = await scopes.read(conversation)
-    scope = facts_scope(conversation)
+    scope = conversation.facts_scope
     facts = here if scope == conversation else await scopes.read(scope)
     return Progress(conversation, here, facts, session, time())
 
@@ -101,7 +100,7 @@ def watermark_place(
     behavior: LearningBehavior, conversation: Scope, generation: int
 ) -> tuple[Scope, str]:
     """Return the scope and the learner of a behavior's watermark of a conversation."""
-    scope = facts_scope(conversation) if behavior.is_personal else conversation
+    scope = conversation.facts_scope if behavior.is_personal else conversation
     return scope, _learner_in(scope, behavior, conversation, generation)
 
 

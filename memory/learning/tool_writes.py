@@ -6,7 +6,6 @@ the field. If the facts are in another scope, the next step removes it.
 
 from dataclasses import replace
 
-from memory.behaviors.call_context import facts_scope
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question, remembered
@@ -69,7 +68,7 @@ class ToolWriter:
 
     async def _remember(self, progress: Progress, turn: str, *, is_off: bool) -> None:
         # The facts first: whatever takes back what waits here refuses writing under them.
-        facts = await self._scopes.read(facts_scope(progress.conversation))
+        facts = await self._scopes.read(progress.conversation.facts_scope)
         here = await self._scopes.read(progress.conversation)
         waiting = _waiting(here, turn)
         fields: list[Field] = []

@@ -10,9 +10,8 @@ from time import monotonic, time
 
 import structlog
 
-from memory.behaviors.learning_behavior import LearningBehavior
 from memory.limits.alerts import AlertLog, CapacityAlert, Level
-from memory.limits.dropping import Dropped, Dropping
+from memory.limits.dropping import Dropped, Dropping, WatermarkPlace
 from memory.limits.fill_level import Ballast, FillLevel, ballast_bytes, read_fill_level
 from memory.store.store import Store
 
@@ -56,9 +55,9 @@ class CapacityMonitor:
         self._seen: Level | None = None
         self._walk_from = 0.0
 
-    def wait_for(self, behaviors: Sequence[LearningBehavior]) -> None:
-        """From now on drop no message that one of these behaviors has not learned from."""
-        self._dropping = Dropping(self._store, self._tail, behaviors)
+    def wait_for(self, watermarks: Sequence[WatermarkPlace]) -> None:
+        """From now on drop no message that is newer than one of these watermarks."""
+        self._dropping = Dropping(self._store, self._tail, watermarks)
 
     async def stats(self) -> CapacityStats:
         """Return the figures for operators."""

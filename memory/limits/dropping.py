@@ -3,15 +3,13 @@
 It decides the order, not when to begin or to stop. What was learned from messages stays.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from time import time
 
 import structlog
 
-from memory.behaviors.learning_behavior import LearningBehavior
-from memory.learning.progress import watermark_place
 from memory.scopes.field import name_of
 from memory.scopes.fields import Watermark
 from memory.scopes.history import version_of
@@ -27,6 +25,12 @@ _SLICE = 128
 """About how many messages of one conversation a step drops."""
 
 _EVERYTHING = 2**53
+
+WatermarkPlace = Callable[[Scope, int], tuple[Scope, str]]
+"""Returns where the watermark of one behavior stands: scope and learner.
+
+The arguments are the conversation and its generation.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,12 @@ class _Oldest:
 class Dropping:
     """Drops data of all conversations of a bot; the newest `tail` messages of each always stay."""
 
-    def __init__(self, store: Store, tail: int, behaviors: Sequence[LearningBehavior] = ()) -> None:
+    def __init__(self, store: Store, tail: int, watermarks: Sequence[WatermarkPlace] = ()) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
         self._tail = tail
-        self._behaviors = behaviors
+        self._watermarks = watermarks
 
     async def steps(self) -> AsyncGenerator[Dropped, None]:
         """Drop a little at each step and yield the counts, until nothing more may be dropped."""
@@ -140,8 +144,8 @@ class Dropping:
     def _questions(self, conversation: Scope, generation: int) -> list[Command]:
         keys = self._keys.scope(conversation)
         places: dict[Scope, list[str]] = {}
-        for behavior in self._behaviors:
-            scope, learner = watermark_place(behavior, conversation, generation)
+        for place_of in self._watermarks:
+            scope, learner = place_of(conversation, generation)
             places.setdefault(scope, []).append(name_of(Watermark, learner))
         marks = [
             ("HMGET", self._keys.scope(scope).learned, *fields) for scope, fields in places.items()

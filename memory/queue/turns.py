@@ -11,7 +11,6 @@ from time import time
 
 import orjson
 
-from memory.behaviors.call_context import facts_scope
 from memory.limits.usage import UsageStore
 from memory.message import Message
 from memory.queue.open_turn import (
@@ -181,7 +180,7 @@ class TurnStore:
 
     def _read_facts(self, conversation: Scope, cursor: Cursor) -> list[ScriptCall]:
         """Read what was learned of the person, if that has its own scope."""
-        scope = facts_scope(conversation)
+        scope = conversation.facts_scope
         if scope == conversation:
             return []
         keys = self._store.keys.scope(scope).all

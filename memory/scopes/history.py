@@ -12,7 +12,6 @@ from secrets import token_hex
 from time import time
 from typing import ParamSpec, TypeVar
 
-from memory.behaviors.call_context import facts_scope
 from memory.message import Message, Role
 from memory.queue.open_turn import LeaseLost, OpenTurn
 from memory.scopes.delta import Cursor, StreamDelta
@@ -56,7 +55,7 @@ class HistoryParts:
 
     def cursor(self, conversation: Scope) -> Cursor:
         """Return what a turn of a conversation need not read again."""
-        cursor, person = self.scopes.cursor(conversation), facts_scope(conversation)
+        cursor, person = self.scopes.cursor(conversation), conversation.facts_scope
         if person == conversation:
             return cursor
         return replace(cursor, facts=self.scopes.cursor(person))
@@ -83,7 +82,7 @@ class ChatHistory:
         said = loaded.messages
         if not loaded.is_whole:
             here = await scopes.read(conversation)
-        person = facts_scope(conversation)
+        person = conversation.facts_scope
         if person != conversation:
             facts = scopes.join(person, turn.facts, parts.tail) if turn.facts else None
             if facts is None or not facts.is_whole:

@@ -68,6 +68,11 @@ class Scope:
         return int(rest.split(":")[1]) if kind == "c" else 0
 
     @property
+    def facts_scope(self) -> "Scope":
+        """Where facts are stored: in private chats the person's scope, else this one."""
+        return Scope.of_person(self.chat_id) if self.is_private else self
+
+    @property
     def is_conversation(self) -> bool:
         """Whether this is a conversation, with messages of its own."""
         return self.tag[:2] not in ("u:", "d:")

@@ -8,9 +8,9 @@ from time import time
 import pytest
 
 from memory.limits.dropping import Dropped
+from memory.limits.stats import count_conversation
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
-from memory.scopes.stats import count_conversation
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter

@@ -1,15 +1,17 @@
 """What is dropped when Redis is full, and what never is."""
 
 from collections.abc import Sequence
+from functools import partial
 from time import time
 
+from memory.behaviors.learning_behavior import LearningBehavior
 from memory.learning.learner import LearningConfig
 from memory.learning.progress import watermark_place
-from memory.limits.dropping import Dropped, Dropping
+from memory.limits.dropping import Dropped, Dropping, WatermarkPlace
+from memory.limits.stats import count_conversation
 from memory.memory import Memory
 from memory.scopes.changes import Revision
 from memory.scopes.history import ChatHistory
-from memory.scopes.stats import count_conversation
 from memory.store.keys import Scope
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel
@@ -47,6 +49,10 @@ async def old_talk(
     await old_days.talk(
         conversation, exchanges, since=since, until=until, sender=sender, fingerprint=fingerprint
     )
+
+
+def places(behaviors: Sequence[LearningBehavior]) -> list[WatermarkPlace]:
+    return [partial(watermark_place, behavior) for behavior in behaviors]
 
 
 async def test_vectors_are_dropped_first_beginning_with_the_least_active_conversation(
@@ -152,7 +158,7 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
     memory: Memory, old_days: OldDays
 ) -> None:
     behaviors = [Notes("diary"), Notes("facts", is_personal=True)]
-    dropping = Dropping(memory.store, OPTIONS.tail, behaviors)
+    dropping = Dropping(memory.store, OPTIONS.tail, places(behaviors))
     await old_talk(old_days, ANN, 300, 9)
     assert await all_steps(dropping) == []
     await old_days.learned(ANN, 500, "diary")
@@ -167,7 +173,9 @@ async def test_a_message_stays_until_every_behavior_has_learned_from_it(
 async def test_progress_from_before_an_expiry_does_not_let_messages_be_dropped(
     memory: Memory, old_days: OldDays
 ) -> None:
-    dropping = Dropping(memory.store, OPTIONS.tail, [facts := Notes("facts", is_personal=True)])
+    dropping = Dropping(
+        memory.store, OPTIONS.tail, places([facts := Notes("facts", is_personal=True)])
+    )
     await old_talk(old_days, ANN, 300, 9)
     scope, learner = watermark_place(facts, ANN, (await memory.scopes.read(ANN)).generation)
     await old_days.learned(scope, 600, learner)
@@ -186,7 +194,7 @@ async def test_dropping_reads_the_progress_of_learning(memory: Memory) -> None:
     for at in range(60):
         await history.append_user_message(f"I rowed {at} miles", time() - 100)
         await history.append_assistant_message("Well done", time() - 100)
-    dropping = Dropping(memory.store, 10, behaviors)
+    dropping = Dropping(memory.store, 10, places(behaviors))
     assert await all_steps(dropping) == []
     await memory.learn(ANN)
     dropped = await all_steps(dropping)
