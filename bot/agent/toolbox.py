@@ -17,8 +17,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError
 from memory.behaviors.trust import held_back
-from memory.queue.open_turn import LeaseLost
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 

@@ -19,10 +19,10 @@ from bot.telegram.updates import IncomingMessage, SentFile
 from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
 from memory.documents.library import Library, Origin, PutResult, documents, key_of
-from memory.queue.open_turn import LeaseLost
 from memory.scopes.changes import NotWritten
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 

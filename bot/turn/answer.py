@@ -22,9 +22,9 @@ from bot.turn.observers import Answered, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
-from memory.queue.open_turn import LeaseLost, OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 
 log = structlog.get_logger(__name__)
 

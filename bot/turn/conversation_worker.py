@@ -15,11 +15,11 @@ import structlog
 
 from bot.turn.deliver import Parked
 from bot.turn.permits import Permits
-from memory.queue.open_turn import Committed, Lease, LeaseLost, Nothing, OpenTurn, Wait
+from memory.queue.open_turn import Committed, Lease, Nothing, OpenTurn, Wait
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.scopes.history import HistoryParts
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -25,7 +25,8 @@ from bot.telegram.errors import (
 )
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
-from memory.queue.open_turn import LeaseLost, Superseded
+from memory.queue.open_turn import Superseded
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)

@@ -47,7 +47,9 @@ class TurnRunner:
             if is_given_up(opened):
                 return await self._give_up(opened, began)
             request = unpack(opened, self._histories.tokens)
-            history = await ChatHistory.of_turn(self._histories, opened)
+            history = await ChatHistory.of_turn(
+                self._histories, opened.lease.conversation, opened.loaded, opened.facts
+            )
             if opened.outbox:
                 outbox = Outbox.from_bytes(opened.outbox)
             else:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from time import time
 
 from memory.queue.mailbox import Mailbox
-from memory.queue.open_turn import LeaseLost, OpenTurn
+from memory.queue.open_turn import OpenTurn
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 

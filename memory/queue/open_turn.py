@@ -9,12 +9,8 @@ import orjson
 from memory.queue.mailbox import Entry
 from memory.scopes.delta import Delta
 from memory.store.commands import Reply
-from memory.store.errors import Outdated
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
-
-
-class LeaseLost(Outdated):
-    """Raised when a step was refused: another worker has the lease, or something was erased."""
 
 
 class Superseded(LeaseLost):

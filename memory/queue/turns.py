@@ -17,7 +17,6 @@ from memory.queue.open_turn import (
     Closing,
     Committed,
     Lease,
-    LeaseLost,
     Nothing,
     OpenTurn,
     Superseded,
@@ -27,6 +26,7 @@ from memory.queue.open_turn import (
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.store.commands import Command, ScriptCall
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 

@@ -13,8 +13,7 @@ from time import time
 from typing import ParamSpec, TypeVar
 
 from memory.message import Message, Role
-from memory.queue.open_turn import LeaseLost, OpenTurn
-from memory.scopes.delta import Cursor, StreamDelta
+from memory.scopes.delta import Cursor, Delta, StreamDelta
 from memory.scopes.log import generation_of, seq_of, stored_fields
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
@@ -26,6 +25,7 @@ from memory.search.growing import Flags
 from memory.search.hybrid import Hit
 from memory.search.message_search import EVERYTHING, RECIPE, SearchFilter, SearchResult
 from memory.store.commands import Command, Reply
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.text.tokens import TokenCounter
@@ -75,16 +75,21 @@ class ChatHistory:
         self.conversation = here.scope
 
     @classmethod
-    async def of_turn(cls, parts: HistoryParts, turn: OpenTurn) -> "ChatHistory":
-        """Return the history that an open turn loaded; one more read if a long one is cold."""
-        scopes, conversation = parts.scopes, turn.lease.conversation
-        here = loaded = scopes.join(conversation, turn.loaded, parts.tail)
+    async def of_turn(
+        cls, parts: HistoryParts, conversation: Scope, delta: Delta, facts_delta: Delta | None
+    ) -> "ChatHistory":
+        """Return the history that an open turn loaded; one more read if a long one is cold.
+
+        Raise `LeaseLost` if something was erased since.
+        """
+        scopes = parts.scopes
+        here = loaded = scopes.join(conversation, delta, parts.tail)
         said = loaded.messages
         if not loaded.is_whole:
             here = await scopes.read(conversation)
         person = conversation.facts_scope
         if person != conversation:
-            facts = scopes.join(person, turn.facts, parts.tail) if turn.facts else None
+            facts = scopes.join(person, facts_delta, parts.tail) if facts_delta else None
             if facts is None or not facts.is_whole:
                 await scopes.read(person)
         if here.version != loaded.version:

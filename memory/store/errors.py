@@ -55,6 +55,10 @@ class Outdated(MemoryFailure):
     """Raised when something changed since the caller read; it has to read again."""
 
 
+class LeaseLost(Outdated):
+    """Raised when a step was refused: another worker has the lease, or something was erased."""
+
+
 # The first class of an error's method resolution order that is listed here counts.
 MEANINGS: dict[type[Exception], type[StoreError]] = {
     redis_errors.AskError: StoreUnavailable,

@@ -115,7 +115,9 @@ class Inspector:
         await memory.mailbox.put(CHAT, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
         turn = await memory.turns.acquire(CHAT, memory.cursor(CHAT))
         assert isinstance(turn, OpenTurn)
-        history = await ChatHistory.of_turn(memory.histories, turn)
+        history = await ChatHistory.of_turn(
+            memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+        )
         await history.search(self.labelled.questions[0].text, K)
         await memory.turns.write_outbox(turn.lease, said[1].text.encode())
         done = await memory.turns.commit(turn, said, memory.cursor(CHAT))

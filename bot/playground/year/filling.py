@@ -18,11 +18,10 @@ from memory.documents.chunking import passages
 from memory.documents.library import Library, Origin
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
-from memory.queue.open_turn import LeaseLost
 from memory.scopes.changes import NotWritten
 from memory.scopes.history import ChatHistory
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModel, InternalModelUnavailable
 from memory.text.shape import AnswerShape

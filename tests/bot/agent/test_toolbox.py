@@ -11,9 +11,8 @@ from bot.agent.toolbox import ToolLimits, ToolNameClash
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import ToolResult
 from memory.behaviors.tool import ToolError
-from memory.queue.open_turn import LeaseLost
 from memory.scopes.writes import SetDomain
-from memory.store.errors import StoreError
+from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.bot.agent.tools import Echoed, box, calls, echo, tool

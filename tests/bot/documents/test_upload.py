@@ -13,7 +13,7 @@ from bot.telegram.errors import RefusalReason, Refused
 from bot.telegram.updates import IncomingMessage, Sender, SentFile
 from memory.documents.library import Library
 from memory.memory import Memory
-from memory.queue.open_turn import LeaseLost
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.quiet_chat import QuietChat
 

@@ -19,7 +19,8 @@ from bot.telegram.errors import (
 )
 from bot.turn.deliver import Deliverer, Delivery, Parked
 from bot.turn.outbox import Outbox
-from memory.queue.open_turn import LeaseLost, Superseded
+from memory.queue.open_turn import Superseded
+from memory.store.errors import LeaseLost
 from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7

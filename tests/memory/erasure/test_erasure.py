@@ -10,9 +10,10 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.queue.mailbox import Outcome
-from memory.queue.open_turn import LeaseLost, Nothing
+from memory.queue.open_turn import Nothing
 from memory.scopes.changes import Receipt
 from memory.scopes.delta import Cursor
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 

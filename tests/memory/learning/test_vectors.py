@@ -187,7 +187,9 @@ async def test_vectors_of_a_model_that_changed_under_its_name_are_not_mixed(
     await put(memory, 1)
     turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
     assert isinstance(turn, OpenTurn)
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     found = await history.search("boat", 8)
     assert found[0].seq == 1
 
@@ -199,7 +201,9 @@ async def test_a_cached_chat_works_on_if_its_model_changes_under_the_same_name(
         await put(memory, update_id)
         turn = await memory.turns.acquire(HERE, memory.scopes.cursor(HERE))
         assert isinstance(turn, OpenTurn)
-        history = await ChatHistory.of_turn(memory.histories, turn)
+        history = await ChatHistory.of_turn(
+            memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+        )
         found = await history.search("boat", 8)
         await close(memory, turn)
         await memory.learn(HERE)

@@ -32,7 +32,7 @@ async def learn(memory: Memory, text: str) -> None:
 
 async def facts(memory: Memory, turn: OpenTurn) -> list[str]:
     """Return the facts that a behavior finds in a turn."""
-    await ChatHistory.of_turn(memory.histories, turn)
+    await ChatHistory.of_turn(memory.histories, turn.lease.conversation, turn.loaded, turn.facts)
     return [fact.text for fact in (await memory.scopes.current(PERSON)).facts]
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.open_turn import Closing, LeaseLost, Nothing, OpenTurn, Superseded, Wait
+from memory.queue.open_turn import Closing, Nothing, OpenTurn, Superseded, Wait
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
+from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
 
 

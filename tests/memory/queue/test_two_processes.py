@@ -11,13 +11,14 @@ from memory.behaviors.context import AgentContext
 from memory.erasure.jobs import Job, JobKind
 from memory.learning.learner import LearnerBusy
 from memory.memory import Memory
-from memory.queue.open_turn import LeaseLost, OpenTurn
+from memory.queue.open_turn import OpenTurn
 from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable, QuestionVectors
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
+from memory.store.errors import LeaseLost
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
 from tests.memory.turns import ANN, BOB, GROUP, end_pauses, exchange_of, put
@@ -58,7 +59,9 @@ async def turned(memory: Memory) -> ChatHistory:
     await put(memory, 2**50, GROUP, sender=ANN)
     turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
     assert isinstance(turn, OpenTurn)
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     await memory.turns.hand_over(GROUP, turn.lease.token)
     return history
 
@@ -84,7 +87,9 @@ class Process:
         await put(memory, self._random.randrange(2**40), GROUP, sender=sender)
         turn = await memory.turns.acquire(GROUP, memory.scopes.cursor(GROUP))
         while isinstance(turn, OpenTurn):
-            history = await ChatHistory.of_turn(memory.histories, turn)
+            history = await ChatHistory.of_turn(
+                memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+            )
             await history.search(self._words(), 3)
             await memory.turns.write_outbox(turn.lease, b"[]")
             said = exchange_of(turn, self._words())

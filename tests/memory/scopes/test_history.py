@@ -12,11 +12,12 @@ from memory.erasure.jobs import Job, JobKind
 from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
-from memory.queue.open_turn import Closing, LeaseLost, OpenTurn
+from memory.queue.open_turn import Closing, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
 from memory.store.client import RedisClient
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import ON_A_SERVER, OPTIONS
@@ -182,7 +183,10 @@ async def test_what_another_process_said_between_two_appends_is_not_passed_over(
     await mine.append_user_message("Mine", 2000.0)
     assert (await mine.search("boat", 8))[0].messages[0].text == BOAT
     await put(memory, 1)
-    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    turn = await turn_of(memory)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.select_messages(MessageWindowMessageSelector(3))) == [BOAT, "Nice", "Mine"]
 
 
@@ -276,7 +280,10 @@ async def test_a_cold_long_history_is_read_to_its_tail_and_filled_by_a_search(
     fillers = [(f"question {number}", "yes") for number in range(OPTIONS.tail)]
     await remembering(memory, (BOAT, "Nice"), *fillers)
     await put(elsewhere, 1)
-    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    turn = await turn_of(elsewhere)
+    history = await ChatHistory.of_turn(
+        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert len(history.messages) == OPTIONS.tail
     found, *_ = await history.search("What is my boat called?", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -289,7 +296,10 @@ async def test_a_cold_history_is_filled_in_one_round_trip(
 ) -> None:
     await remembering(memory, *[(f"boat {number}", "yes") for number in range(OPTIONS.tail)])
     await put(elsewhere, 1)
-    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    turn = await turn_of(elsewhere)
+    history = await ChatHistory.of_turn(
+        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     trips = elsewhere.client.round_trips
     assert await history.search("boat", 8)
     assert elsewhere.client.round_trips == trips + 1
@@ -304,7 +314,9 @@ async def test_a_warm_process_is_sent_only_what_is_new(memory: Memory, elsewhere
     assert loaded
     assert [columns[b"t"] for _, columns in loaded.entries] == [b"The oven is broken", b"Oh"]
     assert [seq for seq, _ in loaded.vectors] == [seq for seq, _ in loaded.entries]
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     trips = memory.client.round_trips
     assert await history.search("oven", 8)
     assert memory.client.round_trips == trips
@@ -318,7 +330,9 @@ async def test_a_warm_history_is_not_read_again(memory: Memory) -> None:
     assert loaded
     assert (loaded.entries, loaded.vectors) == ([], [])
     trips = memory.client.round_trips
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert len(await history.search("boat", 8)) == 1
     assert memory.client.round_trips == trips
 
@@ -329,13 +343,17 @@ async def test_the_first_turn_of_a_conversation_is_not_read_again_by_the_second(
     await put(memory, 1)
     turn = await turn_of(memory)
     said = [Message(0, 0, "user", BOAT, 1_795_000_000.1235, ANN)]
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     closed = await memory.turns.commit(turn, said, memory.cursor(HERE))
     history.committed(said, closed.exchange, closed.first_seq)
     await put(memory, 2)
     turn = await turn_of(memory)
     trips = memory.client.round_trips
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.messages) == [BOAT]
     assert memory.client.round_trips == trips
 
@@ -347,7 +365,9 @@ async def test_what_another_process_said_is_joined_on(memory: Memory, elsewhere:
     turn = await turn_of(memory)
     assert turn.loaded.messages
     assert len(turn.loaded.messages.entries) == 2
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.messages) == [BOAT, "Nice", "The oven is broken", "Oh"]
 
 
@@ -358,7 +378,9 @@ async def test_a_history_that_left_the_cache_while_its_turn_began_is_read_again(
     await put(memory, 1)
     turn = await turn_of(memory)
     memory.scopes.drop(HERE)
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
     found, *_ = await history.search("boat", 8)
     assert texts(found.messages) == [BOAT, "Nice"]
@@ -372,7 +394,9 @@ async def test_a_history_read_while_its_turn_began_holds_nothing_twice(
     await put(memory, 1)
     turn = await turn_of(memory)
     await history_of(memory)
-    history = await ChatHistory.of_turn(memory.histories, turn)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.messages) == [BOAT, "Nice", "Hello", "Hi"]
 
 
@@ -387,7 +411,10 @@ async def test_after_an_erasure_by_another_process_nothing_warm_counts(
     with pytest.raises(LeaseLost):
         await held.append_user_message("late", 0.0)
     await put(memory, 1)
-    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    turn = await turn_of(memory)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert (list(history.messages), await history.search("boat", 8)) == ([], [])
     assert texts((await history_of(elsewhere)).messages) == []
 
@@ -403,7 +430,10 @@ async def test_of_a_conversation_that_expired_nothing_warm_counts_when_it_begins
     if by == "another process":
         said = [await (await history_of(elsewhere)).append_user_message("new", 9000.0)]
     await put(memory, 1)
-    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    turn = await turn_of(memory)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     assert texts(history.messages) == texts(said)
     assert await history.search("0a", 8) == []
 
@@ -413,7 +443,10 @@ async def test_a_turn_that_must_read_more_after_an_erasure_is_refused(
 ) -> None:
     await remembering(memory, *[(f"question {n}", "yes") for n in range(OPTIONS.tail)])
     await put(elsewhere, 1)
-    history = await ChatHistory.of_turn(elsewhere.histories, await turn_of(elsewhere))
+    turn = await turn_of(elsewhere)
+    history = await ChatHistory.of_turn(
+        elsewhere.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     await (await history_of(memory)).clear()
     with pytest.raises(LeaseLost):
         await history.search("question", 8)
@@ -461,7 +494,10 @@ async def test_vectors_begun_anew_during_a_read_do_not_end_the_turn(
     learner = Memory(store, 42, tokens, WordsEmbedder(), OPTIONS)
     await talk(await history_of(learner), *[(f"boat {n}", "yes") for n in range(OPTIONS.tail)])
     await put(memory, 1)
-    history = await ChatHistory.of_turn(memory.histories, await turn_of(memory))
+    turn = await turn_of(memory)
+    history = await ChatHistory.of_turn(
+        memory.histories, turn.lease.conversation, turn.loaded, turn.facts
+    )
     interrupted.behind["HMGET"] = partial(learner.learn, HERE)
     assert len(await history.search("boat", 3)) == 3
 
