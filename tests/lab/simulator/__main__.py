@@ -1,4 +1,4 @@
-"""`python -m tests.lab.simulator`: many schedules, a table, the trace of a broken promise."""
+"""`python -m tests.lab.simulator` runs many schedules and shows the trace of a broken promise."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from tests.lab.simulator.simulator import simulator
 _CHUNK = 250
 _SHOWN = 5
 _COUNTS = (
-    *("steps", "dies", "is told to stop", "is stopped", "taken in", "closed by commit"),
+    *("steps", "dies", "is asked to stop", "is stopped", "accepted", "closed by commit"),
     *("answered", "undeliverable or unknown", "set aside", "closed by erased", "clears"),
     *("forgettings", "parts sent", "parts doubled in doubt", "late parts"),
 )
@@ -22,7 +22,7 @@ Chunk = tuple[Counter[str], list[tuple[int, str]]]
 
 
 def main() -> int:
-    """Run and report; return 1 when a promise was broken."""
+    """Run schedules and print a table; return 1 if a promise was broken."""
     options = _options()
     if options.trace:
         return _trace(options.seed)
@@ -46,7 +46,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--trace", action="store_true", help="show all that happens in one seed")
+    parser.add_argument(
+        "--trace", action="store_true", help="show everything that happens with one seed"
+    )
     return parser.parse_args()
 
 
@@ -55,13 +57,13 @@ def _chunks(seeds: range, jobs: int) -> Iterator[Chunk]:
     if jobs == 1:
         yield from map(run_all, chunks)
         return
-    # A process keeps some of every simulator that it had: each chunk gets a new one.
+    # A process does not free all memory of a simulator, so each chunk gets a new process.
     with Pool(jobs, maxtasksperchild=1) as pool:
         yield from pool.imap(run_all, chunks)
 
 
 def run_all(seeds: Iterable[int]) -> Chunk:
-    """Run some schedules; return what was counted and what was broken."""
+    """Run some schedules; return the counts, and seed and violation of each broken promise."""
     counts: Counter[str] = Counter()
     broken = []
     with simulator() as simulated:
@@ -74,10 +76,10 @@ def run_all(seeds: Iterable[int]) -> Chunk:
 
 
 def _trace(seed: int) -> int:
-    """Show a schedule; return 1 when a promise was broken in it."""
+    """Print the trace of a schedule; return 1 if a promise was broken in it."""
     with simulator() as simulated:
         outcome = simulated.run(seed, traced=True)
-    _say("\n".join([f"\nseed {seed}, all that happened:\n", *outcome.trace]))
+    _say("\n".join([f"\nseed {seed}, everything that happened:\n", *outcome.trace]))
     return 1 if outcome.violation else 0
 
 

@@ -1,71 +1,98 @@
-"""Checks how turns begin, are given up and are closed: what they take of the mail, and when."""
+"""Checks how turns begin, are given up and are closed: which updates they take, and when.
+
+It computes the expected turn itself and does not trust the scripts.
+"""
+
+from collections.abc import Sequence
+from typing import Final
 
 import orjson
 
 from bot.turn.outbox import Outbox
-from tests.lab.simulator import telling
-from tests.lab.simulator.drain import begins_at, next_turn
-from tests.lab.simulator.ledger import Closing, Seen
+from tests.lab.simulator import markers
+from tests.lab.simulator.audit_base import BaseAuditor, Note
+from tests.lab.simulator.records import AcceptedUpdate, Closing, SeenConversation
 from tests.lab.simulator.store.keyspace import Hash, Keyspace, Reply, SortedSet
-from tests.lab.simulator.witness import Note, Witness
 
-_GIVING_UP = 3
-"""Begins without a reply, or failures, after which a turn may be given up."""
+COALESCE_MS: Final = 300
+MAX_COALESCE_MS: Final = 1_000
+"""How long a turn waits after its newest message, and at most after its oldest."""
+
+_GIVING_UP: Final = 3
+"""Failures, or attempts without a reply, after which a turn may be given up."""
 
 
-class TurnAuditor(Witness):
+class TurnAuditor(BaseAuditor):
     """Watches the turns in the store of one schedule."""
 
     def __init__(self, space: Keyspace, note: Note | None) -> None:
         super().__init__(note)
         self._space = space
         self._turn = Hash()
-        """The open turn that stood in the store before a commit, or before it was given up."""
+        """The open turn as it was in the store before a commit or before it was given up."""
 
-    def _check_given_up(self, notice: bytes, seen: Seen) -> None:
-        """See that a turn was tried often enough; what is repeated finds its own notice."""
+    def _check_given_up(self, notice: bytes, seen: SeenConversation) -> None:
+        """Check that a turn was tried often enough; a repeated call finds its own notice."""
         attempts, failures = (int(self._turn.get(n, b"0")) for n in (b"attempts", b"failures"))
         unanswered = self._turn.get(b"outbox", notice) == notice
         if failures < _GIVING_UP and not (unanswered and attempts >= _GIVING_UP):
-            what = f"{attempts} begins, {failures} failures in {seen.tag}"
+            what = f"{attempts} attempts, {failures} failures in {seen.tag}"
             self.violated("a turn is given up after the third try", what)
 
-    def _check_begun(self, begun: list[Reply], seen: Seen) -> None:
-        """See which mail a turn takes, and when, unless it is taken over from somebody else."""
+    def _check_begun(self, begun: list[Reply], seen: SeenConversation) -> None:
+        """Check which updates a new turn takes, and when; a turn taken over was checked before."""
         head, _, entries, _ = begun
         assert isinstance(head, bytes)
         assert isinstance(entries, list)
         named = orjson.loads(head)
         token, turn = named["token"], named["id"]
-        self.ledger.marked[token] = self.step
-        self.ledger.begun[token, turn] = self.step
-        if (seen.tag, turn) in self.ledger.opened:
+        self.records.marked[token] = self.step
+        self.records.begun[token, turn] = self.step
+        if (seen.tag, turn) in self.records.opened:
             return
-        self.ledger.opened.add((seen.tag, turn))
+        self.records.opened.add((seen.tag, turn))
         ids = [int(_text(entry).split("|")[0]) for entry in entries]
         waiting = sorted(self._waiting(seen))
-        mail = [self.ledger.mail[each] for each in waiting]
+        updates = [self.records.updates[each] for each in waiting]
         what = f"{ids} of {waiting} in {seen.tag}"
         if waiting[: len(ids)] != ids:
-            self.violated("mail is answered in order", what)
-        if ids != next_turn(mail):
+            self.violated("updates are answered in order", what)
+        if ids != next_turn(updates):
             self.violated("a turn is one sender's messages or one command", what)
-        if self._space.now_ms() < begins_at(mail):
-            self.violated("a fresh message waits for others", what)
+        if self._space.now_ms() < begins_at(updates):
+            self.violated("a turn waits for quick messages", what)
 
-    def _closing(self, seen: Seen) -> Closing:
-        """Return with what the turn was closed that stood here before a commit."""
+    def _closing(self, seen: SeenConversation) -> Closing:
+        """Return the outbox with which a commit has closed the turn."""
         stored = self._turn.get(b"outbox")
         if not stored:
             self.violated("a turn is closed with a reply", f"none in {seen.tag}")
         outbox = Outbox.from_bytes(stored)
-        name = telling.part_name(outbox.parts[0].text) if outbox.parts else None
+        name = markers.part_name(outbox.parts[0].text) if outbox.parts else None
         reply = name.reply if name else 0
         failures = int(self._turn.get(b"failures", b"0"))
         return Closing(reply, len(outbox.parts), outbox.said, outbox.is_unread, failures)
 
-    def _waiting(self, seen: Seen) -> frozenset[int]:
+    def _waiting(self, seen: SeenConversation) -> frozenset[int]:
         return frozenset(map(int, (self._space.get(seen.mailbox, SortedSet) or {}).values()))
+
+
+def next_turn(waiting: Sequence[AcceptedUpdate]) -> list[int]:
+    """Return what a turn takes, oldest first: one sender's messages, or one command."""
+    taken = [waiting[0].update_id]
+    for update in waiting[1:]:
+        if not (waiting[0].is_text and update.is_text and update.sender == waiting[0].sender):
+            break
+        taken.append(update.update_id)
+    return taken
+
+
+def begins_at(waiting: Sequence[AcceptedUpdate]) -> int:
+    """Return when a turn may begin, in Unix milliseconds; commands do not wait."""
+    if not waiting[0].is_text:
+        return 0
+    arrived = [update.arrived_ms for update in waiting]
+    return min(max(arrived) + COALESCE_MS, min(arrived) + MAX_COALESCE_MS)
 
 
 def _text(value: Reply) -> str:

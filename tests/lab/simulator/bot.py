@@ -1,6 +1,6 @@
-"""One start of the bot, put together from the product's own classes as `bot.app` does.
+"""One start of the bot, built from the product's own classes as `bot.app` builds it.
 
-Only its ends are simulated: store, Telegram, model and embedder.
+Only what it is connected to is simulated: store, Telegram, model and embedder.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.audit import Auditor
+from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.drain import COALESCE_MOST_MS, COALESCE_MS
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
-from tests.lab.simulator.telegram import TelegramEnd
+from tests.lab.simulator.telegram import TelegramClient
 from tests.lab.simulator.turn import (
     NamingAnswerer,
     NamingDeliverer,
@@ -54,13 +54,13 @@ from tests.lab.simulator.turn import (
 
 BOT_ID = 42
 LEASE_S = 3.0
-"""A tenth of a real one's, so that less has to be simulated between a crash and what follows."""
+"""A tenth of a real lease, so that less time has to be simulated after a crash."""
 
 OPTIONS = MemoryOptions(
     ttl_s=30 * 86_400,
     tail=12,
     cache_bytes=1_000_000,
-    times=TurnTimes(int(LEASE_S * 1000), COALESCE_MS, COALESCE_MOST_MS),
+    times=TurnTimes(int(LEASE_S * 1000), COALESCE_MS, MAX_COALESCE_MS),
 )
 _GRACE_S = 1.5
 _ME = BotIdentity(BOT_ID, "bot", "Bot", can_read_all_group_messages=True)
@@ -69,12 +69,12 @@ _SELECTOR = BlockWindowMessageSelector.in_quarters(6, 400)
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """What a start of the bot is connected to."""
+class Connections:
+    """What one start of the bot is connected to."""
 
     process: Process
     client: RedisClient
-    telegram: TelegramEnd
+    telegram: TelegramClient
     chance: Chance
     auditor: Auditor
     loop: VirtualLoop
@@ -83,20 +83,20 @@ class Ends:
 
 
 def value_of(raw: Mapping[str, object]) -> Update:
-    """Read a raw update that carries one of our values already."""
+    """Return the typed update that a simulated raw update contains."""
     return raw["value"]  # type: ignore[return-value]  # people put it there
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEmbedder:
-    """Makes a vector of a text at once, or fails."""
+    """Makes one vector for each text, or fails."""
 
     process: Process
     chance: Chance
     fingerprint: str = "simulated 4"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit row a text."""
+        """Return `(n, 4) float32`, one unit row for each text."""
         fate = self.chance.fate("embedder")
         await self.process.travel(self.chance.random.uniform(0, 1))
         if fate == "crash":
@@ -112,13 +112,19 @@ class SimulatedEmbedder:
 
 
 class SimulatedBot:
-    """A bot that takes updates in and works on turns and jobs."""
+    """A bot that accepts updates and works on turns and jobs."""
 
-    def __init__(self, ends: Ends) -> None:
-        self._ends = ends
-        telegram, chance, sentences = ends.telegram, ends.chance, ends.sentences
-        embedder = SimulatedEmbedder(ends.process, chance)
-        self.memory = memory = Memory(ends.client, BOT_ID, ends.tokens, embedder, OPTIONS)
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        telegram, chance, sentences = (
+            connections.telegram,
+            connections.chance,
+            connections.sentences,
+        )
+        embedder = SimulatedEmbedder(connections.process, chance)
+        self.memory = memory = Memory(
+            connections.client, BOT_ID, connections.tokens, embedder, OPTIONS
+        )
         behaviors = AIContextBehaviorManager([], time_limit_s=1)
         deleting = behaviors.on_conversation_deleting
         running = Running(_ME, CircuitBreaker(), deleting)
@@ -129,36 +135,39 @@ class SimulatedBot:
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = AtWork(telegram, timeout_s=20)
-        model = SimulatedModel(ends.process, chance)
+        model = SimulatedModel(connections.process, chance)
         steps = [
             CommandStep(commands.handlers, sentences).answer,
             AgentStep(model.run, loader, sentences, at_work, ignore).answer,
         ]
-        give_up = NamingGiveUp(memory.dead_letters, ends.auditor)
+        give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(
             memory.turns,
             memory.histories,
-            NamingAnswerer(steps, give_up, ends.auditor, chance),
-            NamingDeliverer(telegram, LEASE_S / 2, ends.auditor.ledger),
+            NamingAnswerer(steps, give_up, connections.auditor, chance),
+            NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records),
             AfterTurn(behaviors, self._learner.learn, ignore),
         )
-        named = NamingRunner(self._turn, ends.auditor.ledger, chance)
-        # So few that turns are deferred in most schedules.
+        named = NamingRunner(self._turn, connections.auditor.records, chance)
+        # So low that turns are deferred in most schedules.
         permits = Permits(PersonLimits(max_turns=1), memory.mailbox.wake)
         self._ready_queue = memory.ready_queue()
         self._conversations = ConversationWorker(
             self._ready_queue, memory.turns, memory.histories, permits, named.run
         )
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
-        self._upkeep = Maintenance(memory, self._learner, self._told, deleting)
-        backpressure = Backpressure(memory.client, memory.keys, 50, ends.loop.time)
+        self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
+        backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure
         )
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Work until told to stop, then finish or hand over what runs, as the product does."""
-        tasks = [asyncio.create_task(self._worker.run()), asyncio.create_task(self._upkeep.run())]
+        """Work until `stopping` is set, then finish or hand over running turns."""
+        tasks = [
+            asyncio.create_task(self._worker.run()),
+            asyncio.create_task(self._maintenance.run()),
+        ]
         await stopping.wait()
         for task in tasks:
             task.cancel()
@@ -166,8 +175,8 @@ class SimulatedBot:
         await self._worker.stop(_GRACE_S)
         await self._learner.stop(_GRACE_S)
 
-    async def _told(self, finished: FinishedJob) -> None:
+    async def _job_finished(self, finished: FinishedJob) -> None:
         if finished.job.kind == "forget":
             job = finished.job
-            self._ends.auditor.forgotten(job.target, job.cut_update, job.cut_at)
+            self._connections.auditor.forgotten(job.target, job.cut_update, job.cut_at)
         await self._report(finished)

@@ -1,4 +1,4 @@
-"""Bots with a class of the product exchanged for a broken one."""
+"""Bots in which one class of the product is replaced by a broken one."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,35 +14,35 @@ from memory.queue.open_turn import Committed, Lease, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.store.keys import Scope
-from tests.lab.simulator.bot import Ends, SimulatedBot
+from tests.lab.simulator.bot import Connections, SimulatedBot
 from tests.lab.simulator.turn import NamingGiveUp, ignore
 from tests.quiet_chat import no_export
 
 
 class HastyBot(SimulatedBot):
-    """Acknowledges each bell as soon as it is heard, before anything is answered."""
+    """Acknowledges each wake-up as soon as it is read, before anything is answered."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         memory = self.memory
-        self._worker._ready_queue = _HastyDoorbell(
+        self._worker._ready_queue = _HastyReadyQueue(
             memory.client, memory.scripts, memory.keys.ready_queue
         )
 
 
-class _HastyDoorbell(ReadyQueue):
-    async def read(self, most: int, block_ms: int) -> list[WakeUp]:
-        wake_ups = await super().read(most, block_ms)
+class _HastyReadyQueue(ReadyQueue):
+    async def read(self, max_wake_ups: int, block_ms: int) -> list[WakeUp]:
+        wake_ups = await super().read(max_wake_ups, block_ms)
         for wake_up in wake_ups:
             await self.acknowledge(wake_up)
         return wake_ups
 
 
 class ForgetfulBot(SimulatedBot):
-    """Says that a reply is durable and writes nothing."""
+    """Reports that a reply is durable, but does not store it."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ForgetfulTurns(self.memory.store, turns._times, turns._tail, usage)
         self._turn._queue = self._conversations._queue = queue
@@ -55,10 +55,10 @@ class _ForgetfulTurns(TurnStore):
 
 
 class ClumsyBot(SimulatedBot):
-    """Fails by a bug whenever a reply is to be written."""
+    """Raises an error whenever it should store a reply."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         turns, usage = self.memory.turns, self.memory.usage
         queue = _ClumsyTurns(self.memory.store, turns._times, turns._tail, usage)
         self._turn._queue = self._conversations._queue = queue
@@ -71,10 +71,10 @@ class _ClumsyTurns(TurnStore):
 
 
 class DespairingBot(SimulatedBot):
-    """Gives every turn up at once, with a notice."""
+    """Gives up every turn at once, with a notice."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         run_turn = self._conversations._run_turn
 
         async def give_up(opened: OpenTurn) -> Committed:
@@ -83,26 +83,26 @@ class DespairingBot(SimulatedBot):
         self._conversations._run_turn = give_up
 
 
-class WordlessBot(SimulatedBot):
-    """Says nothing where a turn is given up."""
+class SilentBot(SimulatedBot):
+    """Sends no notice when it gives up a turn."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
-        wordless = _WordlessGiveUp(self.memory.dead_letters, ends.auditor)
-        self._turn._answerer.give_up = wordless.give_up
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        silent = _SilentGiveUp(self.memory.dead_letters, connections.auditor)
+        self._turn._answerer.give_up = silent.give_up
 
 
-class _WordlessGiveUp(NamingGiveUp):
+class _SilentGiveUp(NamingGiveUp):
     def _notice(self, opened: OpenTurn) -> Outbox:
         return replace(super()._notice(opened), parts=())
 
 
 class DiscouragedBot(SimulatedBot):
-    """Ends a reply at the first part of which nothing was heard."""
+    """Connections a reply at the first part of which nothing was heard."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
-        chat, timeout_s = ends.telegram, self._turn._deliverer._timeout_s
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        chat, timeout_s = connections.telegram, self._turn._deliverer._timeout_s
         self._turn._deliverer = _DiscouragedDeliverer(chat, timeout_s, no_export, ignore)
 
 
@@ -114,14 +114,14 @@ class _DiscouragedDeliverer(Deliverer):
             raise Refused("other") from error
 
 
-class UnteachableBot(SimulatedBot):
-    """Never looks at what is to be learned."""
+class NeverLearningBot(SimulatedBot):
+    """Never starts to learn."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         idle = _IdleLearner(self.memory.learn)
         self._turn._after._learn = idle.learn
-        self._upkeep._learner = idle
+        self._maintenance._learner = idle
 
 
 class _IdleLearner(BackgroundLearner):
@@ -129,10 +129,10 @@ class _IdleLearner(BackgroundLearner):
         del conversation
 
 
-class InattentiveBot(SimulatedBot):
-    """Learns without an embedder, and says that it has learned."""
+class FalselyLearningBot(SimulatedBot):
+    """Learns without an embedder, and reports that everything is learned."""
 
-    def __init__(self, ends: Ends) -> None:
-        super().__init__(ends)
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
         self.memory._vectors = None
         self.memory.enable_learning(LearningConfig())

@@ -12,10 +12,10 @@ _SEND: Final = (
 _MODEL: Final = ("crash", "pause", "fails", "hangs")
 _EMBEDDER: Final = ("crash", "fails", "hangs")
 _TURN: Final = ("bug",)
-_INTAKE: Final = ("told nobody", "twice", "late")
+_INTAKE: Final = ("acknowledgement lost", "twice", "late")
 
 _RATES: Final = (0.0, 0.0, 0.004, 0.02)
-"""How often a thing goes wrong at one call; one of these for each thing in each schedule."""
+"""Probabilities that a fault happens at one call; each schedule draws one for each fault."""
 
 _OFTEN: Final = 0.05
 
@@ -23,9 +23,9 @@ MAX_CRASHES: Final = 6
 
 
 class Chance:
-    """One schedule's luck; once it is calm nothing goes wrong any more.
+    """Draws everything random of one schedule. Once `is_calm` is set, no fault happens any more.
 
-    What is named in `often` goes wrong more frequently than by its rate in the seed.
+    Faults named in `often` have a fixed high probability.
     """
 
     def __init__(self, seed: int, often: Collection[str] = ()) -> None:
@@ -43,7 +43,7 @@ class Chance:
         }
 
     def fate(self, where: str) -> str:
-        """Return what goes wrong with a call, "" for nothing."""
+        """Return the fault of a call, "" for none."""
         if self.is_calm:
             return ""
         drawn = self.random.random()
@@ -53,7 +53,7 @@ class Chance:
         return ""
 
     def latency(self) -> float:
-        """Return how long one way of a call takes, in seconds: mostly nothing, at times much."""
+        """Return how many seconds one way of a call takes: nearly always few, sometimes many."""
         drawn = self.random.random()
         if drawn < 0.9:
             return drawn * 0.002
@@ -62,11 +62,11 @@ class Chance:
         return (drawn - 0.99) * (5 if self.is_calm else 40)
 
     def patience(self) -> float:
-        """Return after how long a call without an answer is made again: at times a lease later."""
+        """Return after how many seconds an unanswered call is repeated, at times after a lease."""
         return self.random.choice((0.001, 0.1, 2.0, 12.0)) * self.random.random()
 
     def pause(self) -> float:
-        """Return for how long a process is stopped: often for longer than a lease."""
+        """Return for how many seconds a process is stopped, often for longer than a lease."""
         return self.random.choice((0.05, 0.5, 2.0, 4.0, 7.0)) * self.random.uniform(0.5, 1.5)
 
     def _allowed(self, fate: str) -> str:

@@ -1,6 +1,6 @@
-"""A `RedisClient` whose calls reach the in-memory server, or do not, as chance has it.
+"""A `RedisClient` whose calls reach the in-memory server, or fail at random.
 
-Its answers take the form that the SDK gives them, by the SDK's own functions.
+The SDK's own functions bring its answers into the SDK's form.
 """
 
 import asyncio
@@ -20,26 +20,24 @@ from tests.lab.simulator.store.server import InMemoryRedis
 _CALLBACKS = Redis.from_pool(ConnectionPool(protocol=2)).response_callbacks
 
 Texts = Mapping[str, tuple[str, bytes]]
+"""For the text of each product script: the script's name, and the text to run instead."""
 
 
 class Observer:
-    """Sees each atomic step of the server; by itself it looks away."""
+    """Observes each atomic step of the server; this base class does nothing."""
 
     def not_simulated(self, what: str) -> None:
-        """Hear of what the server does not know."""
+        """Note a command that the server does not know."""
 
     def before(self, script: str, keys: Args, args: Args) -> None:
-        """Look at the store before a script runs."""
+        """Observe the store before a script runs."""
 
     def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
-        """Look at the store after a command (`script` is its name in capitals) or a script."""
+        """Observe the store after a script or a command (then `script` is its name in capitals)."""
 
 
 class SharedServer:
-    """The one server of a schedule, with those who wait for its streams.
-
-    `texts` has, by the text of a script, its name and the text to run.
-    """
+    """The one server of a schedule, and the readers that wait for its streams."""
 
     def __init__(self, redis: InMemoryRedis, observer: Observer, texts: Texts) -> None:
         self._redis = redis
@@ -50,7 +48,7 @@ class SharedServer:
         redis.space.on_added = self._wake
 
     def carry_out(self, process: Process, command: Command | ScriptCall) -> Reply:
-        """Carry out one atomic step; raise `StoreRefused` when the server objects."""
+        """Execute one atomic step; raise `StoreRefused` if the server answers with an error."""
         try:
             if isinstance(command, ScriptCall):
                 return self._run(process, command)
@@ -61,8 +59,8 @@ class SharedServer:
             self._observer.not_simulated(str(error))
             raise
 
-    async def is_news(self, stream: Arg, until: float, loop: VirtualLoop) -> bool:
-        """Wait until a stream has grown; false when it has not until that time."""
+    async def wait_for_entry(self, stream: Arg, until: float, loop: VirtualLoop) -> bool:
+        """Wait until a stream has a new entry; return false if it has none at that time."""
         grown = loop.after(until - loop.now)
         self._waiting.setdefault(_encoded(stream), []).append(grown)
         await grown
@@ -81,14 +79,14 @@ class SharedServer:
         return reply
 
     def _execute(self, process: Process, command: Command) -> Reply:
-        words, rest = str(command[0]), command[1:]
-        name, *more = words.encode().split()
+        full_name, rest = str(command[0]), command[1:]
+        name, *more = full_name.encode().split()
         args = [_encoded(arg) for arg in rest]
         if more:
             args = [*more, *args]
         reply: Reply = self._redis.execute(name, args)
-        self._observer.after(process, words, args[:1], args, reply)
-        callback = _CALLBACKS.get(words)
+        self._observer.after(process, full_name, args[:1], args, reply)
+        callback = _CALLBACKS.get(full_name)
         if callback is None:
             return reply
         return callback(reply, withscores=True) if b"WITHSCORES" in args else callback(reply)
@@ -100,7 +98,7 @@ class SharedServer:
 
 
 class NamelessScript(Script):
-    """A script that is not known by a digest."""
+    """A script without a digest."""
 
     def __init__(self, client: RedisClient, source: str) -> None:
         self._client = client
@@ -109,7 +107,7 @@ class NamelessScript(Script):
 
 
 class SimulatedRedisClient(RedisClient):
-    """One process's client; every step of a pipeline is a place where others may come between."""
+    """One process's client; other processes may run between the commands of its pipelines."""
 
     def __init__(
         self, server: SharedServer, process: Process, chance: Chance, loop: VirtualLoop
@@ -121,11 +119,11 @@ class SimulatedRedisClient(RedisClient):
         self._loop = loop
 
     async def call(self, *command: Arg) -> Reply:
-        """Send one command; one that may block waits for news of a stream."""
+        """Send one command; `XREADGROUP` waits for new entries as long as it blocks."""
         [reply] = await self.pipeline([command])
         if command[0] == "XREADGROUP":
             until = self._loop.now + int(command[command.index("BLOCK") + 1]) / 1000
-            while not reply and await self._server.is_news(command[-2], until, self._loop):
+            while not reply and await self._server.wait_for_entry(command[-2], until, self._loop):
                 [reply] = await self.pipeline([command])
         return reply
 
@@ -135,11 +133,11 @@ class SimulatedRedisClient(RedisClient):
         return False
 
     def script(self, source: str) -> Script:
-        """Make a Lua text callable, without a name that only a real server asks for."""
+        """Make a Lua text callable, without the digest that only a real server needs."""
         return NamelessScript(self, source)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        """Send commands; what is lost, repeated or late is decided for all of them at once."""
+        """Send commands; they are lost, repeated or late together."""
         self.round_trips += 1
         process, chance = self._process, self._chance
         fate = chance.fate("store")
@@ -162,32 +160,32 @@ class SimulatedRedisClient(RedisClient):
         if fate == "crash after":
             process.crash()
             raise Died
-        if fate or chance.random.random() < 0.4:  # else the way of the next call stands for it
+        if fate or chance.random.random() < 0.4:  # otherwise the next call's way is delay enough
             await process.travel(chance.latency())
         if fate == "lost":
             raise StoreUnavailable("simulated: the answer was lost")
         return replies
 
     async def close(self) -> None:
-        """There is nothing to give up."""
+        """Do nothing: there is no connection."""
 
     async def _carried_out(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        """Carry out all; the first objection is raised after the last command."""
+        """Execute all commands; raise the first error after the last command."""
         replies: list[Reply] = []
-        objection: StoreRefused | None = None
+        first_error: StoreRefused | None = None
         for number, command in enumerate(commands):
             if number and self._chance.random.random() < 0.1:
                 await self._process.travel(self._chance.latency())
             try:
                 replies.append(self._server.carry_out(self._process, command))
             except StoreRefused as error:
-                objection = objection or error
-        if objection is not None:
-            raise objection
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
         return replies
 
     def _arrive_late(self, commands: Sequence[Command | ScriptCall]) -> None:
-        """Carry out what its sender, dead or alive, has given up long since."""
+        """Execute commands that their sender has already given up."""
         for command in commands:
             try:
                 self._server.carry_out(self._process, command)

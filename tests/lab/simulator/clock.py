@@ -1,4 +1,4 @@
-"""What the product takes for time and secrets while it is simulated."""
+"""The time and the secrets that the product gets while it is simulated."""
 
 import secrets
 import sys
@@ -19,22 +19,22 @@ from tests.lab.simulator.loop import BEGAN, VirtualLoop
 
 
 class Time:
-    """The time of day and the secrets of whatever schedule runs just now."""
+    """The time of day and the secrets of the schedule that runs."""
 
     def __init__(self) -> None:
         self._loop: VirtualLoop | None = None
         self._random = Random(0)
 
     def follow(self, loop: VirtualLoop, seed: int) -> None:
-        """Show the time of this loop from now on."""
+        """Use the time of this loop from now on, and secrets drawn from the seed."""
         self._loop, self._random = loop, Random(seed)
 
     def now(self) -> float:
-        """Stand in for `time.time`."""
+        """Replace `time.time`."""
         return BEGAN + (self._loop.now if self._loop else 0.0)
 
     def token(self, size: int = 16) -> str:
-        """Stand in for `secrets.token_hex` and `secrets.token_urlsafe`."""
+        """Replace `secrets.token_hex` and `secrets.token_urlsafe`."""
         return f"{self._random.getrandbits(size * 8):0{size * 2}x}"
 
 
@@ -43,12 +43,12 @@ def simulated() -> Iterator[Time]:
     """Let every module of the product read a simulated time while the block lasts."""
     simulation = Time()
     replaced: list[tuple[object, str, object]] = []
-    stand_ins: list[tuple[str, object, object]] = [
+    replacements: list[tuple[str, object, object]] = [
         ("time", time.time, simulation.now),
         ("token_hex", secrets.token_hex, simulation.token),
         ("token_urlsafe", secrets.token_urlsafe, simulation.token),
-        # As leases are about a tenth of real ones, so are other times after which somebody goes on.
-        # Looks in vain are less frequent than they would be at this pace.
+        # Leases last a tenth of real ones, so other waiting times are shortened too. Periodic
+        # checks are shortened less, because most of them find nothing.
         ("_LEASE_MS", jobs._LEASE_MS, 3_000),
         ("_JOB_IDLE_MS", maintenance._JOB_IDLE_MS, 6_000),
         ("MAX_FLOOD_WAIT_S", deliver.MAX_FLOOD_WAIT_S, 2),
@@ -60,16 +60,16 @@ def simulated() -> Iterator[Time]:
         ("LEARN_LATE_S", turns.LEARN_LATE_S, 3),
         ("_LEARN_AGAIN_S", sweep._LEARN_AGAIN_S, 3),
         ("_DUE_EVERY_S", maintenance._DUE_EVERY_S, 3.0),
-        # Short cuts: a sweep walks one shard, and names of keys are made only once.
+        # For speed: a sweep reads one shard, and names of keys are built once.
         ("SHARDS", keys.SHARDS, 1),
         ("scope", Keys.scope, _remembered(Keys.scope)),
     ]
     product = [m for name, m in sys.modules.items() if name.startswith(("bot.", "memory."))]
     for module in (time, Keys, *product):
-        for name, real, stand_in in stand_ins:
+        for name, real, replacement in replacements:
             if vars(module).get(name) is real:
                 replaced.append((module, name, real))
-                setattr(module, name, stand_in)
+                setattr(module, name, replacement)
     try:
         yield simulation
     finally:
@@ -80,7 +80,7 @@ def simulated() -> Iterator[Time]:
 def _remembered(
     named: Callable[[Keys, Scope], ScopeKeys],
 ) -> Callable[[Keys, Scope], ScopeKeys]:
-    """Return the same names for a scope at each call: all processes are of one bot."""
+    """Build the key names of a scope only once: all processes are of the same bot."""
     names: dict[str, ScopeKeys] = {}
 
     def of_scope(keys: Keys, scope: Scope) -> ScopeKeys:

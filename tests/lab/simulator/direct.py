@@ -1,4 +1,4 @@
-"""The in-memory server by any clock, with nothing on the way to it that could go wrong."""
+"""The in-memory server with a clock that the test chooses, and without any faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -14,31 +14,31 @@ from tests.lab.simulator.store.server import InMemoryRedis
 
 
 class DirectClient(RedisClient):
-    """A client whose every call arrives at once; `now` is the server's time in Unix seconds.
+    """A client whose calls arrive at once; `now` returns the server's time in Unix seconds.
 
-    Scripts beside the product's own are given by name.
+    `scripts` are further scripts by name, in addition to the product's own.
     """
 
     def __init__(self, now: Callable[[], float], scripts: Mapping[str, str] | None = None) -> None:
         self.round_trips = 0
-        known = {**_sources(), **(scripts or {})}
-        texts = {text: (name, text.encode()) for name, text in known.items()}
+        sources = {**_sources(), **(scripts or {})}
+        texts = {text: (name, text.encode()) for name, text in sources.items()}
         redis = InMemoryRedis(lambda: round(now() * 1000), _lua())
         self._server = SharedServer(redis, Observer(), texts)
         loop = VirtualLoop(lambda *_: None)
         loop.close()  # nothing is awaited here
-        self._process = Process("test", loop, _Nobody())
+        self._process = Process("test", loop, _NoWatcher())
 
     def carry_out(self, command: Command | ScriptCall) -> Reply:
-        """Carry out one command; raise a `StoreError`."""
+        """Execute one command; raise a `StoreError` if the server answers with an error."""
         return self._server.carry_out(self._process, command)
 
     async def call(self, *command: Arg) -> Reply:
-        """Carry out one command, as `RedisClient.call` does."""
+        """Execute one command, as `RedisClient.call` does."""
         return self.carry_out(command)
 
     async def pipeline(self, commands: Sequence[Command | ScriptCall]) -> list[Reply]:
-        """Carry out commands in their order."""
+        """Execute commands in their order."""
         self.round_trips += 1
         return [self.carry_out(command) for command in commands]
 
@@ -47,12 +47,12 @@ class DirectClient(RedisClient):
         return NamelessScript(self, source)
 
     async def close(self) -> None:
-        """There is nothing to give up."""
+        """Do nothing: there is no connection."""
 
 
 _lua, _sources = cache(Lua), cache(script_sources)
 
 
-class _Nobody:
+class _NoWatcher:
     def note(self, who: str, what: str) -> None:
-        """Look away."""
+        """Do nothing."""

@@ -1,6 +1,6 @@
-"""The event loop of a schedule: nothing here ever waits, and the same seed gives the same run.
+"""The event loop of a schedule: it never waits, and the same seed gives the same run.
 
-Only what schedules use of a loop is there: tasks, futures and timers, no sockets and no threads.
+It has only what schedules use: tasks, futures and timers, but no sockets and no threads.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ _Call = tuple[Callable[..., object], tuple[Any, ...], Context]
 
 
 class Handle(list[_Call]):
-    """What is to be called, nothing once it is cancelled; a list, since these are made fast."""
+    """The call to make, or nothing once cancelled. It is a list because a list is made fast."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Handle(list[_Call]):
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """A task whose place in a set does not depend on where it lies in memory."""
+    """A task whose order in a set does not depend on its address in memory."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], number: int, **kwargs: Any) -> None:
         self.number = number
@@ -40,9 +40,9 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop whose time passes only when there is nothing to do: it leaps to the next timer.
+    """An event loop that jumps to the next timer whenever there is nothing to do.
 
-    `on_task` hears of each new task and its context.
+    `on_task` is called with each new task and its context.
     """
 
     def __init__(self, on_task: Callable[[NumberedTask, Context | None], None]) -> None:
@@ -66,7 +66,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return False
 
     async def pass_time(self, seconds: float) -> None:
-        """Sleep; where nothing else could happen meanwhile, the time has passed at once."""
+        """Sleep; if nothing else can happen meanwhile, advance the time without a timer."""
         until = self.now + seconds
         if self._ready or (self._timers and self._timers[0][0] <= until):
             await self.after(seconds)
@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.now = until
 
     def after(self, seconds: float) -> "asyncio.Future[None]":
-        """Return what is done after a while."""
+        """Return a future that is done after so many seconds."""
         passed = self.create_future()
         self._timers_made += 1
         heappush(self._timers, (self.now + seconds, self._timers_made, passed))
@@ -113,7 +113,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         ready = self._ready
         if not ready:
-            self._leap()
+            self._jump()
         for _ in range(len(ready)):
             for callback, args, context in ready.popleft():
                 try:
@@ -123,11 +123,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 except BaseException as error:  # noqa: BLE001 - as asyncio's own loop does
                     self.call_exception_handler({"message": "a call failed", "exception": error})
 
-    def _leap(self) -> None:
-        """Go on to the next timer that anybody still waits for."""
+    def _jump(self) -> None:
+        """Advance the time to the next timer that is still wanted."""
         while True:
             if not self._timers:
-                raise RuntimeError("nothing is left that could happen")
+                raise RuntimeError("there is no task and no timer left")
             when, _, waiting = heappop(self._timers)
             self.now = max(self.now, when)
             if isinstance(waiting, asyncio.Future):

@@ -1,23 +1,23 @@
-"""Protocols broken on purpose: the simulator is believed because it finds each of them out.
+"""Protocols that are broken on purpose. The simulator can be trusted because it finds each one.
 
-A mutant replaces a piece of a script's text, or a class of the product by a broken one.
+A mutant replaces a piece of a script's text, or replaces a class of the product by a broken one.
 """
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from tests.lab.simulator import broken_bots
-from tests.lab.simulator.bot import Ends, SimulatedBot
+from tests.lab.simulator.bot import Connections, SimulatedBot
 from tests.lab.simulator.schedule import Protocol
 from tests.lab.simulator.simulator import script_sources
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """What is broken, the promise that breaks with it, and the protocol that it gives.
+    """What is broken, the promise that this breaks, and the broken protocol.
 
-    `since` is the seed to search from: where few schedules come upon what is broken, one that does
-    was looked up once and is shortly after it. From 0 the search would only take longer.
+    `since` is the first seed to search. If few schedules reach the broken step, it lies shortly
+    before a seed that does; a search from 0 would find one too, but would take longer.
     """
 
     what: str
@@ -27,11 +27,11 @@ class Mutant:
 
 
 class MutationMissed(Exception):
-    """Raised when a script no longer has the text that a mutant replaces."""
+    """Raised when a script does not contain the text that a mutant replaces."""
 
 
 def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callable[[], Protocol]:
-    """Return a protocol with changes of (script, old text, new text), rare ones helped along."""
+    """Return a protocol with changes of (script, old text, new text) and frequent faults."""
 
     def protocol() -> Protocol:
         texts = script_sources()
@@ -46,8 +46,8 @@ def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callabl
     return protocol
 
 
-def _bot(make_bot: Callable[[Ends], SimulatedBot]) -> Callable[[], Protocol]:
-    """Return a protocol with another bot."""
+def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protocol]:
+    """Return a protocol with a broken bot."""
     return lambda: Protocol(make_bot=make_bot)
 
 
@@ -66,40 +66,44 @@ _GROWS = (
 MUTANTS = (
     Mutant(
         "the fence is not checked",
-        "a lost lease counts no more",
+        "a lost lease is refused",
         _lua(*((step, _FENCE, "") for step in _STEPS)),
     ),
     Mutant(
-        "known updates are not looked for",
-        "an update is taken in once",
+        "duplicate updates are not recognised",
+        "an update is accepted once",
         _lua(("intake", _SEEN, "")),
     ),
     Mutant(
-        "an update is pushed before it is looked for",
-        "an update is taken in once",
+        "an update is stored before duplicates are looked for",
+        "an update is accepted once",
         _lua(("intake", _SEEN, _PUSHED + _SEEN)),
     ),
-    Mutant("bells are acknowledged first", "mail has a bell", _bot(broken_bots.HastyBot)),
     Mutant(
-        "a bell goes whether or not the holder still has its own",
-        "mail has a bell",
+        "wake-ups are acknowledged first",
+        "waiting updates have a wake-up",
+        _bot(broken_bots.HastyBot),
+    ),
+    Mutant(
+        "a wake-up is removed although the holder has lost its own",
+        "waiting updates have a wake-up",
         _lua(("ack", "if request.other ~= '' then", "if false then")),
         since=40,
     ),
     Mutant(
-        "nobody asks what a person had forgotten elsewhere",
-        "forgotten words are not taken in",
+        "intake does not check what a person had forgotten elsewhere",
+        "forgotten messages are not accepted",
         _lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",)),
         since=330,
     ),
     Mutant(
-        "a forgetting drops the index although newer words rest on it",
+        "a forgetting drops the index although newer messages need it",
         "what is forgotten is gone",
         _lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",)),
         since=690,
     ),
     Mutant(
-        "a refused holder takes back what others count as sent",
+        "a refused holder deletes what others count as sent",
         "every update is answered",
         _lua(
             *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
@@ -108,8 +112,10 @@ MUTANTS = (
         ),
         since=40,
     ),
-    Mutant("no reply can be written", "no error is unforeseen", _bot(broken_bots.ClumsyBot)),
-    Mutant("no outbox is written", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
+    Mutant(
+        "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
+    ),
+    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
@@ -117,17 +123,17 @@ MUTANTS = (
         since=100,
     ),
     Mutant(
-        "a confirmation is not used up",
+        "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
     ),
     Mutant(
-        "late updates pass a clear",
-        "nothing from before a clear is taken in",
+        "late updates from before a clear are accepted",
+        "nothing from before a clear is accepted",
         _lua(("intake", "if is_cut_off(cut[1], cut[2]) or", "if false and")),
     ),
     Mutant(
-        "learning does not look for erasures",
+        "learning does not check for erasures",
         "no vector of an erased message",
         _lua(
             (
@@ -153,8 +159,8 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "mail is taken in order of arrival",
-        "mail is answered in order",
+        "the newest updates are taken first",
+        "updates are answered in order",
         _lua(
             *(
                 (script, "0, request.max_entries - 1)", "0, request.max_entries - 1, 'REV')")
@@ -179,9 +185,9 @@ MUTANTS = (
         _bot(broken_bots.DespairingBot),
     ),
     Mutant(
-        "who gives up says nothing",
+        "giving up sends no notice",
         "every update is answered",
-        _bot(broken_bots.WordlessBot),
+        _bot(broken_bots.SilentBot),
         since=20,
     ),
     Mutant(
@@ -218,12 +224,12 @@ MUTANTS = (
         _lua(("commit", _APPENDED, "for _, message in ipairs({messages[1]}) do")),
     ),
     Mutant(
-        "a turn takes the mail of several people",
+        "a turn takes updates of several people",
         "a turn is one sender's messages or one command",
         _lua(*((script, " or sender ~= first_sender", "") for script in _BEGINNING)),
     ),
     Mutant(
-        "a command is taken with what stands beside it",
+        "a command is taken together with other updates",
         "a turn is one sender's messages or one command",
         _lua(
             *((script, "first_kind == 'c' or kind == 'c' or ", "") for script in _BEGINNING),
@@ -237,23 +243,21 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "nobody waits for a second message",
-        "a fresh message waits for others",
+        "a turn does not wait for a second message",
+        "a turn waits for quick messages",
         _lua(*((script, "if wait_ms > 0 then", "if false then") for script in _BEGINNING)),
     ),
     Mutant(
-        "a lease is handed over by whoever had it",
-        "a lost lease counts no more",
+        "a lease is handed over by a former holder",
+        "a lost lease is refused",
         _lua(
             ("hand_over", "~= request.token then return 'refused'", "== '' then return 'refused'")
         ),
     ),
+    Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),
     Mutant(
-        "nothing is ever learned", "everything comes to an end", _bot(broken_bots.UnteachableBot)
-    ),
-    Mutant(
-        "learning says that it is done and writes nothing",
+        "learning reports that it is done but stores nothing",
         "what is remembered is learned",
-        _bot(broken_bots.InattentiveBot),
+        _bot(broken_bots.FalselyLearningBot),
     ),
 )

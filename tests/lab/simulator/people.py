@@ -1,6 +1,6 @@
-"""Two people who write, command, and press buttons; Telegram brings it to a bot until it is taken.
+"""Two people who write messages, send commands and press buttons.
 
-Updates come late, twice, or out of order, as they may.
+Telegram delivers each update until a bot has accepted it: late, twice, or out of order.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from typing import Final
 from bot.telegram.errors import NotAccepted
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
 from memory.store.keys import Scope
-from tests.lab.simulator import telling
+from tests.lab.simulator import markers
+from tests.lab.simulator.audit_base import Violated
 from tests.lab.simulator.bot import SimulatedBot
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import BEGAN, VirtualLoop
 from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.telegram import Posted, SimulatedTelegram
-from tests.lab.simulator.witness import Violated
 
 ANN: Final = Sender(7, "Ann", "Ann")
 BOB: Final = Sender(8, "Bob", "Bob")
@@ -32,14 +32,14 @@ _KINDS: Final = (
     ("text", "text", "forget"),
     ("text", "text", "text", "clear", "delete_message"),
 )
-"""What is done in a schedule: of everything, or again and again of what erases."""
+"""Kinds of actions that a schedule draws from: a mixture, or mostly erasures."""
 
 Running = tuple[Process, SimulatedBot]
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """What somebody does: `kind` is text, a command, or `delete_message` (/forget as a reply)."""
+class Action:
+    """What a person does: `kind` is text, a command, or `delete_message` (/forget as a reply)."""
 
     after_s: float
     sender: Sender
@@ -47,8 +47,8 @@ class Deed:
     kind: str
 
 
-def deeds(chance: Chance) -> list[Deed]:
-    """Draw what happens: bursts and pauses, now and then a command."""
+def draw_actions(chance: Chance) -> list[Action]:
+    """Draw what people do: bursts, pauses, and sometimes a command."""
     draw = chance.random
     kinds = draw.choice(_KINDS)
     done = []
@@ -56,13 +56,13 @@ def deeds(chance: Chance) -> list[Deed]:
         sender = draw.choice((ANN, ANN, BOB))
         chat_id = draw.choice((sender.id, GROUP, GROUP))
         done.append(
-            Deed(draw.choice((0.0, 0.1, 0.4, 1.5, 5.0)), sender, chat_id, draw.choice(kinds))
+            Action(draw.choice((0.0, 0.1, 0.4, 1.5, 5.0)), sender, chat_id, draw.choice(kinds))
         )
     return done
 
 
 class People:
-    """Does deeds and presses what it is asked; `running` are the bots that could take updates."""
+    """Performs actions and presses buttons; `running` returns the bots that run."""
 
     def __init__(
         self,
@@ -76,19 +76,19 @@ class People:
         self._telegram = telegram
         self._running = running
         self._updates: list[IncomingMessage | ButtonPress] = []
-        self._untold: Counter[str] = Counter()
+        self._undelivered: Counter[str] = Counter()
         self._on_the_way: set[asyncio.Task[None]] = set()
         self._forgetting: dict[int, int] = {}
         telegram.on_posted = self._read
 
     @property
     def is_done(self) -> bool:
-        """Whether Telegram was told of everything."""
+        """Whether Telegram has delivered everything."""
         return not self._on_the_way
 
-    def is_coming(self, tag: str) -> bool:
-        """Tell whether Telegram still has something for a conversation."""
-        return self._untold[tag] > 0
+    def has_undelivered(self, tag: str) -> bool:
+        """Tell whether Telegram has not delivered all updates of a conversation yet."""
+        return self._undelivered[tag] > 0
 
     def sent_at(self, update_id: int) -> int:
         """Return when a message was sent, in Unix seconds."""
@@ -96,12 +96,12 @@ class People:
         return update.sent_at if isinstance(update, IncomingMessage) else 0
 
     def is_text(self, update_id: int) -> bool:
-        """Tell whether an update is somebody's words."""
+        """Tell whether an update is a text message."""
         update = self._updates[update_id - 1]
         return isinstance(update, IncomingMessage) and update.kind == "text"
 
     def forgetting(self, person: int) -> int:
-        """Return the newest update in which a person confirmed to be forgotten, 0 for none."""
+        """Return the newest update in which a person confirmed `/forget`, 0 for none."""
         return self._forgetting.get(person, 0)
 
     @property
@@ -109,32 +109,32 @@ class People:
         """All messages that were sent."""
         return [update for update in self._updates if isinstance(update, IncomingMessage)]
 
-    async def act(self, plan: list[Deed]) -> None:
-        """Do one deed after the other."""
-        for deed in plan:
-            await asyncio.sleep(deed.after_s)
-            self._send(self._message(deed))
+    async def act(self, plan: list[Action]) -> None:
+        """Perform one action after the other."""
+        for action in plan:
+            await asyncio.sleep(action.after_s)
+            self._send(self._message(action))
 
-    def _message(self, deed: Deed) -> IncomingMessage:
+    def _message(self, action: Action) -> IncomingMessage:
         update_id = len(self._updates) + 1
-        own = [m for m in self.written if m.chat_id == deed.chat_id and m.sender == deed.sender]
-        is_text = deed.kind == "text"
+        own = [m for m in self.written if m.chat_id == action.chat_id and m.sender == action.sender]
+        is_text = action.kind == "text"
         return IncomingMessage(
             update_id=update_id,
-            chat_id=deed.chat_id,
+            chat_id=action.chat_id,
             topic_id=0,
-            is_group=deed.chat_id < 0,
+            is_group=action.chat_id < 0,
             message_id=self._telegram.next_id(),
             sent_at=int(BEGAN + self._loop.now),
-            sender=deed.sender,
+            sender=action.sender,
             kind="text" if is_text else "command",
-            text=telling.words(update_id) if is_text else "",
-            command="" if is_text else deed.kind.replace("delete_message", "forget"),
-            replied_to=own[-1].message_id if deed.kind == "delete_message" and own else 0,
+            text=markers.user_text(update_id) if is_text else "",
+            command="" if is_text else action.kind.replace("delete_message", "forget"),
+            replied_to=own[-1].message_id if action.kind == "delete_message" and own else 0,
         )
 
     def _read(self, posted: Posted) -> None:
-        """See a message of the bot; press a button under it, once or twice, or leave it."""
+        """Read a message of the bot; press a button under it once, twice, or not at all."""
         draw = self._chance.random
         if not posted.part.buttons or draw.random() < 0.2:
             return
@@ -170,15 +170,15 @@ class People:
         fate = self._chance.fate("intake")
         after_s = self._chance.random.uniform(0, 9) if fate == "late" else 0
         for _ in range(2 if fate == "twice" else 1):
-            task = self._loop.create_task(self._bring(update, after_s))
+            task = self._loop.create_task(self._deliver(update, after_s))
             self._on_the_way.add(task)
             task.add_done_callback(self._on_the_way.discard)
 
-    async def _bring(self, update: IncomingMessage | ButtonPress, after_s: float) -> None:
-        """Offer an update to one bot after the other until one has taken it."""
+    async def _deliver(self, update: IncomingMessage | ButtonPress, after_s: float) -> None:
+        """Offer an update to one bot after the other until one has accepted it."""
         tag = Scope.of_chat(update.chat_id).tag
         draw = self._chance.random
-        self._untold[tag] += 1
+        self._undelivered[tag] += 1
         await asyncio.sleep(after_s)
         while True:
             await asyncio.sleep(self._chance.latency() + draw.choice((0, 0, 0, 0.2, 1)))
@@ -188,14 +188,14 @@ class People:
                 continue
             process, bot = draw.choice(bots)
             raw = {"update_id": update.update_id, "value": update}
-            taking = process.start(bot.intake.accept(raw))
-            await asyncio.wait({taking})
-            error = Died() if taking.cancelled() else taking.exception()
+            accepting = process.start(bot.intake.accept(raw))
+            await asyncio.wait({accepting})
+            error = Died() if accepting.cancelled() else accepting.exception()
             if error is not None and not isinstance(error, NotAccepted | Died | Violated):
-                self._telegram.auditor.violated("no error is unforeseen", repr(error))
-            if error is None and self._chance.fate("intake") != "told nobody":
-                self._untold[tag] -= 1
-                if not self._untold[tag]:
-                    self._telegram.auditor.told(tag)
+                self._telegram.auditor.violated("every error is expected", repr(error))
+            if error is None and self._chance.fate("intake") != "acknowledgement lost":
+                self._undelivered[tag] -= 1
+                if not self._undelivered[tag]:
+                    self._telegram.auditor.delivered(tag)
                 return
             await asyncio.sleep(draw.uniform(0.2, 3))

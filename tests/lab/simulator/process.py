@@ -1,6 +1,6 @@
-"""A simulated process: it may die or be stopped at any call to the outside.
+"""A simulated process, which may die or be stopped at any call to the outside.
 
-What a dead process still runs, its `finally` blocks for one, reaches nobody.
+A dead process still runs code, for example `finally` blocks, but none of its calls arrive.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ _CURRENT: "ContextVar[Process | None]" = ContextVar("process", default=None)
 
 
 class Died(BaseException):
-    """Raised in whatever a dead process still runs; no `except Exception` holds it up."""
+    """Raised in the code that a dead process still runs; no `except Exception` catches it."""
 
 
 class Watcher(Protocol):
-    """Hears of what becomes of processes."""
+    """Observes what happens to processes."""
 
     def note(self, who: str, what: str) -> None:
-        """Note a thing that happened."""
+        """Note what happened."""
         ...
 
 
 class Process:
-    """One start of a bot: its tasks live and die together."""
+    """One start of a bot; its tasks end together."""
 
     def __init__(self, name: str, loop: VirtualLoop, watcher: Watcher) -> None:
         self.name = name
@@ -43,7 +43,7 @@ class Process:
         return self._loop.create_task(work, context=context)
 
     async def travel(self, seconds: float) -> None:
-        """Let a call be on its way for a while; longer when the process is stopped meanwhile."""
+        """Wait while a call is on its way, longer if the process is stopped meanwhile."""
         self.check()
         await self._loop.pass_time(seconds)
         while self._resumes_at > self._loop.now:
@@ -56,35 +56,35 @@ class Process:
             raise Died
 
     def pause(self, seconds: float) -> None:
-        """Stop it, as SIGSTOP would: what it begins or awaits goes on only afterwards."""
+        """Stop it as SIGSTOP would: its calls continue only afterwards."""
         self._watcher.note(self.name, f"is stopped for {seconds:.2f} s")
         self._resumes_at = max(self._resumes_at, self._loop.now + seconds)
 
     def crash(self) -> None:
-        """End it at once; nothing that it does from now on is seen by anybody."""
+        """End it at once; from now on nothing that it does has an effect."""
         if not self.is_dead:
             self._watcher.note(self.name, "dies")
         self.end()
 
     def end(self) -> None:
-        """End what is left of it without a word."""
+        """End its tasks without a note."""
         self.is_dead = True
         for task in list(self._tasks):
             task.cancel()
 
     def owns(self, task: NumberedTask) -> None:
-        """Take a task in, until it is done."""
+        """Keep a task until it is done."""
         self._tasks[task] = None
         task.add_done_callback(self._forget)
 
     def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.pop(task, None)  # type: ignore[call-overload]  # all our tasks are numbered
         if not task.cancelled():
-            task.exception()  # a dead process complains to nobody
+            task.exception()  # otherwise asyncio logs an error of a dead process
 
 
 def current() -> Process | None:
-    """Return the process that is running just now."""
+    """Return the process that runs the caller."""
     return _CURRENT.get()
 
 

@@ -1,11 +1,11 @@
-"""Random Redis commands over a few keys, so that they meet: for comparing two servers."""
+"""Random Redis commands for comparing two servers, over few keys so that they collide."""
 
 from collections.abc import Callable
 from random import Random
 
 from memory.store.commands import Arg
 
-Words = tuple[Arg, ...]
+FullCommand = tuple[Arg, ...]
 
 _KEYS = {kind: tuple(f"{kind}{{t}}{n}" for n in (1, 2)) for kind in "ehzx"}
 _ALL = tuple(key for keys in _KEYS.values() for key in keys)
@@ -15,13 +15,13 @@ _SCORES = ("-inf", "+inf", "(2", "(5", "0", "3", "2.5", "7")
 _CONSUMERS = ("ann", "bob")
 
 
-def commands(random: Random, count: int) -> list[Words]:
-    """Return commands; some of them are refused by a server, most are not."""
+def commands(random: Random, count: int) -> list[FullCommand]:
+    """Return random commands; a server refuses some of them."""
     makers = (_keys, _hashes, _sorted_sets, _streams, _streams, _groups, _groups)
     return [random.choice(random.choice(makers)(random))() for _ in range(count)]
 
 
-Makers = tuple[Callable[[], Words], ...]
+Makers = tuple[Callable[[], FullCommand], ...]
 
 
 def _keys(r: Random) -> Makers:

@@ -1,6 +1,6 @@
-"""Random steps of the protocol's own scripts in one conversation: for comparing two servers.
+"""Random steps of the protocol's own scripts in one conversation, for comparing two servers.
 
-No answer depends on the moment: messages do not wait for others, and leases outlast the test.
+No answer depends on the time: turns do not wait for more messages, and leases outlast the test.
 """
 
 from random import Random
@@ -26,7 +26,7 @@ _BEGIN = {
 
 
 class RandomSteps:
-    """Draws steps; what it learns of answers makes the next ones meaningful."""
+    """Draws steps; it uses the answers so that later steps name current leases and turns."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -42,7 +42,7 @@ class RandomSteps:
         return make()
 
     def learn(self, script: str, answer: Reply) -> None:
-        """Take over whose turn it is; `answer` has its JSON objects read."""
+        """Note the lease and the turn that an answer names; its JSON objects are read already."""
         if script == "intake" and answer["outcome"] == "unmet":
             self._erasure = answer["erasure"]
         begun = answer if script == "acquire" else answer[-1] if script == "commit" else []
@@ -54,7 +54,7 @@ class RandomSteps:
     def _intake(self) -> Step:
         update_id = self._made - self._random.choice((0, 0, 0, 1, 5))
         kind = self._random.choice("ttc")
-        member = f"{update_id}|{self._random.choice(_PEOPLE)}|{kind}|words"
+        member = f"{update_id}|{self._random.choice(_PEOPLE)}|{kind}|text"
         forgotten_until = str(self._random.choice((0, 0, self._made // 2)))
         kept = {"ttl_s": _TTL_S, "max_updates": 20_000, "seen_ms": 10**9}
         read = {"forgotten_until": forgotten_until, "read_under": self._erasure}
@@ -113,7 +113,7 @@ class RandomSteps:
 
 
 def read_answer(answer: Reply) -> Reply:
-    """Return an answer with its JSON objects read: servers order their fields as they like."""
+    """Return an answer with its JSON objects read; servers order their fields differently."""
     if isinstance(answer, list):
         return [read_answer(part) for part in answer]
     return orjson.loads(answer) if isinstance(answer, bytes) and answer[:1] == b"{" else answer

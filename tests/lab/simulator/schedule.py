@@ -1,4 +1,4 @@
-"""One seeded schedule: people, two bots that die and come back, and the auditor beside them."""
+"""One seeded schedule: people, two bots that crash and start again, and the auditor."""
 
 import asyncio
 from collections import Counter
@@ -9,42 +9,42 @@ from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.audit import Auditor
-from tests.lab.simulator.bot import BOT_ID, Ends, SimulatedBot
+from tests.lab.simulator.audit_base import Violated
+from tests.lab.simulator.bot import BOT_ID, Connections, SimulatedBot
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.client import SharedServer, SimulatedRedisClient, Texts
 from tests.lab.simulator.loop import VirtualLoop
-from tests.lab.simulator.people import People, Running, deeds
+from tests.lab.simulator.people import People, Running, draw_actions
 from tests.lab.simulator.process import Process
 from tests.lab.simulator.store.keyspace import Keyspace
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.store.server import InMemoryRedis
 from tests.lab.simulator.store.stream import Stream
-from tests.lab.simulator.telegram import SimulatedTelegram, TelegramEnd
+from tests.lab.simulator.telegram import SimulatedTelegram, TelegramClient
 from tests.lab.simulator.turn import RememberedSentences
 from tests.lab.simulator.verdict import final_verdict
-from tests.lab.simulator.witness import Violated
 
 _SLOTS = ("A", "B")
-_LONGEST_S = 400.0
-_LOOK_EVERY_S = 0.5
-_STUCK = "everything comes to an end"
+_MAX_SETTLING_S = 400.0
+_CHECK_EVERY_S = 0.5
+_STUCK = "everything finishes"
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """What is simulated: the product's own protocol, or one that was broken on purpose.
 
-    `lua` has other texts for some scripts, by name; `often` names what goes wrong more frequently.
+    `lua` replaces the texts of some scripts, by name. `often` names faults that are made frequent.
     """
 
     lua: Mapping[str, str] = field(default_factory=dict)
-    make_bot: Callable[[Ends], SimulatedBot] = SimulatedBot
+    make_bot: Callable[[Connections], SimulatedBot] = SimulatedBot
     often: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Lasting:
-    """What schedules share because it is costly to make; `texts` are those of scripts."""
+class SharedParts:
+    """What all schedules share because it is slow to make; `texts` are the texts of the scripts."""
 
     protocol: Protocol
     tokens: TokenCounter
@@ -54,22 +54,22 @@ class Lasting:
 
 
 class Schedule:
-    """Runs once."""
+    """Everything of one schedule; it runs once."""
 
     def __init__(
-        self, lasting: Lasting, loop: VirtualLoop, seed: int, trace: list[str] | None
+        self, shared: SharedParts, loop: VirtualLoop, seed: int, trace: list[str] | None
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._loop = loop
         self._trace = trace
-        self._lasting = lasting
-        self._chance = Chance(seed, lasting.protocol.often)
-        redis = InMemoryRedis(loop.unix_ms, lasting.lua)
+        self._shared = shared
+        self._chance = Chance(seed, shared.protocol.often)
+        redis = InMemoryRedis(loop.unix_ms, shared.lua)
         self._space: Keyspace = redis.space
         self._keys = Keys(BOT_ID)
         note = self.note if trace is not None else None
         self.auditor = Auditor(redis.space, self._keys, note)
-        self._server = SharedServer(redis, self.auditor, lasting.texts)
+        self._server = SharedServer(redis, self.auditor, shared.texts)
         self._telegram = SimulatedTelegram(loop, self._chance, self.auditor)
         self._running: dict[str, Running] = {}
         self._dead: set[str] = set()
@@ -80,20 +80,20 @@ class Schedule:
         self.auditor.world = self._people
 
     def note(self, who: str, what: str) -> None:
-        """Note a thing that happened."""
-        if what in ("dies", "is told to stop") or what.startswith("is stopped"):
+        """Count it if it is a death or a stop, and add it to the trace."""
+        if what in ("dies", "is asked to stop") or what.startswith("is stopped"):
             self.counts[what.partition(" for")[0]] += 1
         if self._trace is not None:
             self._trace.append(f"{self._loop.now:9.4f}  {who:<8} {what}")
 
     async def run(self) -> None:
-        """Let everything happen, then look whether every promise was kept."""
+        """Run the schedule, then check every promise; `auditor.violation` has the result."""
         self._slots = [self._loop.create_task(self._keep_running(name)) for name in _SLOTS]
         try:
-            await self._people.act(deeds(self._chance))
+            await self._people.act(draw_actions(self._chance))
             await asyncio.sleep(self._chance.random.uniform(0, 10))
             self._chance.is_calm = True
-            self.note("luck", "nothing goes wrong from here on")
+            self.note("chance", "no more faults from here on")
             await self._settle()
         except Violated:
             return
@@ -101,11 +101,11 @@ class Schedule:
             await self._end()
 
     async def _settle(self) -> None:
-        until = self._loop.now + _LONGEST_S
+        until = self._loop.now + _MAX_SETTLING_S
         while not self.auditor.violation and not self._is_settled():
             if self._loop.now > until:
                 self.auditor.violated(_STUCK, self._what_is_left())
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(_CHECK_EVERY_S)
         if not self.auditor.violation:
             final_verdict(self.auditor, self._people.written, self._dead)
 
@@ -113,11 +113,11 @@ class Schedule:
         return self._people.is_done and not self._what_is_left()
 
     def _what_is_left(self) -> str:
-        """Name what somebody still has to do."""
+        """Name the work that is not done yet, "" if everything is done."""
         left = [] if self._people.is_done else ["updates"]
-        left += ["turns"] if self.auditor.ledger.running else []
+        left += ["turns"] if self.auditor.records.running else []
         names = [self._keys.due, self._keys.learning]
-        for tag in self.auditor.ledger.seen:
+        for tag in self.auditor.records.conversations:
             conversation = Scope(tag)
             keys = self._keys.scope(conversation)
             names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
@@ -128,20 +128,20 @@ class Schedule:
         return ", ".join(left)
 
     async def _keep_running(self, slot: str) -> None:
-        """Start a bot, and another one whenever it has ended."""
+        """Start a bot, and start the next one whenever a bot has ended."""
         starts = 0
         while True:
             starts += 1
             process = Process(f"{slot}{starts}", self._loop, self)
             stopping = asyncio.Event()
-            bot = self._lasting.protocol.make_bot(self._ends(process))
+            bot = self._shared.protocol.make_bot(self._connect(process))
             self._running[slot] = (process, bot)
             running = process.start(bot.run(stopping))
             lifetime = self._chance.random.choice((1.0, 8.0, 1e9, 1e9, 1e9, 1e9))
             await asyncio.wait({running}, timeout=None if self._chance.is_calm else lifetime)
             del self._running[slot]
             if not running.done():
-                self.note(process.name, "is told to stop")
+                self.note(process.name, "is asked to stop")
                 stopping.set()
                 await asyncio.wait({running})
             if process.is_dead:
@@ -149,21 +149,21 @@ class Schedule:
             process.end()
             await asyncio.sleep(self._chance.random.uniform(0.1, 2))
 
-    def _ends(self, process: Process) -> Ends:
+    def _connect(self, process: Process) -> Connections:
         client: RedisClient = SimulatedRedisClient(self._server, process, self._chance, self._loop)
-        return Ends(
+        return Connections(
             process,
             client,
-            TelegramEnd(self._telegram, process),
+            TelegramClient(self._telegram, process),
             self._chance,
             self.auditor,
             self._loop,
-            self._lasting.tokens,
-            self._lasting.sentences,
+            self._shared.tokens,
+            self._shared.sentences,
         )
 
     async def _end(self) -> None:
-        """Let nothing of this schedule go on."""
+        """End all processes and tasks of this schedule."""
         for process, _ in self._running.values():
             process.end()
         while others := asyncio.all_tasks() - {self._own_task()}:

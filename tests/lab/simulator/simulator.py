@@ -1,4 +1,4 @@
-"""Runs schedules one after the other in simulated time; the same seed gives the same outcome."""
+"""Runs schedules one after the other in simulated time. The same seed gives the same outcome."""
 
 import asyncio
 import gc
@@ -14,20 +14,20 @@ import structlog
 from memory.store.client import RedisClient
 from memory.store.scripts import Scripts
 from memory.text.tokens import TokenCounter
+from tests.lab.simulator.audit_base import Violated
 from tests.lab.simulator.clock import Time, simulated
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, adopt
-from tests.lab.simulator.schedule import Lasting, Protocol, Schedule
+from tests.lab.simulator.schedule import Protocol, Schedule, SharedParts
 from tests.lab.simulator.store.lua import Lua
 from tests.lab.simulator.turn import MadeUpBug, remembered_sentences
-from tests.lab.simulator.witness import Violated
 
 _EXPECTED = (MadeUpBug, Died, Violated, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a schedule ended; `violation` is empty when every promise was kept."""
+    """How a schedule ended; `violation` is empty if every promise was kept."""
 
     seed: int
     violation: str
@@ -36,7 +36,7 @@ class Outcome:
 
 
 class Simulator:
-    """Simulates one protocol."""
+    """Simulates one protocol, the product's own or a broken one."""
 
     def __init__(self, time: Time, tokens: TokenCounter, protocol: Protocol) -> None:
         self._time = time
@@ -44,25 +44,25 @@ class Simulator:
             source: (name, protocol.lua.get(name, source).encode())
             for name, source in script_sources().items()
         }
-        self._lasting = Lasting(protocol, tokens, Lua(), remembered_sentences(), texts)
+        self._shared = SharedParts(protocol, tokens, Lua(), remembered_sentences(), texts)
 
     def run(self, seed: int, *, traced: bool = False) -> Outcome:
-        """Run one schedule."""
+        """Run one schedule; with `traced`, keep a line for each thing that happens."""
         trace: list[str] | None = [] if traced else None
         loop = VirtualLoop(adopt)
-        loop.set_exception_handler(lambda *_: None)  # the auditor knows what matters
+        loop.set_exception_handler(lambda *_: None)  # the auditor reports what matters
         self._time.follow(loop, seed)
-        schedule = Schedule(self._lasting, loop, seed, trace)
+        schedule = Schedule(self._shared, loop, seed, trace)
         auditor = schedule.auditor
 
         def unexpected(error: BaseException | None, event: str) -> None:
             if not isinstance(error, _EXPECTED) and not auditor.violation:
-                auditor.violation = f"no error is unforeseen: {event}: {error!r}"
+                auditor.violation = f"every error is expected: {event}: {error!r}"
 
-        with _errors_told_to(unexpected):
+        with _report_logged_errors(unexpected):
             loop.run_until_complete(schedule.run())
         loop.close()
-        counts = schedule.counts + auditor.ledger.counts
+        counts = schedule.counts + auditor.records.counts
         counts["steps"] = auditor.step
         return Outcome(seed, auditor.violation, counts, tuple(trace or ()))
 
@@ -71,9 +71,9 @@ class Simulator:
 def simulator(
     protocol: Protocol | None = None, tokens: TokenCounter | None = None
 ) -> Iterator[Simulator]:
-    """Give a simulator while the block lasts, in which the product's time is simulated."""
+    """Yield a simulator; inside the block the product's time is simulated."""
     tokens = tokens or asyncio.run(TokenCounter.load())
-    gc.freeze()  # what stays for all schedules need not be looked through in each
+    gc.freeze()  # the collector need not visit what all schedules share
     try:
         with simulated() as time:
             yield Simulator(time, tokens, protocol or Protocol())
@@ -82,31 +82,33 @@ def simulator(
 
 
 def script_sources() -> dict[str, str]:
-    """Return the text of every script by its name."""
+    """Return the texts of all scripts by their names."""
     return cast(dict[str, str], Scripts(cast(RedisClient, _Texts()))._scripts)
 
 
 class _Texts:
-    """Stands for a client where only the texts of scripts are wanted."""
+    """Replaces a client, and returns the texts of scripts unchanged."""
 
     def script(self, source: str) -> str:
         return source
 
 
 @contextmanager
-def _errors_told_to(tell: Callable[[BaseException | None, str], None]) -> Iterator[None]:
-    """Let log lines go nowhere, but errors with a traceback be told."""
+def _report_logged_errors(
+    report: Callable[[BaseException | None, str], None],
+) -> Iterator[None]:
+    """Drop all log lines, but report those with a traceback."""
 
-    def hear(_: Any, __: str, event: MutableMapping[str, Any]) -> NoReturn:
+    def drop(_: Any, __: str, event: MutableMapping[str, Any]) -> NoReturn:
         # The logger calls its method `error` for both `error` and `exception`.
         traced = event.get("exc_info")
         if traced:
             error = traced if isinstance(traced, BaseException) else sys.exc_info()[1]
-            tell(error, str(event["event"]))
+            report(error, str(event["event"]))
         raise structlog.DropEvent
 
     before = structlog.get_config()
-    structlog.configure(processors=[hear], wrapper_class=structlog.make_filtering_bound_logger(40))
+    structlog.configure(processors=[drop], wrapper_class=structlog.make_filtering_bound_logger(40))
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""An in-memory Telegram: chats with messages, and one end of the line for each process."""
+"""An in-memory Telegram: the messages of its chats, and a client for each process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, Unreachable
-from tests.lab.simulator import telling
+from tests.lab.simulator import markers
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.ledger import SentPart
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.records import SentPart
 from tests.lab.simulator.turn import token_of_turn
 from tests.quiet_chat import QuietChat
 
 
 @dataclass(slots=True)
 class Posted:
-    """A message of ours in a chat."""
+    """A message of the bot in a chat."""
 
     id: int
     chat_id: int
@@ -28,7 +28,7 @@ class Posted:
 
 
 class SimulatedTelegram:
-    """What stands in the chats; `on_posted` hears of each new message of ours."""
+    """The messages in all chats; `on_posted` is called with each new message of the bot."""
 
     def __init__(self, loop: VirtualLoop, chance: Chance, auditor: Auditor) -> None:
         self.loop = loop
@@ -46,7 +46,7 @@ class SimulatedTelegram:
     def post(
         self, chat_id: int, part: Part, token: str, sender: Process, *, is_answered: bool = True
     ) -> Posted:
-        """Let a message appear, whether or not its sender is told."""
+        """Let a message appear; `is_answered` says whether its sender learns of it."""
         message_id = self.next_id()
         record = self.auditor.sent(
             message_id, part.text, token, sender.name, is_answered=is_answered
@@ -57,8 +57,8 @@ class SimulatedTelegram:
         return posted
 
 
-class TelegramEnd(QuietChat):
-    """One process's client, for everything that the bot does with Telegram."""
+class TelegramClient(QuietChat):
+    """One process's client for everything that the bot does with Telegram."""
 
     def __init__(self, telegram: SimulatedTelegram, process: Process) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class TelegramEnd(QuietChat):
                 raise OutcomeUnknown("simulated")
 
     async def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete one of our messages; here that never fails."""
+        """Delete a message of the bot; this never fails."""
         del chat_id
         await self._process.travel(self._chance.latency())
         posted = self._telegram.posted[message_id]
@@ -119,18 +119,18 @@ class TelegramEnd(QuietChat):
         await self._process.travel(self._chance.latency())
 
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours: its buttons are gone."""
+        """Replace a message of the bot, without its buttons."""
         del chat_id
         await self._process.travel(self._chance.latency())
         self._telegram.posted[message_id].part = part
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
-        """End the waiting mark on a button."""
+        """End the progress mark on a button."""
         del callback_id, text
         await self._process.travel(self._chance.latency())
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
-        """Tell that everybody administers the group."""
+        """Return true: everybody is an admin of the group."""
         del chat_id, user_id
         await self._process.travel(self._chance.latency())
         return True
@@ -141,18 +141,18 @@ class TelegramEnd(QuietChat):
         self._process.check()
 
     def _arrive(self, chat_id: int, part: Part, token: str) -> None:
-        """Let a message appear whose sender has heard nothing of it."""
+        """Let a message appear after its sender has got an error."""
         self._telegram.post(chat_id, part, token, self._process, is_answered=False)
 
     def _trouble(self, part: Part, fate: str) -> None:
-        name, ledger = telling.part_name(part.text), self._telegram.auditor.ledger
+        name, records = markers.part_name(part.text), self._telegram.auditor.records
         if name is None:
             return
-        ledger.troubled.add((name.reply, name.number))
+        records.troubled.add((name.reply, name.number))
         if fate == "blocked":
-            ledger.undeliverable.add(name.reply)
-            ledger.troubled.update((name.reply, part) for part in range(name.number, name.of + 1))
+            records.undeliverable.add(name.reply)
+            records.troubled.update((name.reply, part) for part in range(name.number, name.of + 1))
 
 
 _TROUBLING = frozenset({"blocked", "unknown", "unknown sent", "late"})
-"""After these a part need not stand in the chat."""
+"""After these faults a part may be missing in the chat."""

@@ -1,6 +1,6 @@
-"""The protocol keeps its promises in a sample of schedules, and broken ones are found out.
+"""The protocol keeps its promises in a sample of schedules, and broken protocols are found.
 
-All schedules: `python -m tests.lab.simulator --schedules 100000`.
+For many schedules: `python -m tests.lab.simulator --schedules 100000`.
 """
 
 import os
@@ -17,17 +17,17 @@ from tests.lab.simulator.simulator import simulator
 
 SAMPLE = 60
 MAX_SCHEDULES = 1000
-"""Within so many every mutant is found; from its `since` on, most within twenty."""
+"""Every mutant is found within so many schedules from its `since`, most within twenty."""
 
 
-def test_a_sample_of_schedules_breaks_no_promise(tokens: TokenCounter) -> None:
+def test_a_sample_of_schedules_keeps_every_promise(tokens: TokenCounter) -> None:
     with simulator(tokens=tokens) as simulated:
         outcomes = [simulated.run(seed) for seed in range(SAMPLE)]
     assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
-def test_a_broken_protocol_is_found_out(mutant: Mutant, tokens: TokenCounter) -> None:
+def test_a_broken_protocol_is_found(mutant: Mutant, tokens: TokenCounter) -> None:
     with simulator(mutant.protocol(), tokens) as simulated:
         seeds = range(mutant.since, mutant.since + MAX_SCHEDULES)
         found = (simulated.run(seed).violation for seed in seeds)
@@ -35,7 +35,7 @@ def test_a_broken_protocol_is_found_out(mutant: Mutant, tokens: TokenCounter) ->
 
 
 def test_the_same_seed_gives_the_same_schedule_in_any_process(tokens: TokenCounter) -> None:
-    """Also where the hashes of strings, and so the order of sets, are others."""
+    """The other process hashes strings differently, and so orders its sets differently."""
     with simulator(tokens=tokens) as simulated:
         here = simulated.run(5, traced=True).trace
     other = subprocess.run(

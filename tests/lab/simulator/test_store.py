@@ -1,4 +1,4 @@
-"""The in-memory Redis answers what a real one answers: else nothing that it shows is worth much."""
+"""The in-memory Redis answers as a real one does; otherwise the simulator would prove nothing."""
 
 import time
 from random import Random
@@ -13,7 +13,7 @@ pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lup
 
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator.direct import DirectClient
-from tests.lab.simulator.random_commands import Words, commands
+from tests.lab.simulator.random_commands import FullCommand, commands
 from tests.lab.simulator.random_steps import RandomSteps, read_answer
 from tests.lab.simulator.simulator import script_sources
 from tests.lab.simulator.store.keyspace import NotSimulatedError
@@ -23,20 +23,20 @@ from tests.lab.simulator.store.server import InMemoryRedis
 COMMANDS, STEPS = 400, 250
 ANY = "return redis.call(unpack(ARGV))"
 WITHOUT_ORDER = ("HGETALL", "HKEYS")
-READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS = ("XPENDING", "XAUTOCLAIM", "XCLAIM", "XINFO CONSUMERS")
+READ_DIFFERENTLY_BY_THE_SDK = ("XPENDING", "XAUTOCLAIM", "XCLAIM", "XINFO CONSUMERS")
 
 
-def _by_the_wall_clock() -> DirectClient:
+def _on_the_wall_clock() -> DirectClient:
     return DirectClient(time.time, {"any": ANY})
 
 
-def _in_lua(words: Words) -> ScriptCall:
-    return ScriptCall(ANY, "", (), [*str(words[0]).split(), *words[1:]])
+def _in_lua(command: FullCommand) -> ScriptCall:
+    return ScriptCall(ANY, "", (), [*str(command[0]).split(), *command[1:]])
 
 
-def _comparable(words: Words, reply: Reply, *, in_lua: bool) -> Reply:
-    """Return a reply without what depends on the moment or on the server's age."""
-    match words[0]:
+def _comparable(command: FullCommand, reply: Reply, *, in_lua: bool) -> Reply:
+    """Return a reply without what depends on the time or on the server's version."""
+    match command[0]:
         case "XPENDING":
             return [[entry, consumer, count] for entry, consumer, _, count in reply]
         case "XINFO CONSUMERS":
@@ -45,32 +45,32 @@ def _comparable(words: Words, reply: Reply, *, in_lua: bool) -> Reply:
             return round(reply, -4)
         case name if name in WITHOUT_ORDER and in_lua:
             return sorted(reply)
-    return [list(pair) for pair in reply] if "WITHSCORES" in words and not in_lua else reply
+    return [list(pair) for pair in reply] if "WITHSCORES" in command and not in_lua else reply
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_random_commands_have_the_same_answers_as_from_a_real_server(
+async def test_random_commands_get_the_same_answers_from_a_real_server(
     store: RedisClient, seed: int
 ) -> None:
-    random, simulated, real_lua = Random(seed), _by_the_wall_clock(), store.script(ANY)
-    for words in commands(random, COMMANDS):
-        in_lua = random.random() < 0.4 or words[0] in READ_BY_THE_SDK_WITH_MORE_THAN_THE_WORDS
-        command = _in_lua(words) if in_lua else words
+    random, simulated, real_lua = Random(seed), _on_the_wall_clock(), store.script(ANY)
+    for command in commands(random, COMMANDS):
+        in_lua = random.random() < 0.4 or command[0] in READ_DIFFERENTLY_BY_THE_SDK
+        sent = _in_lua(command) if in_lua else command
         try:
-            real = await (real_lua((), _in_lua(words).args) if in_lua else store.call(*words))
+            real = await (real_lua((), _in_lua(command).args) if in_lua else store.call(*command))
         except StoreError:
             with pytest.raises(StoreError):
-                simulated.carry_out(command)
+                simulated.carry_out(sent)
             continue
-        expected = _comparable(words, real, in_lua=in_lua)
-        assert _comparable(words, simulated.carry_out(command), in_lua=in_lua) == expected, words
+        expected = _comparable(command, real, in_lua=in_lua)
+        assert _comparable(command, simulated.carry_out(sent), in_lua=in_lua) == expected, command
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_random_steps_of_the_protocol_have_the_same_answers_as_on_a_real_server(
+async def test_random_steps_of_the_protocol_get_the_same_answers_from_a_real_server(
     store: RedisClient, seed: int
 ) -> None:
-    sources, simulated, steps = script_sources(), _by_the_wall_clock(), RandomSteps(Random(seed))
+    sources, simulated, steps = script_sources(), _on_the_wall_clock(), RandomSteps(Random(seed))
     keys = Keys(42).scope(Scope.of_chat(7)).all
     for _ in range(STEPS):
         script, args = steps.next()
@@ -98,7 +98,7 @@ async def test_random_steps_of_the_protocol_have_the_same_answers_as_on_a_real_s
         "return table.concat({1, 'b', 2.5}, ',') .. #KEYS .. #ARGV",
     ],
 )
-async def test_scripts_turn_values_into_replies_as_a_real_server_does(
+async def test_scripts_convert_values_into_replies_as_on_a_real_server(
     store: RedisClient, source: str
 ) -> None:
     redis = InMemoryRedis(lambda: int(time.time() * 1000), Lua())
@@ -106,7 +106,7 @@ async def test_scripts_turn_values_into_replies_as_a_real_server_does(
         assert redis.run(source.encode(), [], []) == await store.script(source)(())
 
 
-@pytest.mark.parametrize("words", [("OBJECT", "FREQ", "key"), ("SET", "key", "value", "NX")])
-def test_what_is_not_simulated_is_no_answer(words: Words) -> None:
+@pytest.mark.parametrize("command", [("OBJECT", "FREQ", "key"), ("SET", "key", "value", "NX")])
+def test_a_command_that_is_not_simulated_raises_an_error(command: FullCommand) -> None:
     with pytest.raises(NotSimulatedError):
-        _by_the_wall_clock().carry_out(words)
+        _on_the_wall_clock().carry_out(command)

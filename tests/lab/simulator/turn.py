@@ -1,4 +1,4 @@
-"""Seams around a turn: which turn a call belongs to, replies that name their parts, the model."""
+"""Wrappers of a turn's steps: they name the parts of replies and know the turn of each call."""
 
 from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
@@ -24,12 +24,12 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.errors import StoreError
-from tests.lab.simulator import telling
+from tests.lab.simulator import markers
 from tests.lab.simulator.audit import Auditor
 from tests.lab.simulator.chance import Chance
-from tests.lab.simulator.ledger import Ledger
+from tests.lab.simulator.markers import PartName
 from tests.lab.simulator.process import Died, Process
-from tests.lab.simulator.telling import PartName
+from tests.lab.simulator.records import Records
 from tests.quiet_chat import no_export
 
 T = TypeVar("T")
@@ -38,11 +38,11 @@ _TURN: ContextVar[OpenTurn | None] = ContextVar("turn", default=None)
 
 
 class MadeUpBug(Exception):
-    """Raised where a turn fails for no reason."""
+    """Raised at random, as a bug in a turn would be."""
 
 
 def token_of_turn() -> str:
-    """Return the lease under which the caller works, "" outside of turns."""
+    """Return the token of the caller's lease, "" outside of turns."""
     turn = _TURN.get()
     return turn.lease.token if turn else ""
 
@@ -53,10 +53,10 @@ def ignore(_: Event) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NamingRunner:
-    """Runs turns so that whatever belongs to one can be told; some fail by a made-up bug."""
+    """Runs turns so that each call knows its turn; some turns fail with a made-up bug."""
 
     runner: TurnRunner
-    ledger: Ledger
+    records: Records
     chance: Chance
 
     async def run(self, opened: OpenTurn) -> Committed:
@@ -64,26 +64,26 @@ class NamingRunner:
         token = _TURN.set(opened)
         if self.chance.fate("turn") == "bug":
             raise MadeUpBug
-        self.ledger.running += 1
+        self.records.running += 1
         try:
             return await self.runner.run(opened)
         finally:
-            self.ledger.running -= 1
+            self.records.running -= 1
             _TURN.reset(token)
 
 
 class NamingDeliverer(Deliverer):
-    """Delivers so that one can tell who was not answered whether the part just sent counts."""
+    """Delivers, and records leases that got no answer whether the part just sent counts."""
 
-    def __init__(self, chat: Chat, timeout_s: float, ledger: Ledger) -> None:
+    def __init__(self, chat: Chat, timeout_s: float, records: Records) -> None:
         super().__init__(chat, timeout_s, no_export, ignore)
-        self._ledger = ledger
+        self._records = records
 
     async def _guarded(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
         try:
             return await super()._guarded(chat_id, in_doubt, step)
         except StoreError:
-            self._ledger.unanswered.add(token_of_turn())
+            self._records.unanswered.add(token_of_turn())
             raise
 
 
@@ -98,7 +98,7 @@ class NamingAnswerer(Answerer):
         self._chance = chance
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
-        """Return the reply, its parts named."""
+        """Return the reply with its parts named."""
         opened = _TURN.get()
         assert opened is not None
         outbox = await super().answer(request, history)
@@ -107,7 +107,7 @@ class NamingAnswerer(Answerer):
 
 
 class NamingGiveUp(GiveUp):
-    """Gives up with a notice that bears the number of the reply."""
+    """Gives up with a notice that has the number of the reply."""
 
     def __init__(self, letters: DeadLetters, auditor: Auditor) -> None:
         super().__init__(letters, remembered_sentences(), ignore)
@@ -123,7 +123,7 @@ class NamingGiveUp(GiveUp):
 def _named(outbox: Outbox, number: int, of: int) -> Outbox:
     parts = [Part(outbox.parts[0].text)] * (of - 1) + [outbox.parts[-1]]
     named = tuple(
-        replace(part, text=telling.part(part.text, PartName(number, at, of)), entities=())
+        replace(part, text=markers.part_text(part.text, PartName(number, at, of)), entities=())
         for at, part in enumerate(parts, 1)
     )
     return replace(outbox, parts=named)
@@ -131,7 +131,7 @@ def _named(outbox: Outbox, number: int, of: int) -> Outbox:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedModel:
-    """Answers with what it was told and the names of all that it has seen."""
+    """Answers with the question and the markers of all messages that it has seen."""
 
     process: Process
     chance: Chance
@@ -151,21 +151,21 @@ class SimulatedModel:
             case "fails":
                 raise ModelError("simulated")
         await self.process.travel(self.chance.random.uniform(0, 0.5))
-        seen = set(telling.told_by_people(context.window))
+        seen = set(markers.written_by_people(context.window))
         for recollection in context.recalled:
-            seen |= telling.told_by_people(recollection.messages)
-        return FinishAction(telling.reply(context.user_message.text, frozenset(seen)))
+            seen |= markers.written_by_people(recollection.messages)
+        return FinishAction(markers.answer_text(context.user_message.text, frozenset(seen)))
 
 
 class RememberedSentences(Sentences):
-    """The catalogue's sentences, each rendered once however many schedules say it."""
+    """The catalogue's sentences; each is rendered once for all schedules."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         super().__init__(catalogue)
         self._said: dict[tuple[str, ...], tuple[Part, ...]] = {}
 
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
-        """Return sentences as parts, those of counts and names without them."""
+        """Return sentences as parts, with 0 for all counts and names."""
         del values
         named = (language, *keys)
         if named not in self._said:

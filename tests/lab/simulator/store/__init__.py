@@ -1,1 +1,1 @@
-"""An in-memory Redis that runs the project's own Lua; nothing here knows the project's keys."""
+"""An in-memory Redis that runs the project's own Lua; it does not know the project's keys."""

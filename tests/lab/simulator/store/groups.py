@@ -12,8 +12,8 @@ from tests.lab.simulator.store.keyspace import (
     integer,
 )
 from tests.lab.simulator.store.stream import (
-    LEAST,
-    MOST,
+    MAX_ID,
+    MIN_ID,
     Group,
     Id,
     Pending,
@@ -26,16 +26,16 @@ from tests.lab.simulator.store.stream import (
 
 
 def xreadgroup(space: Keyspace, args: Args) -> Reply:
-    """Read what is new in one stream without waiting, whatever BLOCK says: who calls waits."""
+    """Read new entries of one stream without waiting; the caller waits if the command blocks."""
     (_, name, reader), (key, start) = args[:3], args[-2:]
     if start != b">" or args[-3] != b"STREAMS":
-        raise NotSimulatedError("XREADGROUP of anything but one stream's news")
-    most = integer(args[args.index(b"COUNT") + 1]) if b"COUNT" in args else None
+        raise NotSimulatedError("XREADGROUP of anything but the new entries of one stream")
+    max_count = integer(args[args.index(b"COUNT") + 1]) if b"COUNT" in args else None
     stream, group = _group(space, key, name, " in XREADGROUP with GROUP option")
     now_ms = group.consumers[reader] = space.now_ms()
     if stream.last <= group.last:
         return None
-    found = stream.between(after(group.last), MOST)[:most]
+    found = stream.between(after(group.last), MAX_ID)[:max_count]
     if not found:
         return None
     group.last = found[-1]
@@ -53,19 +53,19 @@ def xack(space: Keyspace, args: Args) -> Reply:
 
 
 def xpending(space: Keyspace, args: Args) -> Reply:
-    """List what is pending between two ids, whoever has it."""
-    key, name, first, last, most = args
+    """List pending entries between two ids, of all consumers."""
+    key, name, first, last, max_count = args
     _, group = _group(space, key, name)
     low, high, now_ms = bound(first, upper=False), bound(last, upper=True), space.now_ms()
     found = [(e, given) for e, given in _ascending(group) if low <= e <= high]
     return [
         [shown(entry), given.consumer, now_ms - given.delivered_ms, given.count]
-        for entry, given in found[: integer(most)]
+        for entry, given in found[: integer(max_count)]
     ]
 
 
 def xclaim(space: Keyspace, args: Args) -> Reply:
-    """Claim one entry; its delivery counts unless only ids are asked for."""
+    """Claim one entry; this counts as a delivery unless only ids are asked for."""
     key, name, claimer, idle_ms, asked, *rest = args
     if rest not in ([], [b"JUSTID"]):
         raise NotSimulatedError("XCLAIM with other options than JUSTID")
@@ -83,17 +83,17 @@ def xclaim(space: Keyspace, args: Args) -> Reply:
 
 
 def xautoclaim(space: Keyspace, args: Args) -> Reply:
-    """Claim from the first pending entry on; each such call looks at ten times as many."""
-    key, name, claimer, idle_ms, start, word, most = args
-    if (start, word) != (b"0-0", b"COUNT"):
-        raise NotSimulatedError("XAUTOCLAIM from elsewhere than the start, or without a count")
+    """Claim pending entries in order; look at ten times as many as may be claimed."""
+    key, name, claimer, idle_ms, start, option, max_count = args
+    if (start, option) != (b"0-0", b"COUNT"):
+        raise NotSimulatedError("XAUTOCLAIM not from the start, or without a count")
     stream, group = _group(space, key, name)
     now_ms = group.consumers[claimer] = space.now_ms()
     claimed: list[Id] = []
     gone: list[Id] = []
-    cursor, attempts = LEAST, integer(most) * 10
+    cursor, attempts = MIN_ID, integer(max_count) * 10
     for entry, given in _ascending(group):
-        if attempts == 0 or len(claimed) + len(gone) >= integer(most):
+        if attempts == 0 or len(claimed) + len(gone) >= integer(max_count):
             cursor = entry
             break
         attempts -= 1
@@ -107,7 +107,7 @@ def xautoclaim(space: Keyspace, args: Args) -> Reply:
 
 
 def _ascending(group: Group) -> list[tuple[Id, Pending]]:
-    """Return what is pending, ascending."""
+    """Return pending entries in ascending order."""
     return sorted(group.pending.items(), key=lambda pair: pair[0])
 
 
@@ -123,7 +123,7 @@ def xgroup(space: Keyspace, args: Args) -> Reply:
         stream = space.made(key, Stream)
         if name in stream.groups:
             raise RedisError("BUSYGROUP Consumer Group name already exists")
-        stream.groups[name] = Group(LEAST)
+        stream.groups[name] = Group(MIN_ID)
         return OK
     if verb != b"DELCONSUMER":
         raise NotSimulatedError("XGROUP other than CREATE … 0 MKSTREAM and DELCONSUMER")

@@ -1,4 +1,4 @@
-"""Keys with their values and expiry, on a clock that the caller owns; knows no commands."""
+"""Keys with their values and expiry, on the caller's clock; it does not know the commands."""
 
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
@@ -9,11 +9,11 @@ Kind = TypeVar("Kind")
 
 
 class RedisError(Exception):
-    """Raised when the server objects; the text begins with Redis's own code."""
+    """Raised when the server answers with an error; the text begins with Redis's error code."""
 
 
 class NotSimulatedError(Exception):
-    """Raised for what the in-memory Redis does not know: nothing is believed of it."""
+    """Raised for a command or option that the in-memory Redis does not know."""
 
 
 class Status(bytes):
@@ -42,17 +42,17 @@ class SortedSet(dict[bytes, float]):
 
 
 class Keyspace:
-    """One database; values that became empty are gone, as in Redis, except streams."""
+    """One database; as in Redis, empty values are deleted, except streams."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
         self.on_added: Callable[[bytes], None] = lambda _: None
-        """Hears of each stream that grew, so that whoever waits for it may be woken."""
+        """Called with each stream that got an entry, so that waiting readers can be woken up."""
         self._values: dict[bytes, object] = {}
         self._expires: dict[bytes, int] = {}
 
     def get(self, key: bytes, kind: type[Kind]) -> Kind | None:
-        """Return the value of a key that must be of this kind, if there is one."""
+        """Return the value of a key or `None`; raise `RedisError` if it is of another kind."""
         if key in self._expires and self._expires[key] <= self.now_ms():
             self.delete(key)
         value = self._values.get(key)
@@ -61,7 +61,7 @@ class Keyspace:
         return value
 
     def made(self, key: bytes, kind: type[Kind]) -> Kind:
-        """Return the value of a key, a new empty one when there is none."""
+        """Return the value of a key; store a new empty one if there is none."""
         value = self.get(key, kind)
         if value is None:
             value = kind()
@@ -74,17 +74,17 @@ class Keyspace:
         self._expires.pop(key, None)
 
     def tidy(self, key: bytes) -> None:
-        """Drop a key whose value became empty."""
+        """Delete a key if its value is empty."""
         if not self._values.get(key, True):
             self.delete(key)
 
     def delete(self, key: bytes) -> bool:
-        """Drop a key; false when it was not there."""
+        """Delete a key; return false if it does not exist."""
         self._expires.pop(key, None)
         return self._values.pop(key, None) is not None
 
     def exists(self, key: bytes) -> bool:
-        """Tell whether a key lives."""
+        """Tell whether a key exists."""
         return self.get(key, object) is not None
 
     def expiry(self, key: bytes) -> int | None:
@@ -92,7 +92,7 @@ class Keyspace:
         return self._expires.get(key)
 
     def expire_at(self, key: bytes, at_ms: int | None) -> None:
-        """Let a living key expire, or never; a time that is over deletes it at once."""
+        """Set or remove the expiry of an existing key; a time in the past deletes the key."""
         if at_ms is None:
             self._expires.pop(key, None)
         elif at_ms <= self.now_ms():
@@ -118,20 +118,20 @@ def number(arg: bytes) -> float:
 
 
 def written(value: float) -> bytes:
-    """Write a number as Redis does: whole ones without a point."""
+    """Write a number as Redis does: a whole number without a point."""
     if value == value // 1 and abs(value) < 1e17:
         return b"%d" % value
     return repr(value).encode()
 
 
 def options(args: Args, flags: str, valued: str) -> dict[bytes, bytes]:
-    """Read trailing options, each a word alone or a word with a value, in any order."""
+    """Read trailing options, flags or options with a value, in any order."""
     found: dict[bytes, bytes] = {}
-    words = iter(args)
-    for word in words:
-        name = word.upper()
+    remaining = iter(args)
+    for arg in remaining:
+        name = arg.upper()
         if name in valued.encode().split():
-            found[name] = next(words)
+            found[name] = next(remaining)
         elif name in flags.encode().split():
             found[name] = b""
         else:

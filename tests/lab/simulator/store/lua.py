@@ -1,7 +1,8 @@
 """Runs Lua scripts as Redis does, in a real Lua 5.1; the only module that imports lupa.
 
-One is enough for a process: scripts keep nothing between calls. Lists cross the border flat, `true`
-and their length in front, because a Lua table that Python holds is costly.
+One interpreter is enough for a process, because scripts keep nothing between calls. Lists pass
+between Lua and Python as flat tokens, `true` and the length first, because Lua tables are slow
+there.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ Inside = Callable[[bytes, Args], Reply]
 _BORDER = b"""
 local call, pcall, decode, encode = ...
 
--- Reads a value of Python's from the tokens; returns it, then where the next one stands.
+-- Reads a value of Python's from the tokens; returns it, then the position of the next one.
 local function read(tokens, at)
   local token = tokens[at]
   if token ~= true then return token, at + 1 end
@@ -72,7 +73,7 @@ end
 
 
 class Lua:
-    """A Lua interpreter with `redis.call`, `redis.pcall` and nothing else of Redis's."""
+    """A Lua interpreter with only `redis.call`, `redis.pcall` and `cjson`."""
 
     def __init__(self) -> None:
         self._runtime = lupa.LuaRuntime(
@@ -83,32 +84,32 @@ class Lua:
         )
         self._keys: dict[tuple[bytes, ...], Any] = {}
         self._compiled: dict[bytes, Callable[..., Any]] = {}
-        self._inside: Inside = _nobody
-        self._objection: BaseException | None = None
+        self._inside: Inside = _no_server
+        self._error: BaseException | None = None
 
     def run(self, source: bytes, keys: Args, args: Args, inside: Inside) -> Reply:
-        """Run a script whose commands `inside` carries out; raise `RedisError`."""
+        """Run a script whose commands `inside` executes; raise `RedisError`."""
         script = self._compiled.get(source)
         if script is None:
             script = self._compiled[source] = self._compile(source)
         named = self._keys.get(tuple(keys))
         if named is None:
             named = self._keys[tuple(keys)] = self._runtime.table_from(keys)
-        self._inside, self._objection = inside, None
+        self._inside, self._error = inside, None
         try:
             answer = script(named, *args)
         except lupa.LuaError as error:
-            if self._objection is not None:
-                raise self._objection from error
+            if self._error is not None:
+                raise self._error from error
             raise RedisError(f"ERR Error running script: {error}") from error
         return _read(iter(answer)) if isinstance(answer, tuple) else _plain(answer)
 
     def _decoded(self, text: bytes) -> Any:
-        """Stand for `cjson.decode`."""
+        """Replace `cjson.decode`."""
         return self._in_lua(orjson.loads(text))
 
     def _in_lua(self, value: Any) -> Any:
-        """Return a JSON value as Lua has it."""
+        """Return a JSON value as a Lua value."""
         if isinstance(value, str):
             return value.encode()
         if isinstance(value, dict):
@@ -119,7 +120,7 @@ class Lua:
         return value
 
     def _compile(self, source: bytes) -> Callable[..., Any]:
-        """Make a function of a script: table of keys, arguments -> the answer's tokens."""
+        """Compile a script to a function: table of keys, arguments -> the answer's tokens."""
         frame = b"""
             local sent, script = ...
             return function(keys, ...) return sent(script(keys, {...})) end"""
@@ -134,7 +135,7 @@ class Lua:
             )
             return reply if type(reply) is bytes else _tokens(reply)
         except BaseException as error:
-            self._objection = error
+            self._error = error
             raise
 
     def _pcall(self, name: bytes, *args: object) -> Any:
@@ -145,12 +146,12 @@ class Lua:
 
 
 def _encoded(value: Any) -> bytes:
-    """Stand for `cjson.encode`: a table with a first element is a list."""
+    """Replace `cjson.encode`: a table with a first element is a list."""
     return orjson.dumps(_in_python(value))
 
 
 def _in_python(value: Any) -> Any:
-    """Return a value of Lua's as JSON has it."""
+    """Return a Lua value as a JSON value."""
     if isinstance(value, bytes):
         return value.decode()
     if lupa.lua_type(value) != "table":
@@ -161,7 +162,7 @@ def _in_python(value: Any) -> Any:
 
 
 def _tokens(reply: Reply) -> Any:
-    """Turn a reply into what Lua reads: nil is false, a status a table."""
+    """Turn a reply into a Lua value: nil becomes false, a status a table."""
     if isinstance(reply, list):
         tokens: list[Any] = []
         _write(reply, tokens)
@@ -194,7 +195,7 @@ def _read(tokens: Iterator[Any]) -> Reply:
 
 
 def _plain(value: Any) -> Reply:
-    """Turn a plain value into a reply: numbers lose their fraction."""
+    """Turn a plain Lua value into a reply: numbers lose their fraction."""
     if isinstance(value, bytes):
         return value
     return None if value is None or value is False else int(value)
@@ -208,5 +209,5 @@ def _argument(value: object) -> bytes:
     raise RedisError("ERR Lua redis lib command arguments must be strings or integers")
 
 
-def _nobody(name: bytes, _: Args) -> Reply:
-    raise RedisError(f"ERR nobody runs {name.decode()}")
+def _no_server(name: bytes, _: Args) -> Reply:
+    raise RedisError(f"ERR no server runs {name.decode()}")

@@ -16,14 +16,14 @@ _COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
 
 
 class InMemoryRedis:
-    """One server with one database; every command is atomic because nothing else runs meanwhile."""
+    """One server with one database; commands are atomic because nothing else runs meanwhile."""
 
     def __init__(self, now_ms: Callable[[], int], lua: Lua) -> None:
         self.space = Keyspace(now_ms)
         self._lua = lua
 
     def execute(self, name: bytes, args: Args) -> Reply:
-        """Run one command and return its raw reply; raise `RedisError` when the server objects."""
+        """Run one command and return its raw reply; raise `RedisError` for an error answer."""
         command = _COMMANDS.get(name)
         if command is None:
             raise NotSimulatedError(name.decode())

@@ -19,7 +19,7 @@ Scored = list[tuple[float, bytes]]
 
 
 def zadd(space: Keyspace, args: Args) -> Reply:
-    """Add one member, with `LT` only if that lowers its score."""
+    """Add one member; with `LT`, only if that lowers its score."""
     *flags, score, member = args[1:]
     if flags not in ([], [b"LT"]):
         raise NotSimulatedError("ZADD of many, or with other options than LT")
@@ -48,13 +48,13 @@ def zrange(space: Keyspace, args: Args) -> Reply:
     found = _ranked(space, key)
     if b"REV" in asked:
         found.reverse()
-    start, stop = (_place(arg, len(found)) for arg in (low, high))
+    start, stop = (_position(arg, len(found)) for arg in (low, high))
     return _shown(found[max(start, 0) : max(stop + 1, 0)], asked)
 
 
-def _place(arg: bytes, length: int) -> int:
-    place = integer(arg)
-    return place + length if place < 0 else place
+def _position(arg: bytes, length: int) -> int:
+    position = integer(arg)
+    return position + length if position < 0 else position
 
 
 def _by_score(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
@@ -66,8 +66,8 @@ def _by_score(*, reverse: bool) -> Callable[[Keyspace, Args], Reply]:
             found.reverse()
         if b"LIMIT" in rest:
             at = rest.index(b"LIMIT")
-            start, most = integer(rest[at + 1]), integer(rest[at + 2])
-            found = found[start : None if most < 0 else start + most]
+            start, max_count = integer(rest[at + 1]), integer(rest[at + 2])
+            found = found[start : None if max_count < 0 else start + max_count]
             del rest[at : at + 3]
         return _shown(found, options(rest, "WITHSCORES", ""))
 
@@ -88,12 +88,12 @@ def _ranked(space: Keyspace, key: bytes) -> Scored:
 
 
 def _scored(space: Keyspace, key: bytes, low: bytes, high: bytes) -> Scored:
-    (least, without_least), (most, without_most) = _bound(low), _bound(high)
+    (lowest, without_lowest), (highest, without_highest) = _bound(low), _bound(high)
     return [
         (score, member)
         for score, member in _ranked(space, key)
-        if (score > least if without_least else score >= least)
-        and (score < most if without_most else score <= most)
+        if (score > lowest if without_lowest else score >= lowest)
+        and (score < highest if without_highest else score <= highest)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The value behind a stream: entries in ascending order, and what each group has been given."""
+"""The value of a stream: entries in ascending order, and what each group has read."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from tests.lab.simulator.store.keyspace import RedisError, Reply
 
 Id = tuple[int, int]
 
-LEAST: Id = (0, 0)
-_MOST = 2**64 - 1
-MOST: Id = (_MOST, _MOST)
+MIN_ID: Id = (0, 0)
+_MAX_HALF = 2**64 - 1
+MAX_ID: Id = (_MAX_HALF, _MAX_HALF)
 
 
 @dataclass(slots=True)
 class Pending:
-    """An entry that was given out and not acknowledged."""
+    """An entry that was delivered and not acknowledged."""
 
     consumer: bytes
     delivered_ms: int
@@ -23,7 +23,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Group:
-    """One consumer group; `consumers` has when each was last seen."""
+    """One consumer group; `consumers` has the time when each was last seen, in milliseconds."""
 
     last: Id
     pending: dict[Id, Pending] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Group:
 
 
 class Stream:
-    """Entries and groups; an empty one stays. `changes` counts entries that came or went."""
+    """Entries and groups. `changes` counts entries that were added or removed."""
 
     __slots__ = ("changes", "entries", "groups", "ids", "last")
 
@@ -39,11 +39,11 @@ class Stream:
         self.ids: list[Id] = []
         self.entries: dict[Id, list[bytes]] = {}
         self.groups: dict[bytes, Group] = {}
-        self.last = LEAST
+        self.last = MIN_ID
         self.changes = 0
 
     def add(self, entry: Id, fields: list[bytes]) -> None:
-        """Append an entry; its id must be greater than every one before."""
+        """Append an entry; its id must be greater than all earlier ids."""
         if entry <= self.last:
             raise RedisError(
                 "ERR The ID specified in XADD is equal or smaller than the target stream top item"
@@ -54,7 +54,7 @@ class Stream:
         self.changes += 1
 
     def remove(self, entry: Id) -> bool:
-        """Delete an entry; false when it was not there."""
+        """Delete an entry; return false if it does not exist."""
         if self.entries.pop(entry, None) is None:
             return False
         del self.ids[bisect_left(self.ids, entry)]
@@ -71,7 +71,7 @@ class Stream:
 
 
 def parsed(text: bytes, sequence: int) -> Id:
-    """Read an id; one without its second half gets `sequence`."""
+    """Read an id; if its second half is missing, use `sequence`."""
     ms, dash, rest = text.partition(b"-")
     try:
         return int(ms), int(rest) if dash else sequence
@@ -85,22 +85,22 @@ def shown(entry: Id) -> bytes:
 
 
 def bound(text: bytes, *, upper: bool) -> Id:
-    """Read one end of a range: `-`, `+`, an id, or `(` and the id that is left out."""
+    """Read one end of a range: `-`, `+`, an id, or `(` and an id that is excluded."""
     if text in (b"-", b"+"):
-        return LEAST if text == b"-" else MOST
+        return MIN_ID if text == b"-" else MAX_ID
     if not text.startswith(b"("):
-        return parsed(text, _MOST if upper else 0)
-    entry = parsed(text[1:], _MOST if upper else 0)
+        return parsed(text, _MAX_HALF if upper else 0)
+    entry = parsed(text[1:], _MAX_HALF if upper else 0)
     return before(entry) if upper else after(entry)
 
 
 def before(entry: Id) -> Id:
-    """Return the greatest id below one."""
+    """Return the greatest id below an id."""
     ms, sequence = entry
-    return (ms, sequence - 1) if sequence else (ms - 1, _MOST)
+    return (ms, sequence - 1) if sequence else (ms - 1, _MAX_HALF)
 
 
 def after(entry: Id) -> Id:
-    """Return the smallest id above one."""
+    """Return the smallest id above an id."""
     ms, sequence = entry
-    return (ms, sequence + 1) if sequence < _MOST else (ms + 1, 0)
+    return (ms, sequence + 1) if sequence < _MAX_HALF else (ms + 1, 0)

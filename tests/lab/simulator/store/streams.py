@@ -7,7 +7,7 @@ from tests.lab.simulator.store.stream import Id, Stream, bound, parsed, shown
 
 
 def xadd(space: Keyspace, args: Args) -> Reply:
-    """Append an entry; trimming it roughly on the way may as well trim nothing."""
+    """Append an entry; approximate trimming is allowed to trim nothing, so it is ignored."""
     key, asked, *fields = args
     if asked == b"MAXLEN":
         _, _, asked, *fields = fields
@@ -49,14 +49,14 @@ def xdel(space: Keyspace, args: Args) -> Reply:
 
 
 def xtrim(space: Keyspace, args: Args) -> Reply:
-    """Trim below an id; `~` is taken as exact, which Redis allows."""
-    key, by, *rough, least = args
+    """Trim below an id; `~` trims exactly, which Redis allows."""
+    key, by, *rough, min_id = args
     if by != b"MINID" or rough not in ([], [b"~"]):
         raise NotSimulatedError("XTRIM by anything but MINID")
     stream = space.get(key, Stream)
     if stream is None:
         return 0
-    lowest = parsed(least, 0)
+    lowest = parsed(min_id, 0)
     return sum(map(stream.remove, [entry for entry in stream.ids if entry < lowest]))
 
 

@@ -1,25 +1,25 @@
-"""What every auditor has: the ledger, the trace, and a way to say that a promise was broken."""
+"""What every auditor has: records, the trace, and a way to report a broken promise."""
 
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 from tests.lab.simulator.client import Observer
-from tests.lab.simulator.ledger import Ledger
+from tests.lab.simulator.records import Records
 from tests.lab.simulator.store.keyspace import Args, Reply
 
 Note = Callable[[str, str], None]
-"""Notes in the trace who did what."""
+"""Adds a line to the trace: which process or part, and what it did."""
 
 
 class Violated(BaseException):
-    """Raised when a promise is broken; no `except Exception` of the product holds it up."""
+    """Raised when a promise is broken; the product's `except Exception` does not catch it."""
 
 
 class World(Protocol):
-    """What an auditor asks the world."""
+    """What an auditor asks about the people and their updates."""
 
-    def is_coming(self, tag: str) -> bool:
-        """Tell whether Telegram still has something for a conversation."""
+    def has_undelivered(self, tag: str) -> bool:
+        """Tell whether Telegram has not delivered all updates of a conversation yet."""
         ...
 
     def sent_at(self, update_id: int) -> int:
@@ -27,45 +27,45 @@ class World(Protocol):
         ...
 
     def is_text(self, update_id: int) -> bool:
-        """Tell whether an update is somebody's words."""
+        """Tell whether an update is a text message."""
         ...
 
     def forgetting(self, person: int) -> int:
-        """Return the newest update in which a person confirmed to be forgotten, 0 for none."""
+        """Return the newest update in which a person confirmed `/forget`, 0 for none."""
         ...
 
 
-class Witness(Observer):
-    """Sees one schedule; `step` counts what the server did, `violation` is what broke first."""
+class BaseAuditor(Observer):
+    """Observes one schedule; `step` counts the server's steps, `violation` is the first found."""
 
     world: World
 
     def __init__(self, note: Note | None) -> None:
-        self.ledger = Ledger()
+        self.records = Records()
         self.step = 0
         self.violation = ""
         self._note = note
 
     @property
     def is_traced(self) -> bool:
-        """Whether anybody reads the trace."""
+        """Whether the schedule is traced."""
         return self._note is not None
 
     def note(self, who: str, what: str) -> None:
-        """Note a thing in the trace, if there is one."""
+        """Add a line to the trace, if there is one."""
         if self._note is not None:
             self._note(who, what)
 
     def violated(self, promise: str, detail: str) -> NoReturn:
-        """Remember the first broken promise and end whatever broke it."""
+        """Keep the first broken promise, and end the task that broke it by raising `Violated`."""
         if not self.violation:
             self.violation = f"{promise}: {detail}"
             self.note("auditor", self.violation)
         raise Violated(self.violation)
 
 
-def told(script: str, tag: str, args: Args, reply: Reply) -> str:
-    """Return a step's line of the trace."""
+def trace_line(script: str, tag: str, args: Args, reply: Reply) -> str:
+    """Return the line of the trace for one step of the server."""
     if script.islower():
         return f"{script} {tag} -> {_shown(reply)}"
     return f"{script} {b' '.join(args[:3]).decode(errors='replace')[:60]}"
