@@ -1,6 +1,6 @@
-"""`python -m tests.lab.faults`: plays the day of every fault and prints a line of figures for each.
+"""`python -m tests.lab.faults` runs a day of talk for every fault and prints a line of figures.
 
-Exits 1 when a promise was broken, and says below the line which.
+It exits 1 if a promise was broken, and names the promise below the line.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _TITLES = [*(_NAMES.get(name, name.replace("_", " ")) for name in _COUNTS), "sec
 
 
 def main() -> int:
-    """Play what was asked for; return the exit status."""
+    """Run the chosen faults; return the exit status."""
     options = _options()
     chosen = [fault for fault in FAULTS if options.only.casefold() in fault.name.casefold()]
     width = max((len(fault.name) for fault in chosen), default=0)
@@ -44,14 +44,14 @@ def main() -> int:
 
 
 def _played(fault: Fault, seed: int) -> tuple[list[str], Sequence[str]]:
-    """Return the figures of a fault's day as they stand in its line, and the complaints."""
-    if fault.lacks:
-        return [f"skipped: {fault.lacks}"], ()
+    """Return the figures of a fault's day for its line, and the complaints."""
+    if fault.missing:
+        return [f"skipped: {fault.missing}"], ()
     began = monotonic()
     try:
         with TemporaryDirectory() as folder:
             verdict = asyncio.run(play(fault, Path(folder), Random(seed)))
-    except Exception as error:  # noqa: BLE001 - a day that ends early is a line too
+    except Exception as error:  # noqa: BLE001 - a day that ends early gets a line too
         return ["ended early"], [repr(error)]
     counts = [getattr(verdict, name) for name in _COUNTS]
     row = [*counts, round(monotonic() - began)]
@@ -66,9 +66,9 @@ def _say(line: str) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.lab.faults", description=__doc__)
-    parser.add_argument("--only", default="", help="words that the fault's name holds")
+    parser.add_argument("--only", default="", help="text in the name of the faults to run")
     parser.add_argument("--rounds", type=int, help="how often each fault strikes")
-    parser.add_argument("--seed", type=int, default=1, help="draws who says what and when")
+    parser.add_argument("--seed", type=int, default=1, help="decides who says what and when")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""All faults there are, file by file."""
+"""All faults, file by file."""
 
 from tests.lab.faults import clocks, processes, store, wire_llmock, wire_model, wire_telegram
 

@@ -1,7 +1,7 @@
-"""Faults of wall clocks: those of the bots and of Redis jump, by minutes and by hours.
+"""Faults of wall clocks: the clocks of the bots and of Redis jump by minutes and by hours.
 
-Played with libfaketime (Debian's `libfaketime`): preloaded into a process it adds to the time what
-stands in `.faketimerc` at home. It leaves alone what measures durations, as a real jump does.
+They use Debian's `libfaketime`. Preloaded into a process, it adds the offset in `~/.faketimerc` to
+the time of day. Like a real jump it does not change the clocks that measure durations.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ FAKED = {
     "FAKETIME_NO_CACHE": "1",
     "FAKETIME_DONT_FAKE_MONOTONIC": "1",
 }
-LACKS = "" if _LIBRARY else "libfaketime is not installed"
+MISSING = "" if _LIBRARY else "libfaketime is not installed"
 
 _MINUTES, _HOURS = 5 * 60, 3 * 3600
 _FORWARD = (_MINUTES, _MINUTES + _HOURS)
@@ -30,24 +30,25 @@ _FAR_BACK = (-_HOURS, -_HOURS - _MINUTES)
 _THERE_AND_BACK = (_HOURS, 0)
 _SEEN_S = 2
 _FLOOD_WAIT_S = 21
-"""Longer than a turn holds its lease for: it is parked."""
+"""Longer than a turn waits with its lease, so the turn is parked."""
 
 
 async def _jump(scene: Scene, *, to_s: Sequence[float]) -> None:
-    """Have the clocks jump while a part is being sent and other words wait for more.
+    """Let the clocks jump while a part is being sent and other messages wait for a turn.
 
-    Whoever takes its turn over may close that before the part is known as sent: then it stays.
+    A worker that takes the turn over may close it before the part is marked as sent. Then the part
+    stays in the chat.
     """
-    await BEING_SENT.bring_about(scene)
+    await BEING_SENT.provoke(scene)
     await scene.day.talk(2)
     await scene.note_doubts()
     await _set_clocks(scene, to_s[scene.round % len(to_s)])
 
 
 async def _jump_at_a_death(scene: Scene, *, to_s: Sequence[float]) -> None:
-    """Have the clocks jump when a bot has just died in the middle of turns."""
+    """Let the clocks jump right after a bot has died in the middle of turns."""
     [bot] = scene.bots
-    await (ASKING, BEING_SENT)[scene.round % 2].bring_about(scene)
+    await (ASKING, BEING_SENT)[scene.round % 2].provoke(scene)
     await bot.kill()
     scene.heal()
     async with scene.resuming():
@@ -56,7 +57,7 @@ async def _jump_at_a_death(scene: Scene, *, to_s: Sequence[float]) -> None:
 
 
 async def _jump_while_parked(scene: Scene, *, to_s: Sequence[float]) -> None:
-    """Have the clocks jump while Telegram wants a reply to wait."""
+    """Let the clocks jump while a flood wait keeps a reply back."""
     rule = scene.telegram.faults.add(FloodWait(_FLOOD_WAIT_S), method="sendMessage")
     await scene.talk(1)
     await scene.telegram.wait_for(lambda: rule.left == 0)
@@ -66,9 +67,9 @@ async def _jump_while_parked(scene: Scene, *, to_s: Sequence[float]) -> None:
 
 
 async def _set_clocks(scene: Scene, offset_s: float) -> None:
-    """Set what the preloaded processes see of the time, for all of them at once.
+    """Set the time that the preloaded processes see, for all of them at once.
 
-    Redis looks at its clock now and then only; it has when this returns.
+    Redis reads its clock only now and then. It has read it when this returns.
     """
     home = Path(scene.rig.environment["HOME"])
     new = home / "new-clock"
@@ -90,7 +91,9 @@ _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
 _ALL = Stage(from_scratch=True, settings=FAKED | _GATHERING, redis_environment=FAKED)
 
 FAULTS = tuple(
-    Fault(name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, lacks=LACKS)
+    Fault(
+        name, partial(strike, to_s=to_s), stage, len(to_s), sample, patience_s=90, missing=MISSING
+    )
     for name, strike, to_s, stage, sample in (
         ("clock of the bot: forward", _jump, _FORWARD, _BOT, 1),
         ("clock of the bot: back", _jump, _FAR_BACK, _BOT, 1),

@@ -5,4 +5,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _forked(launcher: None) -> None:
-    """Have all bots here forked."""
+    """Fork all bots of these tests."""

@@ -1,7 +1,7 @@
-"""What is known of one chat after a day: what people see, what was tried, what Redis has stored.
+"""The evidence about one chat after a day: what people see, what was sent, what Redis has stored.
 
-It says how each text ended and believes no bot's own account; whether that breaks a promise is
-`verdict`'s business.
+It says how each text ended, without relying on what a bot reports about itself. `verdict` decides
+whether that breaks a promise.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from tests.servers.bot_api import Chat
 Closing = Literal["apologised", "undelivered"]
 """How a text may end unanswered.
 
-`apologised`: a neutral sentence instead of an answer. `undelivered`: the answer was sent, and
-Telegram refused it or never said that it came; it is not to be seen, or not all of it.
+`apologised`: there is a neutral sentence instead of an answer. `undelivered`: the answer was sent,
+but Telegram refused it or did not confirm it, and the answer or a part of it is not in the chat.
 """
 
 End = Literal["answered", "lost"] | Closing
@@ -33,16 +33,16 @@ _APOLOGIES = tuple(
 
 
 def apologies_in(chat: Chat) -> int:
-    """Count the neutral sentences that stand in a chat instead of answers."""
+    """Count the neutral sentences in a chat that replace answers."""
     return sum(reply.text.startswith(_APOLOGIES) for reply in chat.replies)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One chat: texts `said`, replies `shown` at the end, parts that were `tried` to be sent.
+    """One chat: texts `said`, replies `shown` at the end, parts that a bot `tried` to send.
 
-    `history` is what is stored, `left` what should not be there any more, `set_aside` the texts of
-    each dead letter.
+    `history` is the stored history. `left` names what should not be stored any more. `set_aside`
+    has the texts of each dead letter.
     """
 
     chat: Chat
@@ -54,8 +54,8 @@ class Evidence:
     set_aside: Sequence[frozenset[str]]
 
     @classmethod
-    async def gather(cls, scene: Scene, store: RedisClient, chat: Chat) -> "Evidence":
-        """Look at a chat and at what is stored of it."""
+    async def collect(cls, scene: Scene, store: RedisClient, chat: Chat) -> "Evidence":
+        """Read a chat and what is stored about it."""
         keys = scene.keys_of(chat)
         log, letters = await store.pipeline(
             [("XRANGE", keys.log, "-", "+"), ("HGETALL", keys.dead_letters)]
@@ -73,17 +73,17 @@ class Evidence:
 
     @property
     def copies(self) -> Counter[tuple[int, str]]:
-        """How often each part is to be seen again, by chat and text."""
+        """How many additional copies of each part the chat has, by chat and text."""
         seen = Counter(self.shown)
         return Counter({(self.chat.id, text): n - 1 for text, n in seen.items() if n > 1})
 
     @property
-    def told(self) -> list[str]:
-        """The texts in the history, in its order."""
+    def remembered(self) -> list[str]:
+        """The markers of the texts in the history, in its order."""
         return [m for each in self.history if each.role == "user" for m in markers(each.text)]
 
     def end_of(self, marker: str) -> End:
-        """Return how a text ended; one that was answered may be so more than once."""
+        """Return how a text ended; an answered text may have several answers."""
         turn = self.turn_of(marker)
         if not turn:
             if self._answers_to(marker):
@@ -98,7 +98,7 @@ class Evidence:
         return "apologised" if apologies_in(self.chat) else "lost"
 
     def turn_of(self, marker: str) -> tuple[Message, ...]:
-        """Return the messages of the turn that took a text; none when it is not remembered."""
+        """Return the messages of the turn with a text; empty if the text is not remembered."""
         taken = (m for m in self.history if m.role == "user" and marker in markers(m.text))
         question = next(taken, None)
         if question is None:
@@ -106,7 +106,7 @@ class Evidence:
         return tuple(m for m in self.history if m.exchange == question.exchange)
 
     def taken_with(self, marker: str) -> frozenset[str]:
-        """Return the texts of the turn that took a text, at least itself; it may be set aside."""
+        """Return all texts of the turn or dead letter with a text, at least the text itself."""
         turn = [
             m for each in self.turn_of(marker) if each.role == "user" for m in markers(each.text)
         ]
@@ -114,17 +114,17 @@ class Evidence:
         return frozenset(turn) or letter | {marker}
 
     def has_two_answers(self, marker: str) -> bool:
-        """Whether two different turns took a text."""
-        return len(self._answers_to(marker)) > 1 or self.told.count(marker) > 1
+        """Whether two turns answered or remembered a text."""
+        return len(self._answers_to(marker)) > 1 or self.remembered.count(marker) > 1
 
     def swaps(self) -> list[tuple[str, str]]:
-        """Return neighbours that come the other way round, as remembered or as answered."""
+        """Return neighboring texts in the wrong order, in the history or in the answers."""
         answered = list(dict.fromkeys(m for text in self.shown for m in markers(text)))
-        pairs = {*pairwise(self.told), *pairwise(answered)}
+        pairs = {*pairwise(self.remembered), *pairwise(answered)}
         return [(first, second) for first, second in pairs if first > second]
 
     def oddities(self) -> Iterator[str]:
-        """Yield what else is wrong with what is stored and shown."""
+        """Yield other errors in what is stored and shown."""
         for name in self.left:
             yield f"{self.chat.id} still has {name}"
         for number, message in enumerate(self.history, start=1):
@@ -139,10 +139,10 @@ class Evidence:
         for message in self.history:
             if message.role == "assistant":
                 yield from self._misplaced(message)
-        yield from self._uncalled_for()
+        yield from self._unexpected()
 
-    def _uncalled_for(self) -> Iterator[str]:
-        """Yield what is to be seen and should not be: no part of an answer, no due apology."""
+    def _unexpected(self) -> Iterator[str]:
+        """Yield messages that are neither part of an answer nor an expected apology."""
         turns = {self.taken_with(m) for m in self.said if self.end_of(m) == "apologised"}
         if len(turns) != (apologies := apologies_in(self.chat)):
             yield f"{self.chat.id} has {apologies} apologies, {len(turns)} turns without an answer"
@@ -154,7 +154,7 @@ class Evidence:
                 yield f"{self.chat.id} shows what answers nothing: {text[:40]!r}"
 
     def _misplaced(self, answer: Message) -> Iterator[str]:
-        """Yield where the messages that an answer was sent as are not its parts, at their place."""
+        """Yield if the messages of an answer are not its parts in their order and position."""
         shown = [self.chat.message(message_id) for message_id in answer.message_ids]
         texts, parts = [each.text for each in shown if each], parts_of(answer.text)
         if len(texts) < len(shown) or [part for part in parts if part in texts] != texts:
@@ -166,13 +166,13 @@ class Evidence:
                 yield f"what answers {markers(answer.text)} replies to something else"
 
     def _answers_to(self, marker: str) -> set[tuple[str, ...]]:
-        """Return the answers to be seen that name a text, as the texts that each of them names."""
+        """Return the shown answers that name a text; each answer as the texts that it names."""
         named = (tuple(dict.fromkeys(markers(text))) for text in self.shown)
         return {names for names in named if marker in names}
 
 
 def _set_aside(letters: Mapping[bytes, bytes]) -> Sequence[frozenset[str]]:
-    """Return the texts of each letter; its fields are named by its id, or by that, `:` and more."""
+    """Return the texts of each dead letter; a field is named `<letter>` or `<letter>:<more>`."""
     texts: dict[bytes, set[str]] = {}
     for name, value in letters.items():
         letter = texts.setdefault(name.partition(b":")[0], set())

@@ -1,8 +1,8 @@
-"""A named fault, and the day on which it strikes.
+"""A named fault, and the day of talk on which it strikes.
 
-A strike injects the fault once and returns when it has happened, and when it is over if it has an
-end, as a server that is started again. Other people talk meanwhile. One whose moment does not come
-raises `MomentMissed` and is not counted.
+A strike injects the fault once and returns when it has happened. If the fault has an end, for
+example a restarted server, the strike returns after that end. Other people talk meanwhile. A strike
+whose moment does not come raises `MomentMissed` and is not counted.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ Strike = Callable[[Scene], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault and what its day is like.
+    """A fault and its day.
 
-    It strikes `rounds` times, in the suite `sample` times (0: the suite leaves it out); in each
-    round `texts` texts are said, half of them before it strikes, and in the end one more in each
-    chat, which must be answered. Without `texts` the strike has everything said itself. `closings`
-    are the ends beside an answer that it may cause, each time to so many `turns`, and to those of
-    the texts in `scene.hit`. After the last round all is well and the bots have `patience_s` to
-    become quiet. `lacks` says what this machine has not, without which the fault cannot be played;
-    it is skipped then.
+    It strikes `rounds` times, in the test suite `sample` times (0: the suite skips it). In each
+    round people write `texts` texts, half of them before the strike. At the end they write one more
+    in each chat, which must be answered. If `texts` is 0, the strike itself lets people write.
+    `closings` are the ends other than an answer that the fault may cause: in each round to `turns`
+    turns, and also to the turns of the texts in `scene.hit`. After the last round no more faults
+    happen, and the bots have `patience_s` to finish. `missing` names what this machine lacks to run
+    the fault; then it is skipped.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Fault:
     closings: frozenset[Closing] = frozenset()
     turns: int = 1
     patience_s: float = 30
-    lacks: str = ""
+    missing: str = ""
 
 
 async def play(fault: Fault, folder: Path, random: Random) -> Verdict:
-    """Play a fault's day in an empty folder and return the verdict.
+    """Run a fault's day in an empty folder and return the verdict.
 
-    Raise `AssertionError` when a bot's log shows what it must not, or a bot does not end well.
+    Raise `AssertionError` if a bot's log has a forbidden line or a bot does not exit with 0.
     """
     async with open_scene(fault.stage, folder, random) as scene:
         for scene.round in range(fault.rounds):

@@ -1,4 +1,4 @@
-"""Moments of a bot's life at which it may be hit, each recognised from outside."""
+"""Moments at which a fault may hit a bot; each is recognised from outside."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,27 +11,27 @@ from tests.servers import bot_api
 from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import ApiRequest, Break, Call, ChatRequest, EmbeddingsRequest
 
-_LONGEST_S = 25
-"""A conversation whose learner died is not learned for 15 s."""
+_MAX_WAIT_S = 25
+"""Longer than the 15 s for which a conversation is not learned after its learner died."""
 
 _AGAIN_S = 3
 
 Wait = Callable[[Scene], Awaitable[BotProcess | None]]
-"""Returns when something happens from now on, with the process that it happens in if one sees that.
+"""Returns when something happens, with the process in which it happens if that can be seen.
 
-Raises `TimeoutError` when it does not happen within `_LONGEST_S`.
+Raises `TimeoutError` if it does not happen within `_MAX_WAIT_S`.
 """
 
 
 class MomentMissed(Exception):
-    """Raised when a moment does not come in time; says which."""
+    """Raised when a moment does not come in time; its text is the name of the moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment; `wish` is what somebody must say for it to come at all.
+    """A moment. If a person must ask for something special to provoke it, `wish` says what.
 
-    `fault` strikes the next sending, so that it certainly is hit there.
+    `fault` slows the next call of `sendMessage` down, so that the moment is long enough to hit.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Moment:
     fault: Hang | SlowAnswer | None = None
 
     async def come(self, scene: Scene) -> BotProcess:
-        """Wait for it from now on; return the process that is there, or else one that works.
+        """Wait for it; return the process that is at this moment, or a worker if that is unknown.
 
-        Raise `MomentMissed` when it does not come, as when too little is going on.
+        Raise `MomentMissed` if it does not come in time.
         """
         try:
             bot = await self.wait(scene)
@@ -51,10 +51,10 @@ class Moment:
         scene.met.add(self.name)
         return bot or scene.bots[-1]
 
-    async def bring_about(self, scene: Scene) -> BotProcess:
-        """Have people speak until it comes, and return as `come` does.
+    async def provoke(self, scene: Scene) -> BotProcess:
+        """Let people write until it comes, and return as `come` does.
 
-        One text need not be enough: who has nothing learned yet is not recalled.
+        One text may not be enough: before anything is learned, nothing is recalled.
         """
         if self.fault:
             scene.telegram.faults.add(self.fault, method="sendMessage")
@@ -73,7 +73,7 @@ def _called(method: str, *, answered: bool = False) -> Wait:
             calls = [call for call in scene.telegram.calls[before:] if call.method == method]
             return [call for call in calls if call.answer is not None or not answered]
 
-        await scene.telegram.wait_for(lambda: bool(fitting()), _LONGEST_S)
+        await scene.telegram.wait_for(lambda: bool(fitting()), _MAX_WAIT_S)
         return scene.worker_on(fitting()[0].text)
 
     return wait
@@ -82,7 +82,7 @@ def _called(method: str, *, answered: bool = False) -> Wait:
 def _requested(fits: Callable[[Call], bool]) -> Wait:
     async def wait(scene: Scene) -> BotProcess | None:
         before = sum(map(fits, scene.model.log.calls))
-        call = await scene.model.wait_for(fits, count=before + 1, timeout_s=_LONGEST_S)
+        call = await scene.model.wait_for(fits, count=before + 1, timeout_s=_MAX_WAIT_S)
         match call.request:
             case ChatRequest(asked=asked):
                 return scene.worker_on(asked)
@@ -96,7 +96,7 @@ def _requested(fits: Callable[[Call], bool]) -> Wait:
 def _logged(event: str) -> Wait:
     async def wait(scene: Scene) -> BotProcess:
         def saying(bot: BotProcess) -> asyncio.Task[object]:
-            line = bot.wait_for_log(event, after=len(bot.log), timeout_s=_LONGEST_S)
+            line = bot.wait_for_log(event, after=len(bot.log), timeout_s=_MAX_WAIT_S)
             return asyncio.create_task(line)
 
         waiting = {saying(bot): bot for bot in scene.bots}
@@ -114,7 +114,7 @@ def _logged(event: str) -> Wait:
 
 
 async def _at_once(scene: Scene) -> BotProcess:
-    """Need not wait: somebody has just spoken to the process that takes in."""
+    """Return the process with intake; it need not wait, because a person has just written."""
     return scene.bots[0]
 
 
@@ -139,31 +139,31 @@ def _is_stuck_learning(call: Call) -> bool:
 
 
 def is_for_learning(request: ApiRequest) -> bool:
-    """Whether texts come with their speakers, as they do once they are history."""
+    """Whether texts begin with the names of their speakers, as messages of a history do."""
     return isinstance(request, EmbeddingsRequest) and ": " in request.texts[0]
 
 
-TAKING_IN = Moment("taking in", _logged("update"))
+ACCEPTING = Moment("accepting", _logged("update"))
 ASKING = Moment("asking", _requested(_is_question))
 USING_A_TOOL = Moment("using a tool", _requested(_is_tool_result), wish="sum")
 SENDING = Moment("sending", _called("sendMessage"), wish="long")
 BEING_SENT = Moment("being sent", _called("sendMessage"), fault=SlowAnswer(0.6))
-BEFORE_IT_IS_KNOWN_AS_SENT = Moment(
-    "before it is known as sent", _called("sendMessage"), fault=SlowAnswer(1)
+BEFORE_IT_IS_MARKED_AS_SENT = Moment(
+    "before it is marked as sent", _called("sendMessage"), fault=SlowAnswer(1)
 )
 LEARNING = Moment("learning", _requested(_is_learning))
 STUCK_LEARNING = Moment("stuck learning", _requested(_is_stuck_learning))
 
 IN_A_TURN = (
     Moment("spoken to", _at_once),
-    TAKING_IN,
+    ACCEPTING,
     Moment("typing", _called("sendChatAction")),
     Moment("recalling", _requested(_is_recall)),
     ASKING,
     USING_A_TOOL,
     Moment("before it is sent", _called("sendMessage"), fault=Hang(1)),
     SENDING,
-    BEFORE_IT_IS_KNOWN_AS_SENT,
+    BEFORE_IT_IS_MARKED_AS_SENT,
     Moment("sent", _called("sendMessage", answered=True)),
     Moment("committed", _logged("turn closed")),
 )

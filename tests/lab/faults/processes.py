@@ -1,4 +1,4 @@
-"""Faults of the bots' own processes: killed at any step, told to stop, stopped for a while."""
+"""Faults of the bots' own processes: killed at any step, asked to stop, paused for a while."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -8,13 +8,13 @@ from functools import partial
 from tests.acceptance.rig import BotProcess
 from tests.lab.faults.fault import Fault
 from tests.lab.faults.moments import (
+    ACCEPTING,
     ASKING,
     BEING_SENT,
     IN_A_TURN,
     MOMENTS,
     SENDING,
     STUCK_LEARNING,
-    TAKING_IN,
     USING_A_TOOL,
     Moment,
     is_for_learning,
@@ -24,25 +24,25 @@ from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import Break
 
 _KILLS = 26
-"""In each of two days, which are played side by side."""
+"""Kills in each of two days, which the suite runs side by side."""
 
 _FIRST = -2
-"""From `LEARNING` it goes backwards: that is soon only while no learner has died with a claim, and
-`recalling` comes when something has been learned."""
+"""Kills begin with `LEARNING` and go backwards: learning comes soon only as long as no learner has
+died with a lease, and `recalling` comes only when something has been learned."""
 
 _LEARNED_S = 90
-"""What a turn leaves to be learned falls due after 60 s for whoever is alive."""
+"""Longer than the 60 s after which another process learns what a dead one has left."""
 
 _SENDING_S = 0.5
-"""So no turn that runs when a process is told to stop is over before it hears that."""
+"""So slow that no turn ends between the choice of a process and its SIGTERM."""
 
 _WORKING = (ASKING, USING_A_TOOL, SENDING, BEING_SENT)
 
 
 async def _killed(scene: Scene, *, at: Sequence[Moment]) -> None:
-    """Kill the process that is at one moment of its life, then at the one before."""
+    """Kill the process that is at one moment, in the next round at the moment before."""
     await scene.day.repeat_something()
-    bot = await at[(_FIRST - scene.round) % len(at)].bring_about(scene)
+    bot = await at[(_FIRST - scene.round) % len(at)].provoke(scene)
     await bot.kill()
     scene.heal()
     async with scene.resuming():
@@ -50,7 +50,7 @@ async def _killed(scene: Scene, *, at: Sequence[Moment]) -> None:
 
 
 async def _killed_while_starting(scene: Scene) -> None:
-    """Kill one process after the other when it has just asked who it is, and start it again."""
+    """Kill a process right after its first `getMe`, and start it again; each round another one."""
     bot = scene.bots[scene.round % len(scene.bots)]
     await bot.stop()
     rule = scene.telegram.faults.add(Hang(1), method="getMe")
@@ -62,21 +62,21 @@ async def _killed_while_starting(scene: Scene) -> None:
 
 
 async def _killed_while_learning(scene: Scene) -> None:
-    """Kill a worker that learns, and let it stay dead until another has learned everything."""
+    """Kill a worker that learns, and start it again when another worker has learned everything."""
     scene.model.faults.add(Break.HANG, when=is_for_learning)
-    bot = await STUCK_LEARNING.bring_about(scene)
+    bot = await STUCK_LEARNING.provoke(scene)
     await bot.kill()
-    with _stood_in_for(scene, bot, "learned"):
+    with _others_report(scene, bot, "learned"):
         async with scene.resuming():
             assert await scene.settle(_LEARNED_S)
     await bot.start()
 
 
-async def _told_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
-    """Stop whoever is there, as a platform does when it deploys; nothing is in doubt."""
+async def _asked_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
+    """Stop the process at the moment with SIGTERM, as a deployment does; no part is in doubt."""
     moment = at[scene.round % len(at)]
     scene.telegram.faults.add(SlowAnswer(_SENDING_S), method="sendMessage", times=None)
-    bot = await moment.bring_about(scene)
+    bot = await moment.provoke(scene)
     seen = len(bot.log)
     assert await bot.stop() == 0
     stopping = bot.log.index(await bot.wait_for_log("stopping", after=seen))
@@ -88,15 +88,15 @@ async def _told_to_stop(scene: Scene, *, at: Sequence[Moment]) -> None:
 
 
 async def _stopped_for_a_while(scene: Scene, *, for_s: float, at: Sequence[Moment]) -> None:
-    """Stop whoever is there, with a lease, for longer than its 2 s; then let it go on.
+    """Pause the process that holds a lease for longer than the lease's 2 s, then resume it.
 
     Meanwhile another process takes over.
     """
     moment = at[scene.round % len(at)]
-    holder = await moment.bring_about(scene)
+    holder = await moment.provoke(scene)
     holder.pause()
     await scene.note_doubts()
-    with _stood_in_for(scene, holder, "update" if moment is TAKING_IN else "turn closed"):
+    with _others_report(scene, holder, "update" if moment is ACCEPTING else "turn closed"):
         async with asyncio.TaskGroup() as group:
             group.create_task(scene.talk(6))
             await asyncio.sleep(for_s)
@@ -104,7 +104,7 @@ async def _stopped_for_a_while(scene: Scene, *, for_s: float, at: Sequence[Momen
 
 
 @contextmanager
-def _stood_in_for(scene: Scene, absent: BotProcess, event: str) -> Iterator[None]:
+def _others_report(scene: Scene, absent: BotProcess, event: str) -> Iterator[None]:
     """Fail when no other process reports an event within the block."""
     others = [(bot, len(bot.log)) for bot in scene.bots if bot is not absent]
     yield
@@ -151,11 +151,11 @@ FAULTS = (
         sample=0,
         patience_s=90,
     ),
-    Fault("SIGTERM with turns running", partial(_told_to_stop, at=_WORKING), rounds=4, sample=4),
+    Fault("SIGTERM with turns running", partial(_asked_to_stop, at=_WORKING), rounds=4, sample=4),
     *(
         Fault(
             f"SIGTERM of {name}",
-            partial(_told_to_stop, at=(TAKING_IN, *_WORKING)),
+            partial(_asked_to_stop, at=(ACCEPTING, *_WORKING)),
             stage,
             rounds=5,
             sample=5,
@@ -175,7 +175,7 @@ FAULTS = (
         )
         for name, at, stage in (
             ("lease holder", (BEING_SENT, ASKING), Stage(roles=MANY)),
-            ("poller", (TAKING_IN,), POLLED_MANY),
+            ("poller", (ACCEPTING,), POLLED_MANY),
         )
         for for_s, sample in ((6, 1), (30, 0))
     ),

@@ -1,6 +1,6 @@
-"""The stage of one day: a Redis of its own, our Telegram and model, bots as processes, and people.
+"""Everything of one day: its own Redis, our Telegram and model, bots as processes, and people.
 
-What is played on it is `fault`'s business, what became of it `verdict`'s.
+`fault` decides what happens in it, and `verdict` judges the result.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ MANY: tuple[Role, ...] = ("web", "worker", "worker")
 
 _PEOPLE = 4
 _MODEL = "model-{}"
-"""Each process asks for a model of its own: so one sees who asks."""
+"""Each process asks for a model of its own name, so a request shows its process."""
 
-_LONGEST_PAUSE_S = 0.15
-_LOOK_EVERY_S = 0.1
+_MAX_PAUSE_S = 0.15
+_CHECK_EVERY_S = 0.1
 _RESUMED_S = 30
 
 
@@ -40,14 +40,14 @@ def _nothing() -> AbstractContextManager[Mapping[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a fault needs to happen.
+    """The setup that a fault needs.
 
-    `roles` are the processes to begin with; only the first of them is reached by the webhook.
-    `settings` change the bots' environment. `from_scratch` starts them by `python -m bot`, not
-    forked, as preloaded libraries need it. `redis` are further options of the server, as
-    `--appendfsync always`; its data is kept whenever it is stopped or killed and started again.
-    Where the day `learns`, it is over only when everything was learned too.
-    `beside` runs something more and gives the settings that lead to it.
+    `roles` are the first processes; the webhook reaches only the first of them. `settings` change
+    the bots' environment. `from_scratch` starts them with `python -m bot` instead of forking them,
+    because preloaded libraries need that. `redis` are further options of the server, for example
+    `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
+    `learns` the day ends only when everything was learned. `beside` runs another server and yields
+    the settings that lead to it.
     """
 
     intake: Literal["webhook", "polling"] = "webhook"
@@ -61,16 +61,16 @@ class Stage:
 
 
 POLLED_MANY = Stage("polling", ("web", "web", "worker", "worker"))
-"""One of the two polls, by a lease."""
+"""One of the two webs polls; it holds a lease for that."""
 
 
 class Scene:
-    """Everything that a strike may lay hands on.
+    """Everything that a strike may use.
 
     `bots` are the processes in the order of the stage's roles: `start`, `stop` (SIGTERM), `kill`,
     `pause`, `resume`, `wait_for_log`; `another_bot` makes further ones. `redis` is the server:
     `stop`, `kill`, `start`, `ask("CONFIG SET …")`. `telegram.faults`, `telegram.updates` and
-    `model.faults` are what goes wrong on the wire. `talk` has people say something now.
+    `model.faults` inject faults on the wire. `talk` lets people write now.
     """
 
     def __init__(self, rig: Rig, redis: ValkeyServer, stage: Stage, random: Random) -> None:
@@ -80,24 +80,24 @@ class Scene:
         self.random = random
         self.day = Day(rig, random, _PEOPLE)
         self.hit: set[str] = set()
-        """Markers of texts that a strike may have kept from an answer, beside `Fault.turns`."""
+        """Markers of texts that a strike may leave unanswered, in addition to `Fault.turns`."""
         self.safe: set[str] = set()
-        """Markers of texts that were said when every fault was over: they must be answered."""
+        """Markers of texts written after the last fault; they must be answered."""
         self.doubts: Counter[tuple[int, str]] = Counter()
-        """Parts, by chat and text, that may have been sent without being marked so."""
+        """Parts, by chat and text, that may have been sent without being marked as sent."""
         self.round = 0
-        """Which round it is, from 0; so a strike chooses among its variants."""
+        """The number of the round, from 0; a strike uses it to choose a variant."""
         self.struck = 0
-        """In how many rounds the fault has happened."""
+        """The number of rounds in which the fault has happened."""
         self.met: set[str] = set()
-        """Names of the moments that came when they were waited for."""
+        """Names of moments that came in time at least once."""
         self.missed: set[str] = set()
-        """Names of those that once did not come."""
+        """Names of moments that did not come in time at least once."""
         port = rig.environment["PORT"]
         self.bots: list[BotProcess] = []
         for number, role in enumerate(stage.roles):
             self.another_bot(role, port="0" if number else port)
-        # What is written for a single bot finds it there.
+        # For code that expects a single bot.
         self.rig.bot = self.bots[0]
 
     @property
@@ -109,7 +109,7 @@ class Scene:
         return self.rig.model
 
     def another_bot(self, role: Role, **settings: object) -> BotProcess:
-        """Return a further process, not started, and the last of `bots` from now on."""
+        """Append a further process to `bots` and return it; it is not started."""
         command = "" if role == "all" else role
         bot = self.rig.another_bot(
             from_scratch=self.stage.from_scratch,
@@ -120,7 +120,7 @@ class Scene:
         return bot
 
     def worker_on(self, text: str) -> BotProcess | None:
-        """Return which process asked the model last about what a text names; None for nobody."""
+        """Return the process that last asked the model about the markers in a text, or `None`."""
         named = set(markers(text))
         for request in reversed(self.model.log.chats):
             if named.intersection(markers(request.asked)):
@@ -129,23 +129,23 @@ class Scene:
         return None
 
     async def talk(self, texts: int, wish: Wish | None = None) -> None:
-        """Have so many texts said, with short pauses between them; the first with this wish."""
+        """Let people write so many texts with short pauses, the first with this wish."""
         for number in range(texts):
             await self.day.talk(1, wish=None if number else wish)
-            await asyncio.sleep(self.random.uniform(0, _LONGEST_PAUSE_S))
+            await asyncio.sleep(self.random.uniform(0, _MAX_PAUSE_S))
 
     def note_unanswered(self) -> None:
-        """Note that what is hit now are texts not answered yet; the latest reply may go on."""
+        """Add all unanswered texts to `hit`; the newest reply of a chat may not be complete yet."""
         for chat in self.day.chats:
             seen = {marker for reply in chat.replies[:-1] for marker in markers(reply.text)}
             self.hit.update(marker for marker in self.day.said_in(chat) if marker not in seen)
 
     async def note_doubts(self, redis: str = "") -> set[int]:
-        """Note which parts may be seen twice: those that Redis holds as being sent.
+        """Note the parts that may be sent twice, because Redis has them as being sent.
 
-        To be called while Redis (or a copy of it at `redis`) answers and no bot that was hit can
-        act: after it was killed or paused and before another takes over. Return the chats whose
-        turn has no reply yet.
+        Call it while Redis (or a copy of it at `redis`) answers and no bot that was hit can act:
+        after the bot was killed or paused, and before another bot takes over. Return the chats
+        whose turn has no reply yet.
         """
         unanswered = set()
         store = await RedisClient.open(redis or self.redis.url)
@@ -163,10 +163,10 @@ class Scene:
 
     @asynccontextmanager
     async def resuming(self, redis: str = "") -> AsyncIterator[None]:
-        """Note doubts, have the block put things right, and wait for those who were interrupted.
+        """Note the parts in doubt, let the block repair things, and wait for the interrupted chats.
 
-        They are answered before the next strike, for a turn begun three times would be apologised
-        for, by another promise.
+        They must be answered before the next strike, because a turn that began three times gets an
+        apology.
         """
         before, interrupted = len(self.telegram.calls), await self.note_doubts(redis)
         yield
@@ -178,22 +178,22 @@ class Scene:
         await self.telegram.wait_for(is_resumed, timeout_s=_RESUMED_S)
 
     def heal(self) -> None:
-        """Let everything on the wire go well from now on."""
+        """End all faults on the wire."""
         self.telegram.faults.clear()
         self.model.faults.clear()
 
     async def settle(self, patience_s: float) -> bool:
-        """Wait until it is quiet; return whether it is.
+        """Wait until all work is done, at most `patience_s`; return whether it is done.
 
-        That is when Telegram has nothing to deliver and no chat has mail, a turn or a lease, nor
-        something to learn where that is asked for.
-        What is not quiet in time stays so: the verdict will tell. Redis must be there.
+        Then Telegram has no update to deliver, and no chat has waiting updates, a turn or a lease,
+        nor something to learn if the stage learns. The verdict reports what is not done in time.
+        Redis must be running.
         """
         deadline = monotonic() + patience_s
         store = await RedisClient.open(self.redis.url)
         try:
-            while not (is_quiet := await self._is_quiet(store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis tells nobody
-                await asyncio.sleep(_LOOK_EVERY_S)
+            while not (is_quiet := await self._is_quiet(store)) and monotonic() < deadline:  # noqa: ASYNC110 - Redis sends no event
+                await asyncio.sleep(_CHECK_EVERY_S)
         finally:
             await store.close()
         return is_quiet
@@ -206,7 +206,7 @@ class Scene:
     async def left_of(self, chat: Chat, store: RedisClient) -> list[str]:
         """Return what is stored of a chat and does not stay when it is quiet."""
         keys = self.keys_of(chat)
-        rest = {"mail": keys.mailbox, "a turn": keys.turn, "a lease": keys.lease}
+        rest = {"waiting updates": keys.mailbox, "a turn": keys.turn, "a lease": keys.lease}
         said, learned, *exist = await store.pipeline(
             [("XLEN", keys.log), ("XLEN", keys.vectors)]
             + [("EXISTS", key) for key in rest.values()]
@@ -215,21 +215,21 @@ class Scene:
         return [*left, "something to learn"] if self.stage.learns and learned < said else left
 
     def keys_of(self, chat: Chat) -> ScopeKeys:
-        """Return where Redis holds a chat."""
+        """Return the Redis keys of a chat."""
         return Keys(self.telegram.bot.id).scope(Scope.of_chat(chat.id))
 
 
 @asynccontextmanager
 async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterator[Scene]:
-    """Give a scene whose bots run; end every process afterwards and check the bots' logs."""
+    """Yield a scene whose bots run; afterwards end every process and check the bots' logs."""
     data = folder / "valkey"
     data.mkdir()
     options = ("--appendonly", "yes", *stage.redis)
-    # It is at home where the bots are: there a preloaded clock looks for its time.
+    # The bots and Redis share a home folder, because a preloaded clock reads its time there.
     environment = {"HOME": str(folder), **stage.redis_environment}
     redis = ValkeyServer(data, *options, environment=environment)
     redis.start()
-    pace = Pace(longest_retry_s=_LOOK_EVERY_S)
+    pace = Pace(longest_retry_s=_CHECK_EVERY_S)
     try:
         async with open_rig(redis.url, folder, stage.intake, pace) as rig:
             with stage.beside() as further:

@@ -1,4 +1,4 @@
-"""Faults of the store: Redis restarted, away, full, cut off, and without its scripts."""
+"""Faults of the store: Redis is restarted, away, full, cut off, or has lost its scripts."""
 
 import asyncio
 import shutil
@@ -20,7 +20,7 @@ _POLLED = Stage(intake="polling")
 
 
 async def _killed(scene: Scene) -> None:
-    """Kill it at any moment and start it again with what it has."""
+    """Kill Redis at any moment and start it again with its data."""
     await _amid_turns(scene)
     scene.redis.kill()
     async with _resuming(scene):
@@ -28,7 +28,7 @@ async def _killed(scene: Scene) -> None:
 
 
 async def _restarted(scene: Scene) -> None:
-    """Stop it as an administrator does, for a moment."""
+    """Stop Redis for a moment, as an administrator does."""
     await _amid_turns(scene)
     scene.redis.stop()
     async with _resuming(scene):
@@ -37,7 +37,7 @@ async def _restarted(scene: Scene) -> None:
 
 
 async def _gone(scene: Scene, *, for_s: float) -> None:
-    """Let it be away for long, while people talk on."""
+    """Stop Redis for long, while people continue to talk."""
     await _amid_turns(scene)
     scene.redis.stop()
     async with _resuming(scene):
@@ -48,7 +48,7 @@ async def _gone(scene: Scene, *, for_s: float) -> None:
 
 
 async def _full(scene: Scene) -> None:
-    """Have it refuse to grow (`OOM command not allowed`), and lift that."""
+    """Let Redis refuse writes as a full one does (`OOM command not allowed`), then end that."""
     await _amid_turns(scene)
     [bot, *_] = scene.bots
     seen = len(bot.log)
@@ -62,35 +62,35 @@ async def _full(scene: Scene) -> None:
 
 
 def _is_refused(line: Mapping[str, object]) -> bool:
-    """Whether intake says that a full Redis did not take an update."""
+    """Whether a log line says that intake refused an update because Redis is full."""
     return (line["event"], line.get("reason")) == ("update refused", "StoreFull")
 
 
 async def _cut_off(scene: Scene) -> None:
-    """Break every connection, again and again, whatever is on its way over it."""
+    """Close all connections repeatedly, also those in use."""
     for _ in range(10):
         await _for_a_while(scene, _PAUSE_S / 5)
         scene.redis.ask("CLIENT KILL TYPE normal SKIPME yes")
 
 
 async def _without_scripts(scene: Scene) -> None:
-    """Have it forget all scripts, again and again."""
+    """Delete all scripts in Redis repeatedly."""
     for _ in range(10):
         await _for_a_while(scene, _PAUSE_S / 5)
         scene.redis.ask("SCRIPT FLUSH")
 
 
 async def _amid_turns(scene: Scene) -> None:
-    await (BEING_SENT, ASKING, SENDING, USING_A_TOOL)[scene.round % 4].bring_about(scene)
+    await (BEING_SENT, ASKING, SENDING, USING_A_TOOL)[scene.round % 4].provoke(scene)
 
 
-async def _for_a_while(scene: Scene, longest_s: float = _PAUSE_S) -> None:
-    await asyncio.sleep(scene.random.uniform(0, longest_s))
+async def _for_a_while(scene: Scene, max_s: float = _PAUSE_S) -> None:
+    await asyncio.sleep(scene.random.uniform(0, max_s))
 
 
 @asynccontextmanager
 async def _resuming(scene: Scene) -> AsyncIterator[None]:
-    """As `scene.resuming`, with a Redis that is away: what it holds is read from a copy."""
+    """Do the same as `scene.resuming` for a stopped Redis: read its data from a copy."""
     with TemporaryDirectory() as folder:
         shutil.copytree(scene.redis.folder, folder, dirs_exist_ok=True)
         copy = ValkeyServer(Path(folder), "--appendonly", "yes")

@@ -1,4 +1,4 @@
-"""Every fault's day keeps every promise; `python -m tests.lab.faults` plays longer ones."""
+"""Every fault's day keeps every promise; `python -m tests.lab.faults` runs longer days."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
     "fault", [fault for fault in FAULTS if fault.sample], ids=lambda fault: fault.name
 )
 async def test_nothing_is_lost_doubled_or_out_of_order(fault: Fault, tmp_path: Path) -> None:
-    if fault.lacks:
-        pytest.skip(fault.lacks)
+    if fault.missing:
+        pytest.skip(fault.missing)
     verdict = await play(replace(fault, rounds=fault.sample), tmp_path, Random(1))
     assert verdict.complaints == ()

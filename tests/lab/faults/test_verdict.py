@@ -1,4 +1,4 @@
-"""The verdict sees what it is there for: a day without a fault is tampered with afterwards."""
+"""The verdict finds each kind of error when a day without a fault is falsified afterwards."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ APOLOGY = sentence("error.turn", reference="12ab")
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    """Give a day that is over, each text answered by itself."""
+    """Yield a day that is over, with one answer for each text."""
     async with open_scene(Stage(), tmp_path, Random(1)) as opened:
         for _ in range(2):
             await opened.day.say_goodbye()
@@ -35,12 +35,12 @@ def replies(scene: Scene) -> tuple[Chat, Message, Message]:
     return chat, first, second
 
 
-async def test_a_day_without_a_fault_is_flawless(scene: Scene) -> None:
+async def test_a_day_without_a_fault_has_no_complaint(scene: Scene) -> None:
     texts = len(scene.day.lines)
     assert await judge(scene, NOTHING) == Verdict(0, texts, texts, 0, 0, 0, 0, 0, 0, ())
 
 
-async def test_a_moment_that_never_came_is_complained_of(scene: Scene) -> None:
+async def test_a_moment_that_never_came_is_a_complaint(scene: Scene) -> None:
     scene.missed.add("asking")
     verdict = await judge(scene, NOTHING)
     assert verdict.complaints == ("it never struck at the moment 'asking'",)
@@ -48,7 +48,9 @@ async def test_a_moment_that_never_came_is_complained_of(scene: Scene) -> None:
     assert (await judge(scene, NOTHING)).complaints == ()
 
 
-async def test_a_reply_to_be_seen_twice_is_doubled_unless_it_was_in_doubt(scene: Scene) -> None:
+async def test_a_reply_that_is_shown_twice_is_a_complaint_unless_it_was_in_doubt(
+    scene: Scene,
+) -> None:
     chat, first, _ = replies(scene)
     chat.add(replace(first, id=0))
     verdict = await judge(scene, NOTHING)
@@ -60,19 +62,19 @@ async def test_a_reply_to_be_seen_twice_is_doubled_unless_it_was_in_doubt(scene:
     assert verdict.answered == verdict.updates - 1
 
 
-async def test_a_text_answered_by_two_turns_is_doubled(scene: Scene) -> None:
+async def test_a_text_that_two_turns_answered_is_a_complaint(scene: Scene) -> None:
     chat, first, second = replies(scene)
     chat.change(replace(second, text=f"{first.text} {second.text}"))
     assert "m000 was answered more than once" in (await judge(scene, NOTHING)).complaints
 
 
-async def test_a_reply_that_was_tried_and_is_not_there_is_undelivered(scene: Scene) -> None:
+async def test_a_reply_that_was_sent_and_is_not_shown_is_undelivered(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     chat.remove(first)
     verdict = await judge(scene, NOTHING)
     assert (verdict.undelivered, verdict.lost) == (1, 0)
     forged = "what answers ['m000'] is not as it is remembered"
-    too_many = "1 turns were not answered, 0 may be so"
+    too_many = "1 turns were not answered, 0 are allowed"
     assert verdict.complaints == ("m000 was undelivered", too_many, forged)
     allowed = Allowance(frozenset({"undelivered"}), 1)
     assert (await judge(scene, allowed)).complaints == (forged,)
@@ -82,23 +84,23 @@ async def test_turns_beyond_the_allowance_must_have_been_hit(scene: Scene) -> No
     chat, first, _ = replies(scene)
     chat.remove(first)
     allowed = Allowance(frozenset({"undelivered"}), 0)
-    too_many = "1 turns were not answered, 0 may be so"
+    too_many = "1 turns were not answered, 0 are allowed"
     assert too_many in (await judge(scene, allowed)).complaints
     scene.hit.add("m000")
     assert too_many not in (await judge(scene, allowed)).complaints
 
 
-async def test_what_is_said_when_all_is_well_must_be_answered(scene: Scene) -> None:
+async def test_a_text_after_the_last_fault_must_be_answered(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     chat.remove(first)
     allowed = Allowance(frozenset({"undelivered"}), 1)
-    safe = "m000 was not answered, said when all was well"
+    safe = "m000 was not answered, although it was written after the last fault"
     assert safe not in (await judge(scene, allowed)).complaints
     scene.safe.add("m000")
     assert safe in (await judge(scene, allowed)).complaints
 
 
-async def test_apologies_beside_answers_are_too_many(scene: Scene) -> None:
+async def test_an_apology_in_addition_to_an_answer_is_a_complaint(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     for count in (1, 2):
         chat.add(replace(first, id=0, text=APOLOGY))
@@ -106,7 +108,7 @@ async def test_apologies_beside_answers_are_too_many(scene: Scene) -> None:
         assert (await judge(scene, NOTHING)).complaints == (complaint,)
 
 
-async def test_what_is_no_part_of_an_answer_is_complained_of(scene: Scene) -> None:
+async def test_a_message_that_is_not_part_of_an_answer_is_a_complaint(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     for text in ("draft of nothing", "a draft for m000", "Heard m001."):
         chat.add(replace(first, id=0, text=text))
@@ -127,12 +129,12 @@ async def test_each_turn_that_was_set_aside_needs_an_apology_of_its_own(scene: S
     verdict = await judge(scene, Allowance(frozenset({"apologised"}), 1))
     assert (verdict.apologised, verdict.lost) == (2, 0)
     assert verdict.complaints == (
-        "2 turns were not answered, 1 may be so",
+        "2 turns were not answered, 1 are allowed",
         f"{chat.id} has 1 apologies, 2 turns without an answer",
     )
 
 
-async def test_replies_the_other_way_round_are_out_of_order(scene: Scene) -> None:
+async def test_replies_in_the_wrong_order_are_a_complaint(scene: Scene) -> None:
     chat, first, second = replies(scene)
     chat.change(replace(first, text=second.text))
     chat.change(replace(second, text=first.text))
@@ -141,7 +143,7 @@ async def test_replies_the_other_way_round_are_out_of_order(scene: Scene) -> Non
     assert verdict.complaints[0] == "m005 came before m000"
 
 
-async def test_what_is_neither_answered_nor_remembered_is_lost(scene: Scene) -> None:
+async def test_a_text_that_is_neither_answered_nor_remembered_is_lost(scene: Scene) -> None:
     chat, first, _ = replies(scene)
     store = await RedisClient.open(scene.redis.url)
     log = scene.keys_of(chat).log

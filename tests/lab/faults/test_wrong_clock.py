@@ -1,4 +1,4 @@
-"""What depends on the time of day, with a bot whose clock is hours off from Telegram's."""
+"""A bot whose clock is hours off from Telegram's."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ import pytest
 
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import open_rig
-from tests.lab.faults.clocks import FAKED, LACKS
+from tests.lab.faults.clocks import FAKED, MISSING
 from tests.stored import everything_stored
 
 
-@pytest.mark.skipif(bool(LACKS), reason=LACKS)
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.parametrize("offset", ["+3h", "-3h"])
-async def test_a_forgetting_takes_all_that_was_said_before_it(
+async def test_a_forgetting_erases_everything_that_was_said_before_it(
     valkey: str, tmp_path: Path, offset: str
 ) -> None:
     async with open_rig(valkey, tmp_path, "webhook") as rig:

@@ -1,4 +1,4 @@
-"""Judges a finished day: its figures, and what breaks a promise."""
+"""Judges a finished day: its figures, and the promises that were broken."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,10 @@ from tests.lab.faults.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a fault may cause: ends beside an answer, to so many turns beside `scene.hit`."""
+    """What a fault may cause: which ends other than an answer, and to how many turns.
+
+    The turns of the texts in `scene.hit` are not counted.
+    """
 
     closings: frozenset[Closing]
     turns: int
@@ -21,11 +24,11 @@ class Allowance:
 class Verdict:
     """The figures of a day; one text is one update.
 
-    The fault `struck` so often; a round in which its moment did not come is not counted.
-    Each of the `updates` was `answered` once, or `doubled`, `apologised` for, `undelivered` or
-    `lost`. `in_doubt` are those among the doubled ones that a crash explains: a part that may have
-    been sent was sent once more. `out_of_order` counts neighbours that were remembered or answered
-    the other way round. `complaints` say what breaks a promise, one sentence each.
+    `struck` counts the rounds in which the fault happened. Each of the `updates` was `answered`
+    once, or `doubled`, `apologised` for, `undelivered` or `lost`. `in_doubt` counts the doubled
+    ones that a crash explains, because a part that may have been sent was sent once more.
+    `out_of_order` counts neighboring texts that were remembered or answered in the wrong order.
+    `complaints` name the broken promises, one sentence each.
     """
 
     struck: int
@@ -41,10 +44,10 @@ class Verdict:
 
 
 async def judge(scene: Scene, allowance: Allowance) -> Verdict:
-    """Return the verdict on a day that is over; its bots have ended, its Redis runs."""
+    """Return the verdict on a day whose bots have ended; its Redis must still run."""
     store = await RedisClient.open(scene.redis.url)
     try:
-        found = [await Evidence.gather(scene, store, chat) for chat in scene.day.chats]
+        found = [await Evidence.collect(scene, store, chat) for chat in scene.day.chats]
     finally:
         await store.close()
     ends = {marker: each.end_of(marker) for each in found for marker in each.said}
@@ -77,7 +80,7 @@ async def judge(scene: Scene, allowance: Allowance) -> Verdict:
 def _doubled(
     found: Sequence[Evidence], doubts: "Counter[tuple[int, str]]"
 ) -> tuple[set[str], set[str]]:
-    """Return the texts answered more than once: those that a doubt explains, and the others."""
+    """Return texts with several answers: those explained by a part in doubt, and the others."""
     explained, unexplained = set[str](), set[str]()
     for each in found:
         copies = each.copies
@@ -93,18 +96,18 @@ def _doubled(
 def _excess(
     scene: Scene, found: Sequence[Evidence], ends: Mapping[str, End], allowance: Allowance
 ) -> Sequence[str]:
-    """Say which texts ended as they may not, or that too many did."""
+    """Return complaints about texts with a forbidden end, and about too many of them."""
     closed = {marker: end for marker, end in ends.items() if end in ("apologised", "undelivered")}
     wrong = [
         f"{marker} was {end}" for marker, end in closed.items() if end not in allowance.closings
     ]
     wrong += [
-        f"{marker} was not answered, said when all was well"
+        f"{marker} was not answered, although it was written after the last fault"
         for marker in closed
         if marker in scene.safe
     ]
     spared = closed.keys() - scene.hit
     turns = {each.taken_with(m) for each in found for m in each.said if m in spared}
     if len(turns) > allowance.turns:
-        wrong.append(f"{len(turns)} turns were not answered, {allowance.turns} may be so")
+        wrong.append(f"{len(turns)} turns were not answered, {allowance.turns} are allowed")
     return wrong

@@ -1,6 +1,6 @@
-"""A stranger's faults of a model: the `llmock` package breaks its answers and judges its client.
+"""Model faults of the `llmock` package, which breaks its answers and judges its client.
 
-It cannot tell texts apart, so these days have one text at a time, whose answer it is given.
+It cannot distinguish texts. So these days have one text at a time, and llmock gets its answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from tests.servers.bot_api import tested
 
 Behavior = Mapping[str, object]
 
-_WORDS = " word" * 40
-"""An answer takes so long that llmock sees its client go before it has said everything."""
+_MORE_TEXT = " word" * 40
+"""It makes an answer so long that llmock notices if its client disconnects before the end."""
 
 _ASKED = {"path": "*/chat/completions"}
 
@@ -48,14 +48,14 @@ _APOLOGISED: Sequence[Behavior] = (
 
 
 def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
-    """Return a strike that has one text said in each round, while the next of these happens."""
+    """Return a strike that lets a person write one text while the round's behavior happens."""
 
     async def strike(scene: Scene) -> None:
         behavior = {"match": _ASKED, **behaviors[scene.round % len(behaviors)]}
         server = scene.rig.environment["OPENAI_BASE_URL"].removesuffix("/v1")
         async with httpx2.AsyncClient(base_url=f"{server}/_llmock", trust_env=False) as llmock:
             await llmock.post("/reset")
-            reply = {"type": "reply", "text": scene.day.next_marker + _WORDS, "times": None}
+            reply = {"type": "reply", "text": scene.day.next_marker + _MORE_TEXT, "times": None}
             answer = await llmock.post("/scenario", json={"behaviors": [behavior, reply]})
             assert answer.status_code == 201, answer.text
             await scene.talk(1)
@@ -63,7 +63,7 @@ def _one_by_one(behaviors: Sequence[Behavior]) -> Strike:
             await tested(said.chat).wait_for_reply(after=said, timeout_s=20)
             verdict = (await llmock.get("/verdict")).json()
             pending = (await llmock.get("/scenario")).json()["pending"]
-        # A broken tool call is none of the faults that are counted, but it waits no longer.
+        # llmock does not count a broken tool call as a fault, but removes it from the pending ones.
         assert verdict["faults_injected"] or len(pending) == 1
         assert verdict["findings"] == []
 

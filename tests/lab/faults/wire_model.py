@@ -1,6 +1,7 @@
-"""Faults between the bot and its model: refusals, silence, and answers that break half-way.
+"""Faults between the bot and its model: refusals, silence, and answers that break off.
 
-What is tried again is answered. What stays broken is apologised for, and the next text answered.
+After a single fault the bot asks again and answers. During a lasting fault it apologises, and
+answers the next text.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from tests.servers.model_api import (
 AnyFault = ApiError | Break | StreamBreak
 
 _TIMEOUT_S = 6
-"""For one answer; half of it is the longest silence, after which the model is asked again."""
+"""The timeout of one answer; after half of it without a byte the model is asked again."""
 
 _APOLOGISED: frozenset[Closing] = frozenset({"apologised"})
 _TOGETHER = 4
@@ -31,7 +32,7 @@ _PATIENCE_S = 30
 
 
 def _once(fault: AnyFault) -> Strike:
-    """Return a strike that hits the next request for an answer, which is then asked for again."""
+    """Return a strike on the next request for an answer; it is over when the bot asks again."""
 
     async def strike(scene: Scene) -> None:
         before = len(scene.model.log.calls)
@@ -46,7 +47,7 @@ def _once(fault: AnyFault) -> Strike:
 
 
 def _lasting(fault: AnyFault) -> Strike:
-    """Return a strike that hits every request for an answer until somebody is apologised to."""
+    """Return a strike on every request for an answer, until the first apology."""
 
     async def strike(scene: Scene) -> None:
         before, asked = _apologies(scene), len(scene.model.log.calls)
@@ -56,14 +57,14 @@ def _lasting(fault: AnyFault) -> Strike:
         scene.model.faults.clear()
         for call in scene.model.log.calls[asked:]:
             if fault in call.faults and isinstance(call.request, ChatRequest):
-                # What got no reply before stands before it.
+                # Earlier texts without a reply come before it.
                 scene.hit.update(markers(call.request.asked.rpartition("\n\n")[2]))
 
     return strike
 
 
 def _without_vectors(fault: AnyFault) -> Strike:
-    """Return a strike that hits every request for vectors until two of them were hit."""
+    """Return a strike on every request for vectors, until two were hit."""
 
     async def strike(scene: Scene) -> None:
         def is_hit(call: Call) -> bool:
@@ -83,7 +84,7 @@ def _apologies(scene: Scene) -> int:
 
 
 async def _away(scene: Scene) -> None:
-    """Let nobody listen at the model's address until a bot has given up on an answer."""
+    """Stop the model's server until a bot has given up an answer."""
     [bot] = scene.bots
     seen = len(bot.log)
     await scene.model.stop()
@@ -111,11 +112,11 @@ _ONCE: Mapping[str, AnyFault] = {
     "chunk that is no text": StreamBreak.GARBLED,
     "chunk of another shape": StreamBreak.MISSHAPEN,
 }
-"""After a web page a model is not asked again: it is no model."""
+"""A web page is only a lasting fault: after it the bot does not ask again."""
 
 
 def _stage_of(fault: AnyFault) -> Stage:
-    """Return a stage on which silence is not sat through for long."""
+    """Return a stage with a short model timeout if the fault is silence."""
     is_silent = fault in (Break.HANG, StreamBreak.STALL)
     return Stage(settings={"model_timeout_s": _TIMEOUT_S} if is_silent else {})
 

@@ -1,4 +1,4 @@
-"""Faults between the bot and Telegram, on the way of what the bot says and of what it hears."""
+"""Faults between the bot and Telegram, of the bot's calls and of Telegram's updates."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ _TOGETHER = 4
 
 _SOON_S = 1
 _PARKED_S = 21
-"""So long a pause is not waited out with a lease in hand: the turn is parked."""
+"""A turn does not wait so long with its lease; it is parked."""
 
 _AWAY_S = 9
-"""Telegram is tried again for so long, then the turn is parked for `_PARKED_AWAY_S`."""
+"""A turn tries Telegram again for less than this, then it is parked for `_PARKED_AWAY_S`."""
 
 _PARKED_AWAY_S = 30
 _LATER_PART = ", 2: "
-"""Stands in the second part of a long answer."""
+"""A text in the second part of a long answer."""
 
 _HARMLESS: Mapping[str, AnyFault] = {
     f"429, wait {_SOON_S} s": FloodWait(_SOON_S),
@@ -43,7 +43,7 @@ _COSTLY: Mapping[str, AnyFault] = {
     "silence, not sent": Hang(3),
     "400, no such chat": Refuse(400, "Bad Request: chat not found"),
 }
-"""After these the reply counts as unknown or undeliverable, and is not sent again."""
+"""After these the reply counts as unknown or undeliverable and is not sent again."""
 
 _POLLED: Mapping[str, AnyFault] = {
     "batch lost": SentThenDrop(),
@@ -53,17 +53,17 @@ _POLLED: Mapping[str, AnyFault] = {
     "silence": Hang(1),
 }
 _BOLD = "Heard"
-"""Stands in answers that have entities."""
+"""A text in answers that have entities."""
 
 _CANNOT_PARSE = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
 _UNDELIVERED: frozenset[Closing] = frozenset({"undelivered"})
 _POLLING = Stage(intake="polling")
-_GATHERING = {"coalesce_s": 0.5}
-"""The bot's own default: what comes within it is put in order."""
+_COALESCING = {"coalesce_s": 0.5}
+"""The bot's default; updates that arrive within this time are sorted."""
 
 
 def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:
-    """Return a strike that hits the next call of a method, or the next with such a text."""
+    """Return a strike on the next call of a method, or on the next one with this text."""
 
     async def strike(scene: Scene) -> None:
         rule = scene.telegram.faults.add(fault, method=method, text=text)
@@ -74,7 +74,7 @@ def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:
 
 
 def _polling(fault: AnyFault) -> Strike:
-    """Return a strike that hits the next poll, over when a later one has been answered."""
+    """Return a strike on the next poll; it is over when a later poll has been answered."""
 
     async def strike(scene: Scene) -> None:
         before = len(scene.telegram.calls_to("getUpdates"))
@@ -91,7 +91,7 @@ def _polling(fault: AnyFault) -> Strike:
 
 
 def _sending(fault: AnyFault) -> Strike:
-    """Return a strike that hits by turns the second part of a long answer and the next answer."""
+    """Return a strike on the second part of a long answer, in odd rounds on any answer."""
 
     async def strike(scene: Scene) -> None:
         is_later = not scene.round % 2
@@ -104,7 +104,7 @@ def _sending(fault: AnyFault) -> Strike:
 
 
 async def _away(scene: Scene) -> None:
-    """Let nobody listen at Telegram's address while some people wait for an answer."""
+    """Stop Telegram's server while some people wait for an answer."""
     scene.note_unanswered()
     await scene.telegram.stop()
     await scene.talk(_TOGETHER)
@@ -112,7 +112,7 @@ async def _away(scene: Scene) -> None:
 
 
 async def _away_for_long(scene: Scene) -> None:
-    """Let nobody listen for so long that turns are parked."""
+    """Stop Telegram's server for so long that turns are parked."""
     scene.note_unanswered()
     await scene.telegram.stop()
     await asyncio.sleep(_AWAY_S)
@@ -120,20 +120,20 @@ async def _away_for_long(scene: Scene) -> None:
 
 
 async def _out_of_order(scene: Scene) -> None:
-    """Deliver what was said last the other way round."""
+    """Deliver the newest texts in reverse order."""
     scene.telegram.updates.hold()
     await scene.talk(_TOGETHER)
     await scene.telegram.updates.release(reversed)
 
 
 async def _scattered(scene: Scene) -> None:
-    """Deliver what was said last all at once, each by a connection of its own."""
+    """Deliver the newest texts at the same time, each over its own connection."""
     scene.telegram.updates.scatter()
     await _out_of_order(scene)
 
 
 async def _repeated(scene: Scene) -> None:
-    """Deliver again what was said last, at once and when it has been taken again."""
+    """Deliver the newest texts again, and once more when they have been accepted."""
     latest = scene.telegram.updates.history[-_TOGETHER:]
     for _ in range(2):
         for update in latest:
@@ -167,10 +167,10 @@ FAULTS = (
         turns=0,
         patience_s=2 * _PARKED_AWAY_S,
     ),
-    Fault("webhook: out of order", _out_of_order, Stage(roles=MANY, settings=_GATHERING)),
-    Fault("webhook: scattered", _scattered, Stage(roles=MANY, settings=_GATHERING)),
+    Fault("webhook: out of order", _out_of_order, Stage(roles=MANY, settings=_COALESCING)),
+    Fault("webhook: scattered", _scattered, Stage(roles=MANY, settings=_COALESCING)),
     Fault("webhook: repeated", _repeated, Stage(roles=MANY)),
     *(Fault(f"getUpdates: {name}", _polling(fault), _POLLING) for name, fault in _POLLED.items()),
-    Fault("getUpdates: out of order", _out_of_order, Stage("polling", settings=_GATHERING)),
+    Fault("getUpdates: out of order", _out_of_order, Stage("polling", settings=_COALESCING)),
     Fault("getUpdates: repeated", _repeated, _POLLING),
 )
