@@ -1,15 +1,15 @@
-"""The bot, whole or as one process of several; without TELEGRAM_BOT_TOKEN the playground."""
+"""The command line: the whole bot, one process of several, or the playground without a token."""
 
-# ruff: noqa: E402 - the collector has to stand still before anything else is imported
+# ruff: noqa: E402 - the garbage collector is switched off before anything else is imported
 import gc
 
-# Nothing of what is imported becomes garbage, and looking for some is a tenth of the start.
+# Imports leave no garbage, and the search for it takes a tenth of the time of a start.
 gc.disable()
 
 import importlib.util
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - the modules below do not even load there
+if sys.version_info < (3, 11):  # noqa: UP036 - the modules below cannot be imported there
     sys.exit(f"Ricordo needs Python 3.11 or newer; this is {sys.version.split()[0]}")
 if importlib.util.find_spec("structlog") is None:
     sys.exit(
@@ -47,9 +47,9 @@ log = structlog.get_logger(__name__)
 _WORKER_NICENESS = 10
 
 _THREAD_TURN_S = 0.0005
-"""While a thread renders or indexes something long, the event loop gets its turn this soon.
+"""How long a thread that renders or indexes a long text may keep the event loop waiting.
 
-Python's default is ten times as long, and an answer needs many turns of the loop.
+Python's default is ten times as long, and an answer needs many iterations of the loop.
 """
 
 Command: TypeAlias = Callable[[Settings, argparse.Namespace], int]
@@ -63,7 +63,7 @@ _REASONS = (
     WebhookTaken,
 )
 
-# The first kind that fits; what is not here names its variable itself.
+# The first type that matches. The text of any other error names its setting.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (
         EmbeddedBusy,
@@ -88,7 +88,7 @@ _ADVICE: tuple[tuple[type[Exception], str], ...] = (
 
 
 def main() -> int:
-    """Run a command to its end; return the exit status."""
+    """Run the command that the arguments name; return the exit status."""
     sys.setswitchinterval(_THREAD_TURN_S)
     gc.freeze()
     gc.enable()
@@ -112,29 +112,27 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """Return the parser; each command names the function that runs it."""
+    """Return the parser; each command has the function that runs it in `command`."""
     parser = argparse.ArgumentParser(prog="python -m bot", description=__doc__)
     parser.set_defaults(command=_everything)
     commands = parser.add_subparsers(title="commands", metavar="command")
     demo = commands.add_parser("demo", help="open the playground")
     demo.set_defaults(command=_demo)
-    web = commands.add_parser("web", help="take updates in and serve pages, without turn work")
+    web = commands.add_parser("web", help="take updates in and serve pages, but run no turns")
     web.set_defaults(command=_one_of_many, duty=WEB)
-    worker = commands.add_parser(
-        "worker", help="work on turns and learn, without taking updates in"
-    )
+    worker = commands.add_parser("worker", help="run turns and learn, but take no updates in")
     worker.set_defaults(command=_one_of_many, duty=WORKER)
     check = commands.add_parser("check", help="test settings and every outside service")
     check.set_defaults(command=_check)
     check.add_argument(
-        "--release", action="store_true", help="only what would make a start impossible"
+        "--release", action="store_true", help="test only what would prevent a start"
     )
     ingest = commands.add_parser("ingest", help="put documents into a namespace")
     ingest.set_defaults(command=_ingest)
     ingest.add_argument("path", type=Path, help="a text, Markdown or PDF file, or a folder of them")
     ingest.add_argument("--namespace", required=True, help="where the documents are put")
     ingest.add_argument("--link", default="", help="where people find the document")
-    ingest.add_argument("--remove", action="store_true", help="take the documents out again")
+    ingest.add_argument("--remove", action="store_true", help="remove the documents")
     return parser
 
 
@@ -145,25 +143,25 @@ def _everything(settings: Settings, options: argparse.Namespace) -> int:
     if settings.platform:
         log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
         return 1
-    log.info("no TELEGRAM_BOT_TOKEN is set, so this is the playground")
+    log.info("TELEGRAM_BOT_TOKEN is not set: starting the playground")
     return _demo(settings, options)
 
 
 def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
-    """Run one process of several, which share a Redis."""
+    """Run one process of several that share a Redis."""
     token = settings.telegram_bot_token
     if token is None or settings.redis_url is None:
         missing = "TELEGRAM_BOT_TOKEN" if token is None else "REDIS_URL"
         log.critical("cannot start", reason=f"{missing} is not set")
         return 1
     if options.duty is WORKER and hasattr(os, "nice"):  # Windows has none
-        # On a machine that both share, the web process comes first: Telegram waits for it.
+        # If both run on one machine, the web process has priority, because Telegram waits for it.
         os.nice(_WORKER_NICENESS)
     return _serve(settings, token.get_secret_value(), options.duty)
 
 
 def _demo(settings: Settings, _: argparse.Namespace) -> int:
-    # A bot in service needs nothing of it, and would load it for a quarter of a second.
+    # A bot does not need the playground, and its import takes a quarter of a second.
     from bot.playground.play import play  # noqa: PLC0415
 
     play(settings)
@@ -173,7 +171,7 @@ def _demo(settings: Settings, _: argparse.Namespace) -> int:
 def _check(settings: Settings, options: argparse.Namespace) -> int:
     from bot.check.command import run_check  # noqa: PLC0415 - as above
 
-    # The table says what is to be said; what goes on beneath would only stand between its lines.
+    # Log lines would stand between the rows of the table, and the table already names the errors.
     configure_logs("error", settings.log_format, _secrets(settings))
     return run_check(settings, for_release=options.release)
 
@@ -187,7 +185,7 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
 def _serve(settings: Settings, token: str, duty: Duty) -> int:
     raise_file_limit()
     if lacks_model_key(settings):
-        log.error("no OPENAI_API_KEY is set: nobody will get an answer", look_at="OPENAI_API_KEY")
+        log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
     with redis_address(settings) as redis:
         app = App(settings, token, redis, duty=duty)
         run_loop(run_until_signal(app.run))

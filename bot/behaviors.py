@@ -1,4 +1,4 @@
-"""Which behaviors a bot has: the built-in ones, and those that the operator names."""
+"""Builds the behaviors of a bot: the built-in ones, and those that the operator names."""
 
 import re
 from collections import Counter
@@ -27,19 +27,20 @@ from memory.text.internal_model import InternalModel
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _BATCH_TOKENS = 3_000
 _TIME_LIMIT_S = 8.0
-"""For one hook of one behavior; the narrative within it has a limit of its own."""
+"""For one hook of one behavior. The narrative inside a hook has a limit of its own."""
 
 
 class UnusableBehavior(Exception):
-    """Raised at start when a class that the operator names cannot be used; the text says why."""
+    """Raised at the start if a class that the operator names cannot be used; the text says why."""
 
 
 def behaviors_of(
     settings: Settings, memory: Memory, model: InternalModel
 ) -> AIContextBehaviorManager:
-    """Return the bot's behaviors, in the order in which the model is told of them.
+    """Return the bot's behaviors in the order of the prompt.
 
-    Raise `UnusableBehavior` or `FunctionNameClash`.
+    Raise `UnusableBehavior` if a class of the operator cannot be used, and `FunctionNameClash` if
+    two tools of behaviors have one name.
     """
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     cadence = _cadence(settings)
@@ -55,12 +56,12 @@ def behaviors_of(
         options = TextRagOptions(namespaces=settings.document_namespaces, by_tool=by_tool)
         behaviors.append(TextRag(scopes, tokens, options))
     _check_names(settings.behaviors)
-    behaviors += (_made(path, memory.scopes) for path in settings.behaviors)
+    behaviors += (_build(path, memory.scopes) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
 
 def _cadence(settings: Settings) -> Cadence:
-    """Return when it is learned: always before the window could drop what is not learned yet."""
+    """Return how often to learn: always before the window drops messages that are not learned."""
     exchanges = settings.window_messages // 2
     return Cadence(
         every_turns=max(1, min(settings.learn_every_turns, exchanges // 2)),
@@ -70,53 +71,53 @@ def _cadence(settings: Settings) -> Cadence:
 
 
 def domain_of(settings: Settings) -> type[BaseModel] | None:
-    """Return the operator's own part of the running state; raise `UnusableBehavior`."""
+    """Return the operator's model for the running state, or None; raise `UnusableBehavior`."""
     if settings.knowledge_base_model is None:
         return None
     model = _class_at("KNOWLEDGE_BASE_MODEL", settings.knowledge_base_model)
     if not issubclass(model, BaseModel):
-        raise UnusableBehavior(f"KNOWLEDGE_BASE_MODEL: {model.__name__} is no pydantic model")
+        raise UnusableBehavior(f"KNOWLEDGE_BASE_MODEL: {model.__name__} is not a pydantic model")
     return model
 
 
 def learning_config(
     settings: Settings, behaviors: AIContextBehaviorManager, model: InternalModel
 ) -> LearningConfig:
-    """Return those that learn, with the model they learn by."""
+    """Return the behaviors that learn, and the internal model that they use."""
     learning = [each for each in behaviors.behaviors if isinstance(each, LearningBehavior)]
     states = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
     with_domain = states[0].with_domain if states else without_domain
     return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
 
 
-def _made(path: str, scopes: Scopes) -> AIContextBehavior:
-    """Make an operator's behavior; one whose constructor takes an argument gets its own store."""
+def _build(path: str, scopes: Scopes) -> AIContextBehavior:
+    """Build an operator's behavior; if its constructor takes an argument, pass it a store."""
     kind = _class_at("BEHAVIORS", path)
     name = getattr(kind, "name", "")
-    wanted = [
+    required = [
         parameter
         for parameter in signature(kind).parameters.values()
         if parameter.default is Parameter.empty
         and parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     ]
-    if len(wanted) > 1:
-        raise UnusableBehavior(f"BEHAVIORS: {path} takes more than its store")
-    if wanted and (not _NAME.fullmatch(name) or name == AIContextBehavior.name):
+    if len(required) > 1:
+        raise UnusableBehavior(f"BEHAVIORS: {path} requires more arguments than its store")
+    if required and (not _NAME.fullmatch(name) or name == AIContextBehavior.name):
         raise UnusableBehavior(
-            f"BEHAVIORS: {path} has a store and no `name` of its own ({_NAME.pattern})"
+            f"BEHAVIORS: {path} gets a store, so it needs a `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(BehaviorStore(scopes, name)) if wanted else kind()
+    behavior = kind(BehaviorStore(scopes, name)) if required else kind()
     if not isinstance(behavior, AIContextBehavior):
-        raise UnusableBehavior(f"BEHAVIORS: {path} is no AIContextBehavior")
+        raise UnusableBehavior(f"BEHAVIORS: {path} is not an AIContextBehavior")
     return behavior
 
 
 def _check_names(paths: Sequence[str]) -> None:
-    """Refuse two behaviors of one name: they would share what they keep."""
+    """Refuse two behaviors with one name, because they would share their stored data."""
     names = Counter(getattr(_class_at("BEHAVIORS", path), "name", path) for path in paths)
     names.pop(AIContextBehavior.name, None)
     if clashing := [name for name, count in names.items() if count > 1]:
-        raise UnusableBehavior(f"BEHAVIORS: more than one is called {clashing[0]}")
+        raise UnusableBehavior(f"BEHAVIORS: more than one has the name {clashing[0]}")
 
 
 def _class_at(setting: str, path: str) -> type[Any]:
@@ -126,5 +127,5 @@ def _class_at(setting: str, path: str) -> type[Any]:
     except (ImportError, AttributeError) as error:
         raise UnusableBehavior(f"{setting}: {path} cannot be imported") from error
     if not isinstance(found, type):
-        raise UnusableBehavior(f"{setting}: {path} is no class")
+        raise UnusableBehavior(f"{setting}: {path} is not a class")
     return found

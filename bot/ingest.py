@@ -1,6 +1,6 @@
-"""`python -m bot ingest`: puts the operator's documents into a namespace, or takes them out.
+"""`python -m bot ingest`: stores the operator's documents in a namespace, or removes them.
 
-The bots that name the namespace in `DOCUMENT_NAMESPACES` read them; nobody else does.
+Only bots that name the namespace in `DOCUMENT_NAMESPACES` read them.
 """
 
 import argparse
@@ -34,12 +34,12 @@ from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
 LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_cpu_s=300, pdf_mb=2_048)
-"""The operator's own files; larger than what strangers may send."""
+"""For the operator's own files. They may be larger than the files that people send."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be done with a file, or with those of a folder, known by their names in it."""
+class IngestRequest:
+    """What to do with a file, or with all files of a folder under their relative paths."""
 
     path: Path
     namespace: str
@@ -47,7 +47,7 @@ class Order:
     removes: bool = False
 
     def files(self) -> Iterator[tuple[str, Path]]:
-        """Yield names and paths, in order."""
+        """Yield the name and the path of each file, sorted."""
         if not self.path.is_dir():
             yield self.path.name, self.path
             return
@@ -57,30 +57,32 @@ class Order:
 
 
 def run_ingest(settings: Settings, options: argparse.Namespace) -> int:
-    """Carry out the command and say what was done; return the exit status."""
+    """Run the command and print a line for each file; return the exit status."""
     if settings.telegram_bot_token is None:
-        sys.stderr.write("TELEGRAM_BOT_TOKEN names the bot whose documents these are\n")
+        sys.stderr.write(
+            "TELEGRAM_BOT_TOKEN is not set: it names the bot that the documents belong to\n"
+        )
         return 1
     if not NAMESPACE.fullmatch(options.namespace):
-        sys.stderr.write("--namespace takes a name of A-Z a-z 0-9 . _ -\n")
+        sys.stderr.write("--namespace: use only A-Z a-z 0-9 . _ -\n")
         return 1
-    order = Order(options.path, options.namespace, options.link, options.remove)
-    if not order.removes and not order.path.exists():
-        sys.stderr.write(f"there is no {order.path}\n")
+    request = IngestRequest(options.path, options.namespace, options.link, options.remove)
+    if not request.removes and not request.path.exists():
+        sys.stderr.write(f"{request.path} does not exist\n")
         return 1
     bot_id = int(settings.telegram_bot_token.get_secret_value().partition(":")[0])
     try:
         with redis_address(settings) as redis:
-            return asyncio.run(_ingest(settings, redis, bot_id, order))
+            return asyncio.run(_ingest(settings, redis, bot_id, request))
     except EmbeddedBusy:
         sys.stderr.write(
-            f"a running bot holds the embedded Valkey in {settings.data_dir}: stop it, ingest, and "
-            "start it again. With a REDIS_URL both can run at the same time\n"
+            f"a running bot uses the embedded Valkey in {settings.data_dir}: stop it, ingest, and "
+            "start it again. With REDIS_URL set, both can run at the same time\n"
         )
         return 1
 
 
-async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> int:
+async def _ingest(settings: Settings, redis: str, bot_id: int, request: IngestRequest) -> int:
     tokens = await TokenCounter.load()
     client = await RedisClient.open(
         redis,
@@ -91,49 +93,49 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, order: Order) -> 
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, memory_options(settings))
-            await memory.migrate([order.namespace, *settings.document_namespaces])
-            scope = Scope.of_namespace(order.namespace)
+            await memory.migrate([request.namespace, *settings.document_namespaces])
+            scope = Scope.of_namespace(request.namespace)
             async with recorder.writing(memory.usage):
                 with billed_to(scope):
-                    return await ingest(memory, order)
+                    return await ingest(memory, request)
     finally:
         await client.close()
 
 
-async def ingest(memory: Memory, order: Order) -> int:
-    """Put or remove the documents of an order, embed what is new; return the exit status."""
-    scope = Scope.of_namespace(order.namespace)
+async def ingest(memory: Memory, request: IngestRequest) -> int:
+    """Store or remove the requested documents, embed new passages; return the exit status."""
+    scope = Scope.of_namespace(request.namespace)
     library = Library(memory.store, memory.scopes)
-    done = _Done()
-    for name, file in order.files():
-        if order.removes:
+    counts = _Counts()
+    for name, file in request.files():
+        if request.removes:
             found = await library.remove(scope, key_of(name)) is not None
-            done.removed += found
-            done.absent += not found
-            _say(name, "removed" if found else "not there")
+            counts.removed += found
+            counts.absent += not found
+            _say(name, "removed" if found else "not found")
             continue
         try:
-            put = await _put(memory, library, scope, Origin(name, order.link), file)
+            put = await _put(memory, library, scope, Origin(name, request.link), file)
         except DocumentRefused as refusal:
-            done.refused += 1
+            counts.refused += 1
             _say(name, f"refused: {REASON_TEXTS[refusal.reason]}")
         except NotWritten:
-            done.refused += 1
-            _say(name, "not written: it was changed at the same time; try again")
+            counts.refused += 1
+            _say(name, "not stored: it was changed at the same time; try again")
         else:
-            done.files += 1
-            done.passages += put.document.passages
+            counts.files += 1
+            counts.passages += put.document.passages
             _say(name, _counted(put.document.passages, "passage") if put.is_new else "unchanged")
     try:
         await memory.learn(scope)
     except EmbeddingsUnavailable:
-        _say("embeddings", "unavailable now; a running bot makes up for it")
-    return done.report(order)
+        _say("embeddings", "unavailable now; a running bot will embed the passages later")
+    return counts.report(request)
 
 
 @dataclass(slots=True)
-class _Done:
-    """What became of the files of an order."""
+class _Counts:
+    """How many files were stored, refused, removed or not found."""
 
     files: int = 0
     passages: int = 0
@@ -141,20 +143,20 @@ class _Done:
     removed: int = 0
     absent: int = 0
 
-    def report(self, order: Order) -> int:
-        """Say it in one line; return 1 if a file was refused, or if there was none."""
+    def report(self, request: IngestRequest) -> int:
+        """Print the counts; return 1 if a file was refused or if there was no file, else 0."""
         if not (self.files or self.refused or self.removed or self.absent):
-            sys.stderr.write(f"no .txt, .md or .pdf file in {order.path}\n")
+            sys.stderr.write(f"no .txt, .md or .pdf file in {request.path}\n")
             return 1
-        if order.removes:
-            absent = f", {self.absent} not there" if self.absent else ""
-            _say(f"namespace {order.namespace}", f"{self.removed} removed{absent}")
+        if request.removes:
+            absent = f", {self.absent} not found" if self.absent else ""
+            _say(f"namespace {request.namespace}", f"{self.removed} removed{absent}")
             return 0
         refused = f", {self.refused} refused" if self.refused else ""
         what = f"{_counted(self.files, 'file')}, {_counted(self.passages, 'passage')}{refused}"
-        _say(f"namespace {order.namespace}", what)
+        _say(f"namespace {request.namespace}", what)
         if self.files:
-            _say("read by", f"bots that run with DOCUMENT_NAMESPACES={order.namespace}")
+            _say("read by", f"bots that run with DOCUMENT_NAMESPACES={request.namespace}")
         return int(self.refused > 0)
 
 
@@ -165,7 +167,7 @@ def _counted(count: int, noun: str) -> str:
 async def _put(
     memory: Memory, library: Library, scope: Scope, origin: Origin, file: Path
 ) -> PutResult:
-    """Put one document."""
+    """Read, cut and store one document; raise `DocumentRefused` or `NotWritten`."""
     content = await asyncio.to_thread(file.read_bytes)
     sections = await Formats(LIMITS).sections(content, format_of(file.name, ""))
     cut = await asyncio.to_thread(passages, sections, memory.tokens)

@@ -1,4 +1,4 @@
-"""Puts a turn together from the settings: what answers, what sends, what follows."""
+"""Builds the turn worker from the settings, with the steps of a turn."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -35,7 +35,7 @@ _MAX_SEND_S = 10.0
 
 
 class TurnBuilder:
-    """Builds the turn worker of a bot; `observe` hears of the steps of all turns."""
+    """Builds the turn worker of a bot; `observe` is called with the steps of all turns."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class TurnBuilder:
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
     ) -> TurnWorker:
-        """Return what works on all turns; `learn` learns from a conversation in the background."""
+        """Return the worker for all turns; `learn` starts learning from a conversation."""
         memory = self._memory
         ready_queue = memory.ready_queue()
         turn = self.runner(assistant, commands, learn)
@@ -74,7 +74,7 @@ class TurnBuilder:
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
     ) -> TurnRunner:
-        """Return what runs one turn."""
+        """Return the runner of a single turn, without leases."""
         settings, memory, observe = self._settings, self._memory, self._observe
         steps = self._steps(assistant, commands, self._upload(learn))
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
@@ -91,7 +91,7 @@ class TurnBuilder:
     def _steps(
         self, assistant: Assistant, commands: Mapping[str, Handler], upload: Upload | None
     ) -> list[AnswerStep]:
-        """Return what answers, in the order in which it is asked."""
+        """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
         window = BlockWindowMessageSelector.in_quarters(
             settings.window_messages, settings.window_tokens
@@ -113,7 +113,7 @@ class TurnBuilder:
         ]
 
     def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:
-        """Return what stores files, None if the bot takes none."""
+        """Return the step that stores files, or None if the bot accepts no files."""
         settings, memory = self._settings, self._memory
         if settings.documents == "off":
             return None

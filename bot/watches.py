@@ -1,4 +1,4 @@
-"""What every process does from time to time beside its work: looks, tells operators, cleans up."""
+"""Periodic checks of every process: capacity, models, budget, send rate and erasures."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from memory.store.append_only_file import keep_clean
 
 _SHARE_EVERY_S = 10.0
 _ERASURES_EVERY_S = 0.5
-"""What one process erases leaves the caches of all others this soon."""
+"""So long after an erasure in one process the caches of the others drop the erased data."""
 
 
 def start_watches(
@@ -29,7 +29,7 @@ def start_watches(
     sentences: Sentences,
     conditions: Sequence[ModelCondition],
 ) -> "list[asyncio.Task[None]]":
-    """Start the watches and return their tasks, which run until they are cancelled."""
+    """Start all checks; return their tasks, which run until they are cancelled."""
     notices = AdminNotices(Operators(memory.store, settings.admin_user_ids), chat, sentences)
     share = partial(share_with_workers, chat.limiter, memory.ready_queue(), settings.lease_s)
     watches = [

@@ -1,1 +1,1 @@
-"""The agent: decides what comes next, with tools; knows nothing of Telegram."""
+"""The agent loop and its tools. It knows nothing of Telegram."""

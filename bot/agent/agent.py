@@ -1,6 +1,6 @@
-"""`FunctionsBasedAgent`: looks at a context and decides what comes next.
+"""`FunctionsBasedAgent`: reads a context and decides the next action.
 
-It only decides: `run` runs the tools and ends the loop.
+It only decides. `run` runs the tools and ends the loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +11,14 @@ from memory.behaviors.steps import Action, FinishAction
 from memory.behaviors.tool import ToolDefinition
 
 Assemble = Callable[[AgentContext], Sequence[PromptMessage]]
-"""Returns the whole prompt, with the steps of this run so far."""
+"""Returns the whole prompt, including the steps of this run so far."""
 
 CUT_OFF = " […]"
-"""Shown behind a reply that reached the limit of its tokens."""
+"""Shown after a reply that reached its token limit."""
 
 
 class FunctionsBasedAgent:
-    """Asks the model, always with the same tools; after `max_steps` steps it has to answer."""
+    """Asks the model, always with the same tools; after `max_steps` steps the model must answer."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class FunctionsBasedAgent:
         self._labels = labels
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
-        """Return the tools that the model wants run, or its answer; raise `ModelError`.
+        """Return the tool calls that the model asks for, or its answer; raise `ModelError`.
 
-        Calls are read from their own field: a text that looks like a call is shown as it is.
+        Calls are read only from their own field. A text that looks like a call is an answer.
         """
         must_answer = len(context.completed_steps) >= self._max_steps
         reply = await self._model.complete(
@@ -48,6 +48,6 @@ class FunctionsBasedAgent:
         )
         if reply.tool_calls and not must_answer:
             return Action(reply.tool_calls, reply.text, reply.reasoning)
-        # Some servers ignore "none"; then the text beside the calls is all there is.
+        # Some servers ignore "none". Then the answer is the text that came with the calls.
         cut_off = CUT_OFF if reply.text and reply.finish_reason == "length" else ""
         return FinishAction(reply.text + cut_off)

@@ -1,8 +1,7 @@
-"""What happens after the model's server refuses a prompt: one message must never block a chat.
+"""Tries again after the model's server refused a prompt, so that one message never blocks a chat.
 
-A filter or a rule of the server may refuse the person's message, but also something else in the
-prompt. So the message is tried alone, and it is called refused only if the server takes another
-message in its place.
+A filter of the server may refuse the person's message, or another part of the prompt. So the
+message is sent alone. It counts as refused only if the server accepts a harmless message instead.
 """
 
 from dataclasses import replace
@@ -22,7 +21,7 @@ _HARMLESS = "Hello"
 
 
 class MessageRefused(Exception):
-    """Raised when the server refuses the person's message but takes others; the cause says why."""
+    """Raised when the server refuses this message but accepts others; the cause says why."""
 
 
 async def run_despite_refusals(
@@ -30,10 +29,10 @@ async def run_despite_refusals(
 ) -> FinishAction:
     """Return the answer as `run_agent` does; after a refusal try again with the message alone.
 
-    The second try drops window, search results and memory context from `context`. Raise
+    The second try removes window, search results and memory context from `context`. Raise
     `MessageRefused` or `ModelError`.
     """
-    before = tuple(context.writes)  # those of the behaviors; the tools of a run add theirs
+    before = tuple(context.writes)  # the behaviors' writes; the tools of a run append theirs
     try:
         return await run_agent(agent, toolbox, context)
     except ModelRefused as error:
@@ -56,8 +55,8 @@ async def run_despite_refusals(
 async def _takes_another_message(agent: FunctionsBasedAgent, context: AgentContext) -> bool:
     """Return whether the server answers the same prompt with a harmless message.
 
-    If not, the operator has to act: a parameter, the system prompt or a tool is refused. Nothing of
-    this try is run or stored.
+    If it does not, the server refuses a parameter, the system prompt or a tool, and the operator
+    has to act. No tool of this try runs, and nothing of it is stored.
     """
     message = replace(context.user_message, text=_HARMLESS)
     harmless = replace(context, user_message=message, completed_steps=[], writes=[])

@@ -1,4 +1,4 @@
-"""The loop of a run: decide, act, decide again, until there is an answer."""
+"""The agent loop: decide, act, decide again, until there is an answer."""
 
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.toolbox import Toolbox
@@ -9,9 +9,9 @@ from memory.behaviors.steps import Action, FinishAction
 async def run_agent(
     agent: FunctionsBasedAgent, toolbox: Toolbox, context: AgentContext
 ) -> FinishAction:
-    """Return the answer to what the context holds; raise `ModelError`.
+    """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
 
-    Each step is kept in `completed_steps`, which begins empty and ends with the run.
+    `completed_steps` is emptied first, then gets each step of this run.
     """
     context.completed_steps.clear()
     action = await agent.next_action(context)

@@ -1,7 +1,7 @@
-"""Runs the calls of one action at the same time; every error becomes a text for the model.
+"""Runs the calls of one action concurrently; errors of tools become texts for the model.
 
-A slow or broken tool does not end a run. A lost lease or an unavailable store does, because then
-the turn is over. Texts of exceptions stay in the log.
+A slow or broken tool does not end a run. A lost lease or an unavailable store does, because the
+turn is over then. Texts of exceptions appear only in the log.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ class ToolNameClash(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Calls of one tool in a turn, seconds of one call, tokens of its output: each at most."""
+    """Limits: calls of one tool in a turn, seconds of one call, tokens of one output."""
 
-    calls_per_tool: int
+    max_calls_per_tool: int
     timeout_s: float
-    output_tokens: int
+    max_output_tokens: int
 
 
 class Toolbox:
-    """The tools of the bot, in the order in which the model sees them."""
+    """The tools of a bot, in the order of the prompt; raises `ToolNameClash`."""
 
     def __init__(
         self, tools: Sequence[Tool[Any]], limits: ToolLimits, tokens: TokenCounter
@@ -52,27 +52,28 @@ class Toolbox:
         self.definitions: tuple[ToolDefinition, ...] = tuple(tool.definition for tool in tools)
 
     async def run(self, action: Action, context: AgentContext) -> CompletedStep:
-        """Run all calls of an action and return the step, results in the order of the calls.
+        """Run all calls of an action; return the step, with results in the order of the calls.
 
-        Raise `LeaseLost` or `StoreError`.
+        Raise `LeaseLost` or `StoreError` from a tool, after cancelling the other calls.
         """
         earlier = [call for step in context.completed_steps for call in step.action.calls]
         runs = Counter(call.name for call in earlier if self._can_run(call))
-        running, noted = [], len(context.writes)
+        running, earlier_writes = [], len(context.writes)
         try:
             async with asyncio.TaskGroup() as group:
                 for call in action.calls:
                     runs[call.name] += self._can_run(call)
                     run = self._run(call, runs[call.name], context)
                     running.append(group.create_task(run))
-        except BaseExceptionGroup as lost:
-            raise lost.exceptions[0] from None
-        # An operator's tool need not know when it has to ask first.
-        context.writes[noted:] = [held_back(context, write) for write in context.writes[noted:]]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        # Tools of operators do not check themselves whether a write needs the person's consent.
+        new_writes = context.writes[earlier_writes:]
+        context.writes[earlier_writes:] = [held_back(context, write) for write in new_writes]
         return CompletedStep(action, tuple(task.result() for task in running))
 
     def final_output(self, step: CompletedStep) -> str | None:
-        """Return the output of a final tool that succeeded in this step, if there is one."""
+        """Return the output of a final tool that succeeded in this step, or None."""
         for call, result in zip(step.action.calls, step.results, strict=True):
             tool = self._tools.get(call.name)
             if tool is not None and tool.is_final and not result.failed:
@@ -86,11 +87,11 @@ class Toolbox:
             tool, arguments = self._ready(call)
             text = await self._output(tool, arguments, nth, context)
         except ToolError as error:
-            shown = self._tokens.shorten(f"Error: {error}", self._limits.output_tokens)
+            shown = self._tokens.shorten(f"Error: {error}", self._limits.max_output_tokens)
             return ToolResult(call.id, shown, failed=True, is_untrusted=is_untrusted)
         is_untrusted = is_untrusted or UNTRUSTED_MARK in text
         if not tool.is_final:
-            text = self._tokens.shorten(text, self._limits.output_tokens)
+            text = self._tokens.shorten(text, self._limits.max_output_tokens)
         return ToolResult(call.id, text, is_untrusted=is_untrusted)
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
@@ -104,7 +105,7 @@ class Toolbox:
             raise ToolError(f"wrong arguments: {_explained(error)}") from error
 
     def _can_run(self, call: ToolCall) -> bool:
-        """Return whether a call counts: one with wrong arguments never ran."""
+        """Return whether a call counts as run; one with wrong arguments does not."""
         try:
             self._ready(call)
         except ToolError:
@@ -114,9 +115,9 @@ class Toolbox:
     async def _output(
         self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext
     ) -> str:
-        most = self._limits.calls_per_tool
-        if nth > most:
-            raise ToolError(f"{tool.name} may run {most} times for one answer, and did")
+        max_calls = self._limits.max_calls_per_tool
+        if nth > max_calls:
+            raise ToolError(f"{tool.name} may run {max_calls} times for one answer, and did")
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 return await tool.run(arguments, context)
@@ -131,7 +132,7 @@ class Toolbox:
 
 
 def _explained(error: ValidationError) -> str:
-    """Say for each field what is expected, without quoting the input."""
+    """Return what each wrong field has to be, without a quotation of the input."""
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
         for each in error.errors(include_input=False, include_url=False)

@@ -1,1 +1,1 @@
-"""What models bill: counted, priced, and held to a budget."""
+"""Tokens that model servers bill: counted, priced, and limited by a budget."""

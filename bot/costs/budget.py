@@ -1,4 +1,4 @@
-"""The month's budget of the whole bot, and whether it is used up."""
+"""The monthly budget of the whole bot."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,21 +11,21 @@ from memory.limits.usage import UsageStore
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the bot may cost in a month of UTC; 0 is no bound."""
+    """What the bot may cost in a calendar month (UTC); an `amount` of 0 means no limit."""
 
     amount: Decimal
     prices: Prices
     usage: UsageStore
 
     async def spent(self) -> Decimal:
-        """Return what this month has cost so far; raise `StoreError`."""
+        """Return the cost of this month so far; raise `StoreError`."""
         return self.prices.cost(await self.usage.sums(time()))
 
     async def is_used_up(self) -> bool:
-        """Whether nothing is left of this month's budget; raise `StoreError`."""
+        """Return whether this month's budget is spent; raise `StoreError`."""
         return bool(self.amount) and await self.spent() >= self.amount
 
 
 def budget_of(settings: Settings, usage: UsageStore) -> Budget:
-    """Return the operator's budget; `usage` knows what was spent."""
+    """Return the operator's budget; `usage` has the counted tokens."""
     return Budget(settings.budget_per_month, Prices(settings.prices), usage)

@@ -1,4 +1,4 @@
-"""What tokens cost, exactly: amounts are decimals of the operator's own currency."""
+"""What tokens cost. Amounts are exact decimals in the operator's currency."""
 
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
@@ -11,21 +11,21 @@ _SHOWN = Decimal("0.0001")
 
 
 class Prices:
-    """Prices by the model's name, for a million tokens; a model without one costs nothing."""
+    """Prices of a million tokens for each model; a model without a price costs nothing."""
 
     def __init__(self, prices: Iterable[Price]) -> None:
         self._prices = {price.model: price for price in prices}
 
     def __bool__(self) -> bool:
-        """Whether there is any price."""
+        """Return whether there is any price."""
         return bool(self._prices)
 
     def cost(self, sums: BySource) -> Decimal:
-        """Return what all sources cost together."""
+        """Return the cost of all sources together."""
         return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
 
     def missing(self, sources: Iterable[Source]) -> tuple[str, ...]:
-        """Name the models that have no price."""
+        """Return the sorted names of models that have no price."""
         return tuple(sorted({each.model for each in sources if each.model not in self._prices}))
 
     def _of(self, source: Source, tokens: Tokens) -> Decimal:
@@ -38,5 +38,5 @@ class Prices:
 
 
 def shown(amount: Decimal) -> str:
-    """Return an amount with four decimals."""
+    """Return an amount as text, rounded to four decimals."""
     return f"{amount.quantize(_SHOWN, ROUND_HALF_UP)}"

@@ -1,9 +1,9 @@
-"""Has every billed call counted in Redis, at once and once; no turn waits for it.
+"""Counts every billed call in Redis exactly once; no turn waits for it.
 
-The call that gave the reply is counted in the round trip that makes the reply durable, all others
-by a writer of their own. Only a process that dies before a call has ended, or before this write,
-loses the call. What a server billed for a stream that was broken off or cancelled is not known
-here, because servers report it in the last chunk.
+The call that gave the reply is counted in the round trip that stores the reply. A writer in the
+background counts all other calls. A call is lost only if the process dies before the call is
+written. Tokens of a stream that was broken off or cancelled are not counted, because servers report
+them in the last chunk.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _MAX_BATCH = 50
 _PAUSE_S = 1.0
 _GRACE_S = 2.0
 _HELD_S = 0.05
-"""How long the call of a reply waits for the reply's own write."""
+"""How long the call of a reply waits to be counted together with the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class _Payer:
 
 _UNKNOWN = _Payer()
 _payer: ContextVar[_Payer] = ContextVar("payer", default=_UNKNOWN)
-"""Passed on beside the calls, as log context is, because models know no people."""
+"""Passed by context, like the fields of log lines, because models know no persons."""
 
 
 @contextmanager
 def billed_to(conversation: Scope, person: int = NOBODY) -> Iterator[None]:
-    """Have calls of models in this block, and in tasks begun in it, counted for these."""
+    """Bill calls to models in this block, and in tasks started in it, to these."""
     token = _payer.set(_Payer(person, conversation.tag))
     try:
         yield
@@ -53,16 +53,16 @@ def billed_to(conversation: Scope, person: int = NOBODY) -> Iterator[None]:
 
 
 class UsageRecorder:
-    """Takes calls at any time, and has them written while `writing` lasts."""
+    """Accepts calls at any time, and writes them to the store inside the `writing` block."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[BilledCall] = asyncio.Queue()
         self._store: UsageStore | None = None
 
     def note(self, source: Source, usage: Usage, *, is_last: bool = False) -> None:
-        """Have a call counted; one for which the server billed nothing is not.
+        """Count a call if the server billed any tokens for it.
 
-        With `is_last` the reply follows at once, and its write takes the call along.
+        With `is_last` the reply is stored right after this, and the same write counts the call.
         """
         cached = min(usage.cached_tokens, usage.prompt_tokens)
         tokens = Tokens(
@@ -79,13 +79,13 @@ class UsageRecorder:
             self._waiting.put_nowait(call)
 
     def model_called(self, report: CallReport) -> None:
-        """Have a call counted for whoever `billed_to` names."""
+        """Count a call for the person and conversation of `billed_to`."""
         source = Source(report.kind, report.model, report.which == "second")
         self.note(source, report.usage, is_last=report.is_reply)
 
     @asynccontextmanager
     async def writing(self, store: UsageStore) -> AsyncIterator[None]:
-        """Write while the block lasts; in the end, what still waits has a moment."""
+        """Write calls to `store` while the block lasts; at the end wait up to 2 s for the rest."""
         self._store = store
         writer = asyncio.create_task(self._write_all(store))
         try:
@@ -101,7 +101,7 @@ class UsageRecorder:
             await asyncio.gather(writer, return_exceptions=True)
 
     def _release(self, conversation: str) -> None:
-        """Write what no reply has taken along: the turn was given up, or its write failed."""
+        """Write the call of a reply that was not stored, because its turn or its write failed."""
         if self._store is not None:
             for call in self._store.release(conversation):
                 self._waiting.put_nowait(call)
@@ -111,13 +111,13 @@ class UsageRecorder:
             calls = [await self._waiting.get()]
             while len(calls) < _MAX_BATCH and not self._waiting.empty():
                 calls.append(self._waiting.get_nowait())
-            await _insist(store, calls)
+            await _write(store, calls)
             for _ in calls:
                 self._waiting.task_done()
 
 
-async def _insist(store: UsageStore, calls: list[BilledCall]) -> None:
-    """Write calls again and again for as long as a repeat counts once."""
+async def _write(store: UsageStore, calls: list[BilledCall]) -> None:
+    """Write calls, and repeat failed writes as long as the store recognizes a repeated call."""
     until = monotonic() + REPEATS_S / 2
     while True:
         try:

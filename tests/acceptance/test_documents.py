@@ -279,7 +279,7 @@ async def test_ingest_says_that_a_running_bot_holds_the_embedded_store(
         said = await _ingest(rig, tmp_path / "sea.md", status=1)
     finally:
         running.stop()
-    assert said.startswith(f"a running bot holds the embedded Valkey in {folder}: stop it, ")
+    assert said.startswith(f"a running bot uses the embedded Valkey in {folder}: stop it, ")
 
 
 async def _ingest(rig: Rig, path: Path, *options: str, status: int = 0) -> str:

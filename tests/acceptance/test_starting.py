@@ -129,6 +129,6 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
     assert (unknown["name"], unknown["did_you_mean"]) == ("OPENAI_KEY", "OPENAI_API_KEY")
     events = [line["event"] for line in bot.log]
     is_openai = "openai.com" in server
-    assert ("no OPENAI_API_KEY is set: nobody will get an answer" in events) is is_openai
+    assert ("OPENAI_API_KEY is not set: no message can be answered" in events) is is_openai
     assert "sk-somebodys" not in "".join(bot.raw)
     assert await bot.exit_status() == 1

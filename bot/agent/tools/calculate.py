@@ -1,6 +1,7 @@
-"""`calculate`: arithmetic, evaluated by a library that knows nothing but numbers.
+"""`calculate`: arithmetic with simpleeval.
 
-No names, no attributes, no text: only numbers, operators and the functions listed here.
+An expression may hold only numbers, operators, and the functions and constants listed here. It may
+hold no other names, no attributes and no strings.
 """
 
 import ast
@@ -17,7 +18,7 @@ from memory.behaviors.tool import Arguments, Tool, ToolError
 _MAX_CHARS = 300
 _MAX_DIGITS = 60
 _MAX_BITS = 10_000
-"""Of a power: far beyond what can be shown, and quick to work out however often it stands there."""
+"""Of a power. Such a number is too long to be shown, but many of them are computed quickly."""
 
 Number = int | float
 
@@ -83,9 +84,9 @@ class CalculateArguments(Arguments):
 
 
 def evaluate(expression: str) -> str:
-    """Return the value, to 15 digits where it is no whole number; raise `ToolError`.
+    """Return the value, with 15 digits if it is not a whole number; raise `ToolError`.
 
-    Takes next to no time, whatever is asked.
+    No expression takes noticeable time.
     """
     # People write powers with a caret and products with a cross.
     expression = expression.replace("^", "**").replace("×", "*").replace("÷", "/")
@@ -95,14 +96,14 @@ def evaluate(expression: str) -> str:
     except ZeroDivisionError as error:
         raise ToolError("division by zero") from error
     except (simpleeval.InvalidExpression, SyntaxError, TypeError, RecursionError) as error:
-        known = ", ".join((*_FUNCTIONS, *_NAMES))
-        raise ToolError(f"not an expression of numbers, operators and: {known}") from error
+        names = ", ".join((*_FUNCTIONS, *_NAMES))
+        raise ToolError(f"not an expression of numbers, operators and: {names}") from error
     except (ArithmeticError, ValueError) as error:
         raise ToolError("there is no such number, or it is too big") from error
 
 
 def _parsed(expression: str) -> ast.expr:
-    """Return the expression's tree; raise `SyntaxError` for anything but arithmetic in it."""
+    """Return the expression's tree; raise `SyntaxError` if it holds more than arithmetic."""
     tree = ast.parse(expression.strip(), mode="eval").body
     for node in ast.walk(tree):
         is_other = isinstance(node, ast.Constant) and type(node.value) not in (int, float)

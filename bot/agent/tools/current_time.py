@@ -1,4 +1,4 @@
-"""`current_time`: what the clock says, anywhere."""
+"""`current_time`: date and time in any time zone."""
 
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
@@ -10,7 +10,7 @@ from memory.behaviors.tool import Arguments, Tool, ToolError
 
 
 class CurrentTimeArguments(Arguments):
-    """Where to look at the clock."""
+    """The time zone."""
 
     timezone: str | None = Field(
         default=None,
@@ -20,7 +20,7 @@ class CurrentTimeArguments(Arguments):
 
 
 def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
-    """Return the tool; `default_zone` serves who names none."""
+    """Return the tool; it uses `default_zone` if the model names no zone."""
 
     async def run(arguments: CurrentTimeArguments, context: AgentContext) -> str:
         zone = _zone(arguments.timezone) if arguments.timezone else default_zone

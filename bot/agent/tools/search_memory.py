@@ -1,4 +1,4 @@
-"""`search_memory`: the agent's own look into what was said earlier in this conversation."""
+"""`search_memory`: lets the model search earlier messages of this conversation."""
 
 import re
 from datetime import date, datetime, time, tzinfo
@@ -16,11 +16,11 @@ from memory.text.untrusted_text import harmless
 
 _EXCERPT_CHARS = 600
 _NUMBER = re.compile(r" \(\d{1,6}\)\Z")
-"""Behind a name that several people of a group have; the stored name has none."""
+"""A number after a name that several people of a group have. The stored name has no number."""
 
 
 class SearchMemoryArguments(Arguments):
-    """What to look for."""
+    """Query, days, speaker and number of results."""
 
     query: str = Field(
         description="What to look for, in the words that were probably used",
@@ -38,15 +38,15 @@ class SearchMemoryArguments(Arguments):
 
 
 def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
-    """Return the tool; `zone` dates what is found."""
+    """Return the tool; `zone` is the time zone of days and of the dates in results."""
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
-        found = await context.chat_history.search(
+        results = await context.chat_history.search(
             arguments.query, arguments.k, search_filter=_search_filter(arguments, zone)
         )
-        if not found:
+        if not results:
             return "Nothing was found about this in earlier messages."
-        by_time = sorted(found, key=lambda recollection: recollection.seq)
+        by_time = sorted(results, key=lambda result: result.seq)
         return "\n".join(
             memory_line(
                 message,
@@ -55,8 +55,8 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
                 zone,
                 context.speakers,
             )
-            for recollection in by_time
-            for message in recollection.messages
+            for result in by_time
+            for message in result.messages
         )
 
     return Tool(
@@ -66,7 +66,7 @@ def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
         "messages nor in <memory>, or for a second look under another name.",
         SearchMemoryArguments,
         run,
-        is_untrusted=False,  # the lines of others' words are marked
+        is_untrusted=False,  # lines with untrusted text are marked
     )
 
 

@@ -1,4 +1,4 @@
-"""A context on a real, empty store, for tools that look into the history and those that do not."""
+"""A context on a real, empty store, also for tools that search the history."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ OPTIONS = MemoryOptions(ttl_s=86_400, tail=50, cache_bytes=10**6, times=TurnTime
 
 
 class HashedWords:
-    """Embeds by shared words."""
+    """Embeds texts so that texts with common words are similar."""
 
     fingerprint = "hashed-words"
 

@@ -1,4 +1,4 @@
-"""The agent decides, the loop goes on until there is an answer; both keep their limits."""
+"""The agent loop runs tools until there is an answer, within its limits."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, FinishAction, ToolCall
 from memory.behaviors.tool import ToolDefinition
 from memory.text.tokens import TokenCounter
-from tests.bot.agent.tools import box, echo, tool
+from tests.bot.agent.tools import echo, tool, toolbox_of
 
 CALL = ToolCall("id-1", "echo", '{"text": "a"}')
 MAX_STEPS = 2
@@ -24,7 +24,7 @@ MAX_STEPS = 2
 
 @dataclass
 class ScriptedModel:
-    """Gives its replies in order, the last for ever; `asked` logs what each call was given."""
+    """Gives its replies in order, then repeats the last; `asked` logs the arguments of calls."""
 
     replies: deque[ModelReply]
     asked: list[tuple[Sequence[PromptMessage], Sequence[ToolDefinition], str]] = field(
@@ -49,7 +49,7 @@ def reply(text: str = "", *calls: ToolCall, finish_reason: str = "stop") -> Mode
 
 
 def prompt(context: AgentContext) -> list[PromptMessage]:
-    """Stand for a whole prompt: how many steps it was built from."""
+    """Return a message that stands for a whole prompt: the number of steps so far."""
     return [PromptMessage("user", str(len(context.completed_steps)))]
 
 
@@ -60,7 +60,7 @@ def agent_of(toolbox: Toolbox, *replies: ModelReply) -> tuple[FunctionsBasedAgen
 
 @pytest.fixture
 def toolbox(tokens: TokenCounter) -> Toolbox:
-    return box(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+    return toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
 
 
 # One decision
@@ -69,29 +69,29 @@ def toolbox(tokens: TokenCounter) -> Toolbox:
 @pytest.mark.parametrize(
     "text", ["About AI: x", "...", '{"function_call": {"name": "echo"}}', " two \n lines ", ""]
 )
-async def test_a_text_is_the_answer_word_for_word(
+async def test_a_text_is_the_answer_without_changes(
     toolbox: Toolbox, context: AgentContext, text: str
 ) -> None:
     agent, _ = agent_of(toolbox, reply(text))
     assert await agent.next_action(context) == FinishAction(text)
 
 
-async def test_calls_are_an_action_with_the_text_beside_them(
+async def test_tool_calls_become_an_action_with_their_text(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
-    """Also where a server ends such an answer with `stop`."""
+    """This holds also if the server ends such an answer with `stop`."""
     agent, _ = agent_of(toolbox, reply("Let me see.", CALL))
     assert await agent.next_action(context) == Action((CALL,), "Let me see.")
 
 
-async def test_an_answer_cut_off_by_its_length_shows_it(
+async def test_an_answer_cut_off_at_its_token_limit_has_a_mark(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
     agent, _ = agent_of(toolbox, reply("Once upon a", finish_reason="length"))
     assert await agent.next_action(context) == FinishAction(f"Once upon a{CUT_OFF}")
 
 
-async def test_an_empty_answer_stays_empty_however_it_ended(
+async def test_an_empty_answer_that_was_cut_off_stays_empty(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
     agent, _ = agent_of(toolbox, reply("", finish_reason="length"))
@@ -110,7 +110,7 @@ async def test_the_loop_goes_on_until_there_is_an_answer(
     assert [messages[0].content for messages, _, _ in model.asked] == ["0", "1"]
 
 
-async def test_after_the_last_step_the_model_must_answer_with_the_same_tools_in_sight(
+async def test_after_the_last_step_the_model_must_answer_and_still_gets_the_same_tools(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
     agent, model = agent_of(toolbox, reply("", CALL), reply("", CALL), reply("Enough."))
@@ -120,7 +120,7 @@ async def test_after_the_last_step_the_model_must_answer_with_the_same_tools_in_
     assert all(tools == toolbox.definitions for _, tools, _ in model.asked)
 
 
-async def test_a_server_that_ignores_none_ends_the_loop_all_the_same(
+async def test_the_loop_ends_even_if_a_server_ignores_tool_choice_none(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
     agent, model = agent_of(toolbox, reply("Once more.", CALL))
@@ -146,7 +146,7 @@ async def test_a_failed_call_goes_back_to_the_model(
     assert context.completed_steps[0].results[0].failed
 
 
-async def test_a_run_begins_without_the_steps_of_another(
+async def test_a_run_begins_without_the_steps_of_an_earlier_run(
     toolbox: Toolbox, context: AgentContext
 ) -> None:
     agent, _ = agent_of(toolbox, reply("", CALL), reply("One."), reply("Two."))
@@ -155,7 +155,7 @@ async def test_a_run_begins_without_the_steps_of_another(
     assert context.completed_steps == []
 
 
-async def test_trouble_with_the_model_ends_the_run(toolbox: Toolbox, context: AgentContext) -> None:
+async def test_an_error_of_the_model_ends_the_run(toolbox: Toolbox, context: AgentContext) -> None:
     class Away:
         async def complete(self, *_: object, **__: object) -> ModelReply:
             raise ModelUnavailable

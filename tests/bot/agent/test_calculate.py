@@ -1,4 +1,4 @@
-"""Sums come out right, and nothing but sums can be asked for."""
+"""Arithmetic is calculated correctly, and nothing but arithmetic is evaluated."""
 
 import time
 from contextlib import suppress
@@ -45,7 +45,7 @@ TOO_BIG = "no such number"
         ("1 ** 10 ** 12", "1"),
     ],
 )
-def test_a_sum_comes_out_right(expression: str, expected: str) -> None:
+def test_an_expression_has_the_right_value(expression: str, expected: str) -> None:
     assert evaluate(expression) == expected
 
 
@@ -60,7 +60,7 @@ def test_a_sum_comes_out_right(expression: str, expected: str) -> None:
         *((text, NO_SUM) for text in ("two plus two", "1 +", "5!", "3,5 + 1", "()", "max()")),
     ],
 )
-def test_what_has_no_value_is_explained(expression: str, why: str) -> None:
+def test_an_expression_without_a_value_gets_an_explanation(expression: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
         evaluate(expression)
 
@@ -119,7 +119,7 @@ def test_nothing_but_arithmetic_is_evaluated(expression: str) -> None:
         "(" * 300,
     ],
 )
-def test_whatever_is_asked_takes_no_time(expression: str) -> None:
+def test_no_expression_takes_noticeable_time(expression: str) -> None:
     began = time.perf_counter()
     try:
         shown = evaluate(expression)
@@ -135,6 +135,6 @@ def test_an_expression_has_a_length_limit() -> None:
 
 
 @given(st.text(alphabet="0123456789.+-*/%()e, ^esqrtlogmaxpiround'\"_[]{}:=<>", max_size=60))
-def test_any_text_is_a_number_or_refused(text: str) -> None:
+def test_every_text_is_evaluated_to_a_number_or_refused(text: str) -> None:
     with suppress(ToolError):
         float(evaluate(text))

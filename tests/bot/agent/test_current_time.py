@@ -1,4 +1,4 @@
-"""The time anywhere; a zone that does not exist is explained."""
+"""The tool shows the time in any time zone, and explains an unknown zone."""
 
 from zoneinfo import ZoneInfo
 
@@ -9,7 +9,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolError
 
 
-async def told(context: AgentContext, timezone: str | None) -> str:
+async def time_in(context: AgentContext, timezone: str | None) -> str:
     tool = current_time_tool(ZoneInfo("Europe/Berlin"))
     return await tool.run(CurrentTimeArguments(timezone=timezone), context)
 
@@ -23,15 +23,15 @@ async def told(context: AgentContext, timezone: str | None) -> str:
         ("Pacific/Kiritimati", "Thursday, 2025-11-13T02:00:00+14:00 (Pacific/Kiritimati)"),
     ],
 )
-async def test_weekday_date_time_and_zone_are_told(
+async def test_the_output_has_weekday_date_time_and_zone(
     context: AgentContext, timezone: str | None, expected: str
 ) -> None:
-    assert await told(context, timezone) == expected
+    assert await time_in(context, timezone) == expected
 
 
 @pytest.mark.parametrize(
     "timezone", ["Mars/Olympus", "Europe", "../../etc/passwd", "/etc/localtime", "a\0b", "é", "."]
 )
-async def test_an_unknown_zone_is_explained(context: AgentContext, timezone: str) -> None:
+async def test_an_unknown_zone_gets_an_explanation(context: AgentContext, timezone: str) -> None:
     with pytest.raises(ToolError, match="unknown time zone '"):
-        await told(context, timezone)
+        await time_in(context, timezone)

@@ -1,4 +1,4 @@
-"""What the model is told of a tool is a plain JSON schema and always the same."""
+"""The definition of a tool is a plain JSON schema and never changes."""
 
 from datetime import UTC
 
@@ -9,7 +9,7 @@ from tests.bot.agent.tools import echo, tool
 from tests.servers.model_api.schemas import schema_complaint
 
 
-def test_a_definition_holds_what_the_model_needs_and_no_noise() -> None:
+def test_a_definition_holds_only_what_the_model_needs() -> None:
     assert dict(tool("echo", echo).definition.parameters) == {
         "type": "object",
         "properties": {
@@ -25,7 +25,7 @@ def test_equal_tools_have_equal_definitions() -> None:
     assert tool("echo", echo).definition == tool("echo", echo).definition
 
 
-def test_our_tools_are_taken_by_every_server() -> None:
+def test_every_server_accepts_our_tools() -> None:
     for ours in (CALCULATE, current_time_tool(UTC), search_memory_tool(UTC)):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

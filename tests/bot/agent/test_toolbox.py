@@ -1,4 +1,4 @@
-"""Calls run side by side within their limits; trouble goes back to the model in readable words."""
+"""Calls run concurrently within their limits, and errors go back to the model as plain text."""
 
 import asyncio
 import json
@@ -15,19 +15,21 @@ from memory.scopes.writes import SetDomain
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import SHORTENED, TokenCounter
 from memory.text.untrusted_text import UNTRUSTED_MARK
-from tests.bot.agent.tools import Echoed, box, calls, echo, tool
+from tests.bot.agent.tools import Echoed, calls, echo, tool, toolbox_of
 
 SECRET = "redis://:password@host"
 
 
-async def test_results_stand_in_the_order_of_the_calls(
+async def test_results_have_the_order_of_the_calls(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    step = await box(tokens).run(calls('{"text": "a"}', '{"text": "b", "times": 2}'), context)
+    step = await toolbox_of(tokens).run(
+        calls('{"text": "a"}', '{"text": "b", "times": 2}'), context
+    )
     assert step.results == (ToolResult("0", "a"), ToolResult("1", "bb"))
 
 
-async def test_calls_of_one_action_run_side_by_side(
+async def test_calls_of_one_action_run_concurrently(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     met = asyncio.Barrier(3)
@@ -37,21 +39,21 @@ async def test_calls_of_one_action_run_side_by_side(
         return arguments.text
 
     texts = ('{"text": "a"}', '{"text": "b"}', '{"text": "c"}')
-    step = await box(tokens, tool("meet", meet)).run(calls(*texts, name="meet"), context)
+    step = await toolbox_of(tokens, tool("meet", meet)).run(calls(*texts, name="meet"), context)
     assert [result.text for result in step.results] == ["a", "b", "c"]
 
 
-def test_two_tools_of_one_name_are_refused(tokens: TokenCounter) -> None:
+def test_two_tools_with_one_name_are_refused(tokens: TokenCounter) -> None:
     with pytest.raises(ToolNameClash, match=r"^echo$"):
-        box(tokens, tool("echo", echo), tool("other", echo), tool("echo", echo))
+        toolbox_of(tokens, tool("echo", echo), tool("other", echo), tool("echo", echo))
 
 
-def test_definitions_stand_in_the_order_of_the_tools(tokens: TokenCounter) -> None:
-    toolbox = box(tokens, tool("b", echo), tool("a", echo))
+def test_definitions_have_the_order_of_the_tools(tokens: TokenCounter) -> None:
+    toolbox = toolbox_of(tokens, tool("b", echo), tool("a", echo))
     assert [definition.name for definition in toolbox.definitions] == ["b", "a"]
 
 
-# What the model did wrong
+# Mistakes of the model
 
 
 @pytest.mark.parametrize(
@@ -78,56 +80,56 @@ def test_definitions_stand_in_the_order_of_the_tools(tokens: TokenCounter) -> No
 async def test_wrong_arguments_are_explained_to_the_model(
     tokens: TokenCounter, context: AgentContext, arguments: str, expected: str
 ) -> None:
-    (result,) = (await box(tokens).run(calls(arguments), context)).results
+    (result,) = (await toolbox_of(tokens).run(calls(arguments), context)).results
     assert result.failed
     assert result.text.startswith(expected)
 
 
-async def test_an_unknown_tool_is_told_which_there_are(
+async def test_a_call_of_an_unknown_tool_gets_the_names_of_the_tools(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = box(tokens, tool("echo", echo), tool("other", echo))
+    toolbox = toolbox_of(tokens, tool("echo", echo), tool("other", echo))
     (result,) = (await toolbox.run(calls("{}", name="shout"), context)).results
     assert result == ToolResult(
         "0", "Error: there is no tool 'shout'; there are: echo, other", failed=True
     )
 
 
-async def test_one_wrong_call_does_not_spoil_the_others(
+async def test_a_wrong_call_does_not_affect_the_other_calls(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    step = await box(tokens).run(calls("{}", '{"text": "a"}'), context)
+    step = await toolbox_of(tokens).run(calls("{}", '{"text": "a"}'), context)
     assert [result.failed for result in step.results] == [True, False]
 
 
-# What went wrong in a tool
+# Errors of tools
 
 
-async def test_a_tool_says_itself_what_was_wrong(
+async def test_the_model_gets_the_text_of_a_tool_error(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     async def complain(_: Echoed, __: AgentContext) -> str:
         raise ToolError("the moon is not in a time zone")
 
-    toolbox = box(tokens, tool("echo", complain))
+    toolbox = toolbox_of(tokens, tool("echo", complain))
     (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
     assert result == ToolResult("0", "Error: the moon is not in a time zone", failed=True)
 
 
-async def test_a_raising_tool_shows_nothing_of_its_inside(
+async def test_the_model_does_not_get_the_text_of_another_exception(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     async def fail(_: Echoed, __: AgentContext) -> str:
         raise RuntimeError(SECRET)
 
     with capture_logs() as logs:
-        toolbox = box(tokens, tool("echo", fail))
+        toolbox = toolbox_of(tokens, tool("echo", fail))
         (result,) = (await toolbox.run(calls('{"text": "a"}'), context)).results
     assert result == ToolResult("0", "Error: echo failed; try without it", failed=True)
     assert [(line["event"], line["tool"]) for line in logs] == [("tool failed", "echo")]
 
 
-async def test_a_hanging_tool_is_stopped_at_its_time_limit(
+async def test_a_tool_that_hangs_is_stopped_at_its_time_limit(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     stopped = asyncio.Event()
@@ -139,8 +141,8 @@ async def test_a_hanging_tool_is_stopped_at_its_time_limit(
             stopped.set()
         return "never"
 
-    limits = ToolLimits(calls_per_tool=3, timeout_s=0.05, output_tokens=50)
-    toolbox = box(tokens, tool("hang", hang), tool("echo", echo), limits=limits)
+    limits = ToolLimits(max_calls_per_tool=3, timeout_s=0.05, max_output_tokens=50)
+    toolbox = toolbox_of(tokens, tool("hang", hang), tool("echo", echo), limits=limits)
     action = calls('{"text": "a"}', name="hang")
     (result,) = (await toolbox.run(action, context)).results
     assert result == ToolResult("0", "Error: hang took too long and was stopped", failed=True)
@@ -148,7 +150,7 @@ async def test_a_hanging_tool_is_stopped_at_its_time_limit(
 
 
 @pytest.mark.parametrize("lost", [LeaseLost("c:7:0"), StoreError("away")], ids=["lease", "store"])
-async def test_without_lease_or_store_the_run_ends_and_other_calls_with_it(
+async def test_a_lost_lease_or_store_ends_the_run_and_cancels_the_other_calls(
     tokens: TokenCounter, context: AgentContext, lost: Exception
 ) -> None:
     cancelled = asyncio.Event()
@@ -163,7 +165,7 @@ async def test_without_lease_or_store_the_run_ends_and_other_calls_with_it(
         return "never"
 
     with pytest.raises(type(lost)):
-        await box(tokens, tool("echo", lose_or_wait)).run(
+        await toolbox_of(tokens, tool("echo", lose_or_wait)).run(
             calls('{"text": "wait"}', '{"text": "lose"}'), context
         )
     assert cancelled.is_set()
@@ -182,7 +184,9 @@ async def test_cancelling_a_run_cancels_its_tools(
             cancelled.set()
         return "never"
 
-    run = asyncio.create_task(box(tokens, tool("echo", wait)).run(calls('{"text": "a"}'), context))
+    run = asyncio.create_task(
+        toolbox_of(tokens, tool("echo", wait)).run(calls('{"text": "a"}'), context)
+    )
     await began.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -193,7 +197,7 @@ async def test_cancelling_a_run_cancels_its_tools(
 # Limits
 
 
-async def test_a_tool_runs_exactly_as_often_as_it_may(
+async def test_a_tool_runs_at_most_as_often_as_its_limit_allows(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     """Three calls are allowed: two in the first step, and one of the two in the second."""
@@ -203,7 +207,7 @@ async def test_a_tool_runs_exactly_as_often_as_it_may(
         ran.append(arguments.text)
         return "ran"
 
-    toolbox = box(tokens, tool("count", count), tool("echo", echo))
+    toolbox = toolbox_of(tokens, tool("count", count), tool("echo", echo))
     first = await toolbox.run(calls('{"text": "1"}', '{"text": "2"}', name="count"), context)
     context.completed_steps.append(first)
     second = await toolbox.run(calls('{"text": "3"}', '{"text": "4"}', name="count"), context)
@@ -217,31 +221,33 @@ async def test_a_tool_runs_exactly_as_often_as_it_may(
     assert other.results == (ToolResult("0", "echo"),)
 
 
-async def test_a_call_that_was_refused_for_its_arguments_is_no_run(
+async def test_a_call_with_wrong_arguments_does_not_count_as_a_run(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = box(tokens, tool("echo", echo))
+    toolbox = toolbox_of(tokens, tool("echo", echo))
     refused = await toolbox.run(calls("{}", "{}", "{}"), context)
     context.completed_steps.append(refused)
     allowed = await toolbox.run(calls(*['{"text": "a"}'] * 3), context)
     assert [result.failed for result in allowed.results] == [False] * 3
 
 
-# A test's id is in the environment of the servers that it starts, so the texts need short ones.
+# The id of a test is in the environment of the servers that it starts, so it has to be short.
 @pytest.mark.parametrize(
     "text", ["word " * 200_000, "x" * 1_000_000, "😀" * 300_000], ids=["words", "letters", "emoji"]
 )
-async def test_a_megabyte_of_output_is_cut_to_the_cap_with_a_mark(
+async def test_a_megabyte_of_output_is_shortened_to_its_limit_with_a_mark(
     tokens: TokenCounter, context: AgentContext, text: str
 ) -> None:
-    (result,) = (await box(tokens).run(calls(json.dumps({"text": text})), context)).results
+    (result,) = (await toolbox_of(tokens).run(calls(json.dumps({"text": text})), context)).results
     assert not result.failed
     assert SHORTENED in result.text
     assert 40 <= tokens.count(result.text) <= 50
 
 
-async def test_an_error_is_cut_to_the_cap_too(tokens: TokenCounter, context: AgentContext) -> None:
-    (result,) = (await box(tokens).run(calls("{}", name="shout " * 1000), context)).results
+async def test_an_error_is_shortened_to_the_limit_too(
+    tokens: TokenCounter, context: AgentContext
+) -> None:
+    (result,) = (await toolbox_of(tokens).run(calls("{}", name="shout " * 1000), context)).results
     assert result.failed
     assert tokens.count(result.text) <= 50
 
@@ -249,19 +255,19 @@ async def test_an_error_is_cut_to_the_cap_too(tokens: TokenCounter, context: Age
 # Final tools
 
 
-async def test_the_output_of_a_final_tool_is_final(
+async def test_only_a_final_tool_has_a_final_output(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = box(tokens, tool("echo", echo), tool("last", echo, is_final=True))
+    toolbox = toolbox_of(tokens, tool("echo", echo), tool("last", echo, is_final=True))
     plain = await toolbox.run(calls('{"text": "a"}'), context)
     final = await toolbox.run(calls('{"text": "b"}', name="last"), context)
     assert (toolbox.final_output(plain), toolbox.final_output(final)) == (None, "b")
 
 
-async def test_a_final_tool_that_failed_is_not_final(
+async def test_a_final_tool_that_failed_has_no_final_output(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = box(tokens, tool("last", echo, is_final=True))
+    toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
     step = await toolbox.run(calls("{}", name="last"), context)
     assert toolbox.final_output(step) is None
 
@@ -269,19 +275,19 @@ async def test_a_final_tool_that_failed_is_not_final(
 async def test_the_output_of_a_final_tool_is_not_shortened(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
-    toolbox = box(tokens, tool("last", echo, is_final=True))
+    toolbox = toolbox_of(tokens, tool("last", echo, is_final=True))
     step = await toolbox.run(calls(json.dumps({"text": "word " * 500}), name="last"), context)
     assert toolbox.final_output(step) == "word " * 500
 
 
-async def test_what_an_operators_tool_wants_written_is_held_back_after_untrusted_text(
+async def test_a_write_of_an_operators_tool_asks_first_after_untrusted_text(
     tokens: TokenCounter, context: AgentContext
 ) -> None:
     async def note(arguments: Echoed, context: AgentContext) -> str:
         context.writes.append(SetDomain(arguments.text))
         return UNTRUSTED_MARK
 
-    toolbox = box(tokens, replace(tool("note", note), is_untrusted=False))
+    toolbox = toolbox_of(tokens, replace(tool("note", note), is_untrusted=False))
     for number in ("1", "2"):
         step = await toolbox.run(calls(f'{{"text": "{number}"}}', name="note"), context)
         assert step.results[0].is_untrusted

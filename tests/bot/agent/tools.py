@@ -1,4 +1,4 @@
-"""Tools for tests, and a box to put them into."""
+"""Tools for tests, and a toolbox of them."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,11 +10,11 @@ from memory.behaviors.steps import Action, ToolCall
 from memory.behaviors.tool import Arguments, Tool
 from memory.text.tokens import TokenCounter
 
-LIMITS = ToolLimits(calls_per_tool=3, timeout_s=5, output_tokens=50)
+LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=5, max_output_tokens=50)
 
 
 class Echoed(Arguments):
-    """What to say again."""
+    """A text to repeat."""
 
     text: str = Field(description="The words", max_length=1_000_000)
     times: int = Field(default=1, ge=1, le=3)
@@ -30,10 +30,10 @@ async def echo(arguments: Echoed, _: AgentContext) -> str:
     return arguments.text * arguments.times
 
 
-def box(tokens: TokenCounter, *tools: Tool[Echoed], limits: ToolLimits = LIMITS) -> Toolbox:
+def toolbox_of(tokens: TokenCounter, *tools: Tool[Echoed], limits: ToolLimits = LIMITS) -> Toolbox:
     return Toolbox(tools or (tool("echo", echo),), limits, tokens)
 
 
 def calls(*arguments: str, name: str = "echo") -> Action:
-    """Return an action that calls a tool once for each JSON text, with ids from 0."""
+    """Return an action that calls a tool once for each JSON text, with ids from 0 upwards."""
     return Action(tuple(ToolCall(str(number), name, text) for number, text in enumerate(arguments)))

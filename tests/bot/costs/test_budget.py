@@ -1,4 +1,4 @@
-"""Admins are told once that most of the budget is spent, and once that all of it is."""
+"""Admins get one notice at 80 % of the budget and one at 100 %."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -18,15 +18,15 @@ PRICES = Prices([Price("m", Decimal(1), Decimal(1), Decimal(1))])
 
 
 class Notices(AdminNotices):
-    """Keeps what admins are told; `reaches` says whether anybody can be told now."""
+    """Keeps the notices to admins; if `reaches` is false, no admin can be reached."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[object, object]] = []
+        self.sent: list[tuple[object, object]] = []
         self.reaches = True
 
     async def say(self, key: str, values: Mapping[str, object]) -> bool:
         assert key == "notices.budget"
-        self.told += [(values["percent"], values["spent"])] * self.reaches
+        self.sent += [(values["percent"], values["spent"])] * self.reaches
         return self.reaches
 
 
@@ -35,25 +35,25 @@ async def spend(memory: Memory, tokens: int) -> None:
     await memory.usage.count([call])
 
 
-async def test_each_step_is_told_once(memory: Memory) -> None:
+async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     notices = Notices()
     watches = [BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices) for _ in range(2)]
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
         for watch in watches:
             await watch.check()
-    assert notices.told == [(80, "0.8000"), (100, "1.0000")]
+    assert notices.sent == [(80, "0.8000"), (100, "1.0000")]
 
 
-async def test_a_jump_over_both_steps_is_told_once(memory: Memory) -> None:
+async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Memory) -> None:
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
         await BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices).check()
-    assert notices.told == [(100, "3.0000")]
+    assert notices.sent == [(100, "3.0000")]
 
 
-async def test_where_nobody_could_be_reached_it_is_tried_again(memory: Memory) -> None:
+async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> None:
     notices = Notices()
     notices.reaches = False
     await spend(memory, 900_000)
@@ -63,8 +63,8 @@ async def test_where_nobody_could_be_reached_it_is_tried_again(memory: Memory) -
     [claim] = await memory.client.call("KEYS", "*reported*")
     await memory.client.call("DEL", claim)  # as after a minute
     await watch.check()
-    assert notices.told == [(80, "0.9000")]
+    assert notices.sent == [(80, "0.9000")]
 
 
-async def test_without_a_budget_there_is_nothing_to_watch(memory: Memory) -> None:
+async def test_without_a_budget_the_watch_ends_at_once(memory: Memory) -> None:
     await BudgetWatch(Budget(Decimal(0), PRICES, memory.usage), Notices()).run()

@@ -20,12 +20,12 @@ def test_each_kind_of_token_has_its_price() -> None:
     assert PRICES.cost(sums) == Decimal("1.07") + Decimal("0.0000014")
 
 
-def test_a_million_small_calls_cost_what_one_large_call_does() -> None:
+def test_a_million_small_calls_cost_as_much_as_one_large_call() -> None:
     one = PRICES.cost({MEMORY: Tokens(fresh=1)})
     assert one * 1_000_000 == PRICES.cost({MEMORY: Tokens(fresh=1_000_000)})
 
 
-def test_a_model_without_a_price_costs_nothing_and_is_named() -> None:
+def test_a_model_without_a_price_costs_nothing_and_is_listed() -> None:
     sums = {MAIN: Tokens(fresh=1), FREE: Tokens(fresh=1)}
     assert PRICES.cost({FREE: Tokens(fresh=1)}) == 0
     assert PRICES.missing(sums) == ("own",)

@@ -1,4 +1,4 @@
-"""Billed calls reach Redis by themselves, also when Redis is away for a while."""
+"""Billed calls are counted in Redis, even if Redis is unavailable for a while."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,8 +18,8 @@ ANSWER = Source("answer", "m")
 CHAT = Scope("c:7:0")
 
 
-class Away(UsageStore):
-    """Is away once, after it has counted."""
+class LosesOneAnswer(UsageStore):
+    """Counts the first calls, then fails as if the answer of Redis were lost."""
 
     def __init__(self, store: UsageStore) -> None:
         self.store = store
@@ -32,7 +32,7 @@ class Away(UsageStore):
             raise StoreUnavailable
 
 
-async def test_calls_are_counted_for_whom_they_were_made(memory: Memory) -> None:
+async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) -> None:
     recorder = UsageRecorder()
 
     async def learn() -> None:
@@ -49,18 +49,18 @@ async def test_calls_are_counted_for_whom_they_were_made(memory: Memory) -> None
     assert month.people == ((7, 118), (NOBODY, 5))
 
 
-async def test_a_call_that_billed_nothing_is_not_counted(memory: Memory) -> None:
+async def test_a_call_without_billed_tokens_is_not_counted(memory: Memory) -> None:
     recorder = UsageRecorder()
     async with recorder.writing(memory.usage):
         recorder.note(ANSWER, Usage())
     assert await memory.client.call("DBSIZE") == 0
 
 
-async def test_a_write_whose_answer_was_lost_counts_once(memory: Memory) -> None:
-    recorder, away = UsageRecorder(), Away(memory.usage)
-    async with recorder.writing(away):
+async def test_a_write_whose_answer_was_lost_counts_only_once(memory: Memory) -> None:
+    recorder, losing = UsageRecorder(), LosesOneAnswer(memory.usage)
+    async with recorder.writing(losing):
         recorder.note(ANSWER, Usage(5))
-    assert away.failures == 0
+    assert losing.failures == 0
     assert together(await memory.usage.sums(_now())).total == 5
 
 

@@ -118,9 +118,9 @@ async def test_behaviors_do_not_see_each_others_texts(memory: Memory, paths: str
     chat = Chat(memory, made(memory, paths))
     await chat.put("oat milk")
     assert await BehaviorStore(memory.scopes, "shopping").read(chat.now()) == {}
-    with pytest.raises(UnusableBehavior, match="more than one is called shopping_list"):
+    with pytest.raises(UnusableBehavior, match="more than one has the name shopping_list"):
         made(memory, paths, paths)
-    with pytest.raises(UnusableBehavior, match="no `name` of its own"):
+    with pytest.raises(UnusableBehavior, match="needs a `name` of its own"):
         made(memory, "tests.memory.behaviors.test_behavior_store:Nameless")
 
 
