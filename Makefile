@@ -1,35 +1,35 @@
-# Everything a newcomer needs: `make run` and `make test`. Both set up .venv by themselves.
+# Newcomers need only `make run` and `make test`. Both create .venv by themselves.
 NEEDED := import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Ricordo needs Python 3.11 or newer; this is %d.%d.%d" % v[:3])
-# Some names belong to a version manager and do not run, so each is tried.
+# Each name is tried, because some may belong to a version manager and not run.
 PYTHON ?= $(or $(shell for name in python3.14 python3.13 python3.12 python3.11; do \
   $$name -c '$(NEEDED)' >/dev/null 2>&1 && command -v $$name && break; done),python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# The embedded Valkey has no wheel for musl (Alpine), which no marker in pyproject.toml can name.
+# The embedded Valkey has no wheel for musl (Alpine), and pyproject.toml has no marker for musl.
 IS_MUSL := import sys, sysconfig; sys.exit("musl" not in str(sysconfig.get_config_var("SOABI")))
 
 .PHONY: help run test quick check lock clean new_venv
 
-help:  ## this list
+help:  ## shows this list
 	@awk -F ':.*  ## ' '/^[a-z]+:.*  ## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
 
-run: .venv/.run  ## the bot; without TELEGRAM_BOT_TOKEN the playground in your browser
+run: .venv/.run  ## starts the bot; without TELEGRAM_BOT_TOKEN the playground in your browser
 	$(BIN)/python -m bot
 
-test: .venv/.dev  ## the whole suite
+test: .venv/.dev  ## runs the whole suite
 	$(BIN)/python -m pytest
 
-quick: .venv/.dev  ## the fast part of the suite, in seconds
+quick: .venv/.dev  ## runs the unit part of the suite, in seconds
 	$(BIN)/python -m pytest -n 0 --hypothesis-profile=quick \
 	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply tests/memory/search
 
-check: .venv/.dev  ## style, types, import directions
+check: .venv/.dev  ## checks style, types and import directions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-lock: .venv/.dev  ## pins again after a change of pyproject.toml
+lock: .venv/.dev  ## updates the pinned packages after a change of pyproject.toml
 	$(PIP) install --quiet uv
 	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.txt
@@ -40,7 +40,7 @@ lock: .venv/.dev  ## pins again after a change of pyproject.toml
 clean:  ## removes .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# One of an old Python, or one without pip, is made again.
+# A .venv of an old Python, or without pip, is created again.
 ifneq ($(shell $(BIN)/python -c '$(NEEDED); import pip; print("fine")' 2>/dev/null),fine)
 .venv/bin/python: new_venv
 endif
@@ -50,7 +50,7 @@ new_venv:
 	@$(PYTHON) -c '$(NEEDED)'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "This Python cannot make a .venv. On Debian and Ubuntu: sudo apt install python3-venv" >&2; exit 1; }
-	@echo "Setting up .venv; the first time this takes half a minute."
+	@echo "Creating .venv; the first time this takes half a minute."
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
 
