@@ -11,7 +11,7 @@ from bot.costs.budget import Budget
 from bot.costs.prices import shown
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
-from memory.limits.billed import BotUsage, BySource, Source, Tokens, day_number, together
+from memory.limits.billed import BillingSource, BotUsage, BySource, Tokens, day_number, together
 from memory.limits.quotas import DAY_S, Quotas
 from memory.limits.usage import NOBODY, UsageStore
 from memory.queue.mailbox import Mailbox
@@ -171,7 +171,7 @@ def _of_kind(sums: BySource, kind: str) -> Tokens:
 
 
 def _summed(days: Iterable[BySource]) -> BySource:
-    sums: dict[Source, Tokens] = {}
+    sums: dict[BillingSource, Tokens] = {}
     for day in days:
         for source, tokens in day.items():
             sums[source] = sums.get(source, Tokens()) + tokens

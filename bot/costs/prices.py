@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 
 from config.values import Price
-from memory.limits.billed import BySource, Source, Tokens
+from memory.limits.billed import BillingSource, BySource, Tokens
 
 _PER_TOKENS = 1_000_000
 _SHOWN = Decimal("0.0001")
@@ -24,11 +24,11 @@ class Prices:
         """Return the cost of all sources together."""
         return sum((self._of(source, tokens) for source, tokens in sums.items()), Decimal(0))
 
-    def missing(self, sources: Iterable[Source]) -> tuple[str, ...]:
+    def missing(self, sources: Iterable[BillingSource]) -> tuple[str, ...]:
         """Return the sorted names of models that have no price."""
         return tuple(sorted({each.model for each in sources if each.model not in self._prices}))
 
-    def _of(self, source: Source, tokens: Tokens) -> Decimal:
+    def _of(self, source: BillingSource, tokens: Tokens) -> Decimal:
         price = self._prices.get(source.model)
         if price is None:
             return Decimal(0)

@@ -17,7 +17,7 @@ import structlog
 
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
-from memory.limits.billed import BilledCall, Source, Tokens
+from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.usage import NOBODY, REPEATS_S, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -59,7 +59,7 @@ class UsageRecorder:
         self._waiting: asyncio.Queue[BilledCall] = asyncio.Queue()
         self._store: UsageStore | None = None
 
-    def note(self, source: Source, usage: Usage, *, is_last: bool = False) -> None:
+    def note(self, source: BillingSource, usage: Usage, *, is_last: bool = False) -> None:
         """Count a call if the server billed any tokens for it.
 
         With `is_last` the reply is stored right after this, and the same write counts the call.
@@ -80,7 +80,7 @@ class UsageRecorder:
 
     def model_called(self, report: CallReport) -> None:
         """Count a call for the person and conversation of `billed_to`."""
-        source = Source(report.kind, report.model, report.which == "second")
+        source = BillingSource(report.kind, report.model, report.which == "second")
         self.note(source, report.usage, is_last=report.is_reply)
 
     @asynccontextmanager

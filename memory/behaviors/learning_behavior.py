@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.steps import UNTRUSTED_STEP
 from memory.message import Message
-from memory.scopes.entries import Entry
+from memory.scopes.entries import ScopeEntry
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
 
@@ -81,7 +81,7 @@ class Learned:
     learned from; 0 stands for the last message of the batch.
     """
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[ScopeEntry] = ()
     state: str | None = None
     is_untrusted: bool = False
     learned_up_to: int = 0

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from memory.behaviors.call_context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Entry, Fact, Source
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Source
 from memory.scopes.provenance import senders_of
 from memory.text.untrusted_text import one_line
 
@@ -76,7 +76,7 @@ def same_fact(text: str, facts: Iterable[Fact]) -> Fact | None:
     return next((fact for fact in facts if _normal(fact.text) == sought), None)
 
 
-def entries_of(statements: Iterable[Statement], batch: Batch) -> list[Entry]:
+def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry]:
     """Return what to write: new facts, more sources of known facts, ends of replaced facts.
 
     Statements that break a rule are left out. At most 8 of a batch are taken.
@@ -84,7 +84,7 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[Entry]:
     own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
     untrusted = _untrusted_text(batch, own)
     current = {fact.id: fact for fact in batch.facts.facts if fact.is_current}
-    entries: list[Entry] = []
+    entries: list[ScopeEntry] = []
     touched: set[str] = set()
     for statement in statements:
         text, message = one_line(statement.text), own.get(statement.message or 0)
@@ -133,7 +133,7 @@ def _words(text: str) -> set[str]:
     return {word[:_STEM] for word in _WORD.findall(text.casefold())}
 
 
-def _again(fact: Fact, source: Source) -> list[Entry]:
+def _again(fact: Fact, source: Source) -> list[ScopeEntry]:
     """Return one more source of a fact, unless the message is one already."""
     known = {(each.tag, each.seq) for each in fact.sources}
     return [] if (source.tag, source.seq) in known else [Again(fact.id, source)]

@@ -13,7 +13,7 @@ from memory.behaviors.call_context import Asker, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Ended, Entry, Fact, Source
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry, Source
 from memory.scopes.field import Field
 from memory.scopes.fields import Question, State, ToolWrites
 from memory.scopes.provenance import senders_of
@@ -23,9 +23,9 @@ from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite
 from memory.store.keys import Scope
 from memory.store.store import Store
 
-Answered = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
-_ANSWERS: Mapping[str, Answered] = {
-    **{each: each for each in get_args(Answered)},
+ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
+_ANSWERS: Mapping[str, ConsentAnswer] = {
+    **{each: each for each in get_args(ConsentAnswer)},
     # Answers that an earlier version stored, in the hour after an update.
     "yes": "kept",
     "no": "not_kept",
@@ -53,9 +53,9 @@ def expire_in(here: ScopeMemory, now: float) -> float:
     return min((each.asked_at + _WAITS_S - now for each in here.all(Question)), default=inf)
 
 
-def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[Entry]:
+def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
     """Return the entries that keep a statement and end the fact it replaces."""
-    entries: list[Entry] = [Fact(0, write.text, (source,), said_at=now)]
+    entries: list[ScopeEntry] = [Fact(0, write.text, (source,), said_at=now)]
     if write.replaces and facts.record(write.replaces) is not None:
         entries.append(Ended(write.replaces, now, THE_ONE_BEFORE))
     return entries
@@ -79,13 +79,13 @@ class Consent:
 
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool
-    ) -> Answered:
+    ) -> ConsentAnswer:
         """Carry out what waits, or do not; return what was decided the first time.
 
         Raise `NotConfirmed` for what is not asked any more, was asked of somebody else, or may not
         be changed by whoever was asked any more.
         """
-        answered: Answered | None = None
+        answered: ConsentAnswer | None = None
 
         async def decide(facts: ScopeMemory) -> None:
             # The facts were read first: whatever takes the question back refuses this write.
@@ -106,7 +106,7 @@ class Consent:
 
     async def _decide(
         self, here: ScopeMemory, facts: ScopeMemory, asked: Question, asker: Asker, *, agrees: bool
-    ) -> Answered:
+    ) -> ConsentAnswer:
         write, now = asked.write, time()
         if write.sender_id != asker.sender_id:
             raise NotConfirmed("not_yours")
@@ -114,7 +114,7 @@ class Consent:
             return _ANSWERS[asked.answer]
         if asked.asked_at + _WAITS_S <= now:
             raise NotConfirmed("unknown")
-        answer: Answered = "forgotten" if isinstance(write, ForgetRecord) else "kept"
+        answer: ConsentAnswer = "forgotten" if isinstance(write, ForgetRecord) else "kept"
         if agrees:
             await _check_owner(facts, write, asker)
         else:
@@ -139,7 +139,7 @@ class Consent:
         self,
         here: ScopeMemory,
         facts: ScopeMemory,
-        entries: Sequence[Entry],
+        entries: Sequence[ScopeEntry],
         answered: Sequence[Field],
     ) -> None:
         """Write a fact, and that the question is answered."""

@@ -11,7 +11,7 @@ from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question, remembered
 from memory.learning.progress import Progress
 from memory.scopes.changes import Write
-from memory.scopes.entries import Entry, Source
+from memory.scopes.entries import ScopeEntry, Source
 from memory.scopes.field import Field
 from memory.scopes.fields import Kept, State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
@@ -72,7 +72,7 @@ class ToolWriter:
         here = await self._scopes.read(progress.conversation)
         waiting = _waiting(here, turn)
         fields: list[Field] = []
-        entries: list[Entry] = []
+        entries: list[ScopeEntry] = []
         state = here.state
         for write in waiting.writes:
             if is_off and not isinstance(write, ForgetRecord):

@@ -11,7 +11,7 @@ MONTHS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BillingSource:
     """What billed tokens: `kind` is `answer`, `internal` or `embedding`.
 
     `is_second` says that it was the second model.
@@ -22,7 +22,7 @@ class Source:
     is_second: bool = False
 
     @classmethod
-    def of(cls, name: str) -> "Source":
+    def of(cls, name: str) -> "BillingSource":
         """Read the name of a field."""
         kind, number, model = name.split("|", 2)
         return cls(kind, model, number == "2")
@@ -60,7 +60,7 @@ class Tokens:
 class BilledCall:
     """One call of a model; `at` is in Unix seconds, `conversation` a tag, "" without one."""
 
-    source: Source
+    source: BillingSource
     tokens: Tokens
     person: int
     conversation: str
@@ -68,12 +68,14 @@ class BilledCall:
     id: str = ""
 
     @classmethod
-    def now(cls, source: Source, tokens: Tokens, person: int, conversation: str) -> "BilledCall":
+    def now(
+        cls, source: BillingSource, tokens: Tokens, person: int, conversation: str
+    ) -> "BilledCall":
         """Return a call that has just been billed, with an id of its own."""
         return cls(source, tokens, person, conversation, time(), token_hex(8))
 
 
-BySource = Mapping[Source, Tokens]
+BySource = Mapping[BillingSource, Tokens]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from time import time
 from memory.limits.billed import (
     MONTHS,
     BilledCall,
+    BillingSource,
     BotUsage,
     BySource,
-    Source,
     Tokens,
     day_number,
     expires_at,
@@ -160,15 +160,15 @@ def _living_months(at: float) -> list[str]:
     return [f"{number // 12}-{number % 12 + 1:02d}" for number in months]
 
 
-def _by_source(fields: Mapping[bytes, bytes]) -> dict[Source, Tokens]:
-    return {Source.of(name.decode()): _tokens(sums) for name, sums in fields.items()}
+def _by_source(fields: Mapping[bytes, bytes]) -> dict[BillingSource, Tokens]:
+    return {BillingSource.of(name.decode()): _tokens(sums) for name, sums in fields.items()}
 
 
-def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[Source, Tokens]]:
-    days: dict[int, dict[Source, Tokens]] = {}
+def _by_day(fields: Mapping[bytes, bytes]) -> dict[int, dict[BillingSource, Tokens]]:
+    days: dict[int, dict[BillingSource, Tokens]] = {}
     for name, sums in fields.items():
         day, _, source = name.decode().partition("|")
-        days.setdefault(int(day), {})[Source.of(source)] = _tokens(sums)
+        days.setdefault(int(day), {})[BillingSource.of(source)] = _tokens(sums)
     return days
 
 

@@ -7,7 +7,7 @@ once or not at all.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from memory.scopes.entries import Entry, Record
+from memory.scopes.entries import Record, ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.errors import Outdated
@@ -26,7 +26,7 @@ class Write:
     rests on, if it is written to another scope.
     """
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[ScopeEntry] = ()
     fields: Sequence[Field] = ()
     removed: Collection[str] = ()
     learned_from: ScopeMemory | None = None

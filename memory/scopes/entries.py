@@ -84,13 +84,13 @@ class Erased:
         return self.sender_id != 0 and sender_id == self.sender_id and at <= self.until
 
 
-class Entry:
+class ScopeEntry:
     """One entry of a scope's stream. A subclass sets `KIND` and defines `without`."""
 
     __slots__ = ()
 
     KIND: ClassVar[str]
-    KINDS: ClassVar[dict[str, type["Entry"]]] = {}
+    KINDS: ClassVar[dict[str, type["ScopeEntry"]]] = {}
 
     def __init_subclass__(cls) -> None:
         """Register the class; raise `TypeError` if it has no rule for erasures."""
@@ -99,14 +99,14 @@ class Entry:
         for required in ("KIND", "without"):
             if required not in cls.__dict__:
                 raise TypeError(f"{cls.__name__} does not define `{required}`")
-        Entry.KINDS[cls.KIND] = cls
+        ScopeEntry.KINDS[cls.KIND] = cls
 
     def without(self, erased: Erased) -> Self | None:
         """Return what is left of it after an erasure, None for nothing."""
         raise NotImplementedError
 
 
-class Record(Entry):
+class Record(ScopeEntry):
     """An entry that is a memory of its own: it has an id and is searched."""
 
     __slots__ = ()
@@ -241,7 +241,7 @@ class Chunk(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Again(Entry):
+class Again(ScopeEntry):
     """A fact was said again in another message."""
 
     KIND = "again"
@@ -258,7 +258,7 @@ THE_ONE_BEFORE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Entry):
+class Ended(ScopeEntry):
     """A fact holds no more since `at`; the record `by` replaces it (0: none does).
 
     Written with `THE_ONE_BEFORE`, it is read with that record's id.
@@ -275,7 +275,7 @@ class Ended(Entry):
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden(Entry):
+class Hidden(ScopeEntry):
     """A message is not to be recalled (or is again, if not `hidden`)."""
 
     KIND = "hidden"
@@ -287,29 +287,29 @@ class Hidden(Entry):
         return self
 
 
-def written(entry: Entry) -> tuple[str, bytes]:
+def written(entry: ScopeEntry) -> tuple[str, bytes]:
     """Return kind and JSON as they are stored; the id of a record is the stream's own."""
     content = asdict(entry)  # type: ignore[call-overload]  # every kind is a dataclass
     content.pop("id", None)
     return entry.KIND, orjson.dumps(content)
 
 
-def read(entry_id: int, kind: str, content: bytes) -> Entry | None:
+def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
     """Read a stored entry, passing over what a newer version added; None for an unknown kind."""
-    if kind not in Entry.KINDS:
+    if kind not in ScopeEntry.KINDS:
         return None
     fields = orjson.loads(content)
-    if issubclass(Entry.KINDS[kind], Record):
+    if issubclass(ScopeEntry.KINDS[kind], Record):
         fields["id"] = entry_id
     if kind == Ended.KIND and fields.get("by") == THE_ONE_BEFORE:
         fields["by"] = entry_id - 1
-    entry: Entry = _reader(kind).validate_python(fields)
+    entry: ScopeEntry = _reader(kind).validate_python(fields)
     return entry
 
 
 @cache
 def _reader(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(Entry.KINDS[kind])
+    return TypeAdapter(ScopeEntry.KINDS[kind])
 
 
 def _day(at: float) -> str:

@@ -15,10 +15,10 @@ from memory.scopes.entries import (
     Again,
     Chunk,
     Ended,
-    Entry,
     Fact,
     Hidden,
     Record,
+    ScopeEntry,
     Synopsis,
     read,
 )
@@ -193,7 +193,7 @@ class ScopeMemory(EmbeddedStream):
         self._fold(entry_id, read(entry_id, columns[b"k"].decode(), content))
         return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
-    def _fold(self, entry_id: int, entry: Entry | None) -> None:
+    def _fold(self, entry_id: int, entry: ScopeEntry | None) -> None:
         if isinstance(entry, Again | Ended):
             self._amendments.setdefault(entry.fact_id, []).append(entry_id)
         match entry:

@@ -12,7 +12,7 @@ import orjson
 from memory.scopes.cache import ScopeCache
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.delta import Cursor, Delta
-from memory.scopes.entries import Entry, written
+from memory.scopes.entries import ScopeEntry, written
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
@@ -220,7 +220,7 @@ def _values(change: Write | Revision) -> dict[str, str]:
     return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
 
 
-def _numbered(contents: list[Arg], entry: Entry) -> tuple[str, int]:
+def _numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
     """Add an entry's content to a script's arguments; return its kind and the argument's number."""
     kind, content = written(entry)
     contents.append(content)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memory.scopes.changes import Write
-from memory.scopes.entries import Entry, Fact, Source, Synopsis
+from memory.scopes.entries import Fact, ScopeEntry, Source, Synopsis
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -19,11 +19,11 @@ from tests.acceptance.rig import Rig
 _TTL_S = 86_400
 
 
-async def plant(rig: Rig, scope: Scope, *parts: Entry | Field, redis: str = "") -> None:
+async def plant(rig: Rig, scope: Scope, *parts: ScopeEntry | Field, redis: str = "") -> None:
     """Write entries and fields into a scope of the bot."""
     async with _scopes(rig, redis) as scopes:
         scope_memory = await scopes.read(scope)
-        entries = [part for part in parts if isinstance(part, Entry)]
+        entries = [part for part in parts if isinstance(part, ScopeEntry)]
         fields = [part for part in parts if isinstance(part, Field)]
         await scopes.write(scope_memory, Write(entries, fields))
 

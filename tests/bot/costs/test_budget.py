@@ -8,7 +8,7 @@ from bot.costs.budget import Budget
 from bot.costs.prices import Prices
 from bot.runtime.periodic import BudgetWatch
 from config.values import Price
-from memory.limits.billed import BilledCall, Source, Tokens
+from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
 from tests.memory.conftest import memory
 
@@ -31,7 +31,7 @@ class Notices(AdminNotices):
 
 
 async def spend(memory: Memory, tokens: int) -> None:
-    call = BilledCall.now(Source("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(fresh=tokens), 7, "c:7:0")
     await memory.usage.count([call])
 
 

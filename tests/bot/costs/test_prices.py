@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from bot.costs.prices import Prices, shown
 from config.values import Price
-from memory.limits.billed import Source, Tokens
+from memory.limits.billed import BillingSource, Tokens
 
 PRICES = Prices(
     [
@@ -12,7 +12,11 @@ PRICES = Prices(
         Price("memory", Decimal("0.2"), Decimal("0.1"), Decimal("0.8")),
     ]
 )
-MAIN, MEMORY, FREE = Source("answer", "main"), Source("internal", "memory"), Source("answer", "own")
+MAIN, MEMORY, FREE = (
+    BillingSource("answer", "main"),
+    BillingSource("internal", "memory"),
+    BillingSource("answer", "own"),
+)
 
 
 def test_each_kind_of_token_has_its_price() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
-from memory.limits.billed import BilledCall, Source, Tokens, together
+from memory.limits.billed import BilledCall, BillingSource, Tokens, together
 from memory.limits.usage import NOBODY, UsageStore
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
@@ -14,7 +14,7 @@ from tests.memory.conftest import memory
 
 __all__ = ["memory"]
 
-ANSWER = Source("answer", "m")
+ANSWER = BillingSource("answer", "m")
 CHAT = Scope("c:7:0")
 
 

@@ -18,7 +18,7 @@ from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
 from config.values import Price
 from memory.behaviors.context import AgentContext
-from memory.limits.billed import BilledCall, Source, Tokens
+from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota
 from memory.memory import Memory
 from memory.message import Message
@@ -102,7 +102,7 @@ async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_not
     budget = Budget(Decimal("0.01"), prices, memory.usage)
     quota = QuotaStep(memory.quotas, Quota(0, 0), budget, frozenset({BEN}), SENTENCES)
     assert await quota.admit(ANNA, "a") == "admitted"
-    call = BilledCall.now(Source("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
+    call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])
     assert [await quota.admit(ANNA, turn) for turn in "bcb"] == ["budget", "silenced", "budget"]
     assert await quota.admit(BEN, "d") == "admitted"

@@ -9,7 +9,7 @@ from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.delta import StreamDelta
-from memory.scopes.entries import Entry, written
+from memory.scopes.entries import ScopeEntry, written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope
@@ -49,7 +49,7 @@ def answered(seq: int, text: str, *, at: float = NOW, tokens: int = 10) -> Messa
 
 
 def scope_memory(
-    *entries: Entry, state: str = "", scope: Scope = PRIVATE, epoch: str = "3"
+    *entries: ScopeEntry, state: str = "", scope: Scope = PRIVATE, epoch: str = "3"
 ) -> ScopeMemory:
     """Return a scope memory with these entries; ids start at 1."""
     filled = ScopeMemory(scope, (epoch, "0"))
@@ -80,7 +80,7 @@ def batch(
     )
 
 
-async def store_entries(scopes: Scopes, scope: Scope, *entries: Entry) -> None:
+async def store_entries(scopes: Scopes, scope: Scope, *entries: ScopeEntry) -> None:
     """Write entries to a scope as learning does; ids continue."""
     await scopes.write(await scopes.read(scope), Write(entries))
     await scopes.read(scope)
@@ -118,5 +118,5 @@ class ScriptedModel:
         return answer
 
 
-def texts(entries: Sequence[Entry]) -> list[str]:
+def texts(entries: Sequence[ScopeEntry]) -> list[str]:
     return [getattr(entry, "text", type(entry).__name__) for entry in entries]

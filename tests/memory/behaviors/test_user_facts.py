@@ -13,7 +13,7 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.entries import Again, Ended, Entry, Fact, Source
+from memory.scopes.entries import Again, Ended, Fact, ScopeEntry, Source
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -45,7 +45,7 @@ def fact(text: str, seq: int = 90, *, at: float = NOW - 10 * DAY) -> Fact:
     return Fact(0, text, (Source(PRIVATE.tag, seq, 3, ANNA.id),), said_at=at)
 
 
-def known(*facts: Entry) -> ScopeMemory:
+def known(*facts: ScopeEntry) -> ScopeMemory:
     return scope_memory(*facts, scope=MINE)
 
 
@@ -54,7 +54,7 @@ def behavior(scopes: Scopes, tokens: TokenCounter) -> UserFacts:
     return UserFacts(scopes, tokens)
 
 
-def learned(behavior: UserFacts, taught: Batch, *statements: Statement) -> list[Entry]:
+def learned(behavior: UserFacts, taught: Batch, *statements: Statement) -> list[ScopeEntry]:
     return list(behavior.learn(taught, Statements(facts=list(statements))).entries)
 
 

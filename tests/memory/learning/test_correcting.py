@@ -11,7 +11,7 @@ import pytest
 
 from memory.behaviors.call_context import Asker
 from memory.erasure.confirmations import NotConfirmed
-from memory.learning.consent import Answered
+from memory.learning.consent import ConsentAnswer
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
@@ -187,7 +187,7 @@ async def ask(memory: Memory, here: Scope, *wanted: ToolWrite) -> None:
     await memory.learn(here)
 
 
-async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> Answered:
+async def answer(memory: Memory, here: Scope, *, agrees: bool, sender: int = ANN) -> ConsentAnswer:
     """Press a button."""
     asker = Asker(sender, is_group=not here.is_private)
     return await memory.consent.answer(here, "abc", asker, agrees=agrees)

@@ -16,8 +16,8 @@ from memory.scopes.entries import (
     Again,
     Chunk,
     Ended,
-    Entry,
     Fact,
+    ScopeEntry,
     Source,
     Synopsis,
 )
@@ -58,8 +58,8 @@ def synopsis(first: int, last: int, where: Scope = HERE) -> Synopsis:
     )
 
 
-async def write(memory: Memory, scope: Scope, *parts: Entry | Field) -> None:
-    entries = [part for part in parts if isinstance(part, Entry)]
+async def write(memory: Memory, scope: Scope, *parts: ScopeEntry | Field) -> None:
+    entries = [part for part in parts if isinstance(part, ScopeEntry)]
     fields = [part for part in parts if isinstance(part, Field)]
     await memory.scopes.write(await memory.scopes.read(scope), Write(entries, fields))
 

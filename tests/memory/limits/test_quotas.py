@@ -1,6 +1,6 @@
 """Quotas are counted for each person, once for each turn, and expire."""
 
-from memory.limits.billed import BilledCall, Source, Tokens
+from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
 from tests.memory.turns import ANN, BOB
@@ -15,7 +15,7 @@ async def verdicts(memory: Memory, person: int, quota: Quota, *turns: str) -> li
 
 async def spend(memory: Memory, person: int, tokens: int, kind: str = "answer") -> None:
     """Count a call that used so many tokens."""
-    call = BilledCall.now(Source(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
+    call = BilledCall.now(BillingSource(kind, "m"), Tokens(fresh=tokens), person, f"c:{person}:0")
     await memory.usage.count([call])
 
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from memory.limits.billed import BilledCall, Source, Tokens, expires_at, month_of, together
+from memory.limits.billed import BilledCall, BillingSource, Tokens, expires_at, month_of, together
 from memory.limits.usage import NOBODY
 from memory.memory import Memory
 from memory.queue.open_turn import Lease
@@ -14,14 +14,14 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, HERE, put, take
 
-ANSWER, SPARE = Source("answer", "main"), Source("answer", "spare", is_second=True)
-LEARNING = Source("internal", "memory")
+ANSWER, SPARE = BillingSource("answer", "main"), BillingSource("answer", "spare", is_second=True)
+LEARNING = BillingSource("internal", "memory")
 GROUP = Scope("c:-5:0")
 NOW = datetime.now(UTC)
 AT = NOW.timestamp()
 
 
-def call(source: Source, tokens: Tokens, person: int, tag: str = GROUP.tag) -> BilledCall:
+def call(source: BillingSource, tokens: Tokens, person: int, tag: str = GROUP.tag) -> BilledCall:
     return replace(BilledCall.now(source, tokens, person, tag), at=AT)
 
 

@@ -12,10 +12,10 @@ from memory.scopes.entries import (
     Again,
     Chunk,
     Ended,
-    Entry,
     Erased,
     Fact,
     Hidden,
+    ScopeEntry,
     Source,
     Synopsis,
 )
@@ -72,7 +72,7 @@ ENTRIES = [
 
 def test_the_examples_here_are_of_every_kind() -> None:
     assert {type(field) for field in FIELDS} == set(Field.KINDS.values())
-    assert {type(entry) for entry in ENTRIES} == set(Entry.KINDS.values())
+    assert {type(entry) for entry in ENTRIES} == set(ScopeEntry.KINDS.values())
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.PREFIX)
@@ -170,8 +170,8 @@ def test_a_field_cannot_take_the_prefix_of_another() -> None:
 
 def test_an_entry_without_a_rule_cannot_be_defined() -> None:
     with pytest.raises(TypeError, match="Pinned does not define `without`"):
-        type("Pinned", (Entry,), {"KIND": "pinned"})
-    assert "pinned" not in Entry.KINDS
+        type("Pinned", (ScopeEntry,), {"KIND": "pinned"})
+    assert "pinned" not in ScopeEntry.KINDS
 
 
 _REQUIRED = ("PREFIX", "_stored", "_read", "without")
