@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 _INSTRUCTIONS = (
     "You have perfect recall and remember for an assistant. You are given what a person has just "
-    "said and synopses of earlier sittings with them, as JSON with their dates, oldest first. Tell "
+    "said and synopses of earlier sessions with them, as JSON with their dates, oldest first. Tell "
     "the assistant in one short coherent narrative, of at most 150 words, what these memories hold "
     "that bears on it: in the order of time, with the date of each, in the language of the "
     "synopses. Never make up, embellish or conclude anything: what the synopses do not say, you do "

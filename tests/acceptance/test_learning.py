@@ -265,18 +265,18 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
     anna, chat = rig.anna()
     call = tool_call("calculate", expression="2+3")
     rig.script.on("lighthouse", Reply(tool_calls=(call,)), "It took 5 weeks.")
-    for text in SITTINGS:
+    for text in SESSIONS:
         await ask_and_learn(rig, anna, chat, text)
         await ask_and_learn(rig, anna, chat, "/new")
     assert [batch.said for batch in model.batches] == [
-        [SITTINGS[0], "It took 5 weeks."],
-        [SITTINGS[1], "All right."],
-        [SITTINGS[2], "All right."],
+        [SESSIONS[0], "It took 5 weeks."],
+        [SESSIONS[1], "All right."],
+        [SESSIONS[2], "All right."],
     ]
     assert "calculate" in model.batches[0].lines[-1].tools
     assert "-> 5" in model.batches[0].lines[-1].tools
     assert model.woven == []
-    assert "Earlier sittings" not in main_requests(rig)[0].memory
+    assert "Earlier sessions" not in main_requests(rig)[0].memory
 
     await rig.bot.kill()
     await happened(rig, chat, days_ago=(400, 40, 5))
@@ -285,13 +285,13 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
     await ask_and_learn(rig, anna, chat, "Who repaired the tower of Bari?")
     (woven,) = model.woven
     memories = woven.messages[-1].content
-    assert [memories.count(text) for text in SITTINGS] == [1, 1, 0]
+    assert [memories.count(text) for text in SESSIONS] == [1, 1, 0]
     assert ("13 months ago" in memories, "40 days" in memories or "5 weeks ago" in memories) == (
         True,
         True,
     )
     assert "Who repaired the tower of Bari?" in memories
-    assert "Earlier sittings:\nOnce upon a time." in main_requests(rig)[-1].memory
+    assert "Earlier sessions:\nOnce upon a time." in main_requests(rig)[-1].memory
     assert chat.replies[-1].text == "Giuseppe did."
 
     await rig.restart()
@@ -299,12 +299,12 @@ async def test_a28_sessions_get_synopses_and_related_ones_are_woven_into_a_narra
     await rig.ask(anna, chat, "Who repaired the tower of Bari, again?")
     lines = main_requests(rig)[-1].memory.splitlines()
     first, second = (line for line in lines if "] Request: " in line)
-    assert f"13 months ago] Request: {SITTINGS[0]}. Done: " in first
-    assert f"5 weeks ago] Request: {SITTINGS[1]}. " in second
+    assert f"13 months ago] Request: {SESSIONS[0]}. Done: " in first
+    assert f"5 weeks ago] Request: {SESSIONS[1]}. " in second
     assert rig.model.log.refusals == []
 
 
-SITTINGS = (
+SESSIONS = (
     "The lighthouse of Bari was repaired by Giuseppe",
     "Giuseppe plays the accordion",
     "Buy oat milk tomorrow",
@@ -320,15 +320,15 @@ async def test_a28_a_narrative_that_failed_is_requested_again(webhook_rig: Rig) 
     remember_with(rig)
     await rig.start(learn="synopses", learn_every_turns=1)
     anna, chat = rig.anna()
-    for text in SITTINGS:
+    for text in SESSIONS:
         await ask_and_learn(rig, anna, chat, text)
         await ask_and_learn(rig, anna, chat, "/new")
     rig.model.faults.add(server_error(), times=None, when=is_woven)
     await ask_and_learn(rig, anna, chat, "Who repaired the tower of Bari?")
-    assert f"] Request: {SITTINGS[1]}. " in main_requests(rig)[-1].memory
+    assert f"] Request: {SESSIONS[1]}. " in main_requests(rig)[-1].memory
     rig.model.faults.clear()
     await ask_and_learn(rig, anna, chat, "Who repaired the house of Bari?")
-    assert "Earlier sittings:\nOnce upon a time." in main_requests(rig)[-1].memory
+    assert "Earlier sessions:\nOnce upon a time." in main_requests(rig)[-1].memory
 
 
 @pytest.mark.parametrize("learn", ["off", "facts"])

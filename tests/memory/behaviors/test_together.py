@@ -88,7 +88,7 @@ async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
         '{"first_name": "Anna", "open_problems": ["Find a flat"]}\n'
         "Facts, by id and since when they are known:\n"
         "#1 [24 August 2025, 3 months ago] Lives in Linz.\n"
-        "Earlier sittings:\n"
+        "Earlier sessions:\n"
         "[23 August 2025, 3 months ago] Request: A flat in Linz.\n"
         "[24 August 2025, 3 months ago] Request: A flat in Linz."
     )

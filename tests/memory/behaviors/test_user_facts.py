@@ -314,7 +314,7 @@ async def test_remember_asks_first_if_untrusted_text_is_in_the_prompt(
         replace(context, completed_steps=[step(is_untrusted=False), step(is_untrusted=True)]),
         replace(context, memory_context="From documents:\n[Manual] Press it."),
         replace(
-            context, memory_context=f"Earlier sittings:\nShe was shown a page. {UNTRUSTED_MARK}"
+            context, memory_context=f"Earlier sessions:\nShe was shown a page. {UNTRUSTED_MARK}"
         ),
     )
     for each in tainted:

@@ -155,7 +155,7 @@ async def test_the_last_user_message_is_a_persons_newest(memory: Memory) -> None
     assert history.last_user_message == history.messages[2]
 
 
-async def test_a_selector_sees_the_current_sitting_only(memory: Memory) -> None:
+async def test_a_selector_sees_the_current_session_only(memory: Memory) -> None:
     await put(memory, 1)
     await close(memory, await take(memory))
     await put(memory, 2)
