@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 from telegram import (
     ForceReply,
@@ -9,7 +11,7 @@ from telegram import (
     User,
 )
 from telegram.constants import ChatAction, ParseMode
-from telegram.error import BadRequest
+from telegram.error import BadRequest, RetryAfter
 
 from tests.servers.bot_api import BotApiServer, Button, Entity, Upload
 from tests.servers.bot_api_client import raw_client, refusal, scene
@@ -474,6 +476,35 @@ async def test_a_draft_is_visible_for_30_seconds_or_until_the_message() -> None:
         seen.append(at.chat.draft)
 
     assert seen == [(7, "I am"), None, (8, ""), None]
+
+
+async def test_drafts_and_actions_of_a_private_chat_have_limits_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PTB_TIMEDELTA", "true")
+    clock, taken = Clock(), []
+    async with scene(BotApiServer(clock=clock)) as at:
+        for at_s in (0, 5, 10, 30):
+            clock.now = 1_800_000_000.0 + at_s
+            taken.append(0)
+            with suppress(RetryAfter):
+                while True:
+                    await at.bot.send_message_draft(at.chat.id, 7, "I am")
+                    await at.bot.send_chat_action(at.chat.id, ChatAction.TYPING)
+                    taken[-1] += 2
+
+    assert taken == [20, 20, 0, 20]
+
+
+async def test_a_draft_belongs_to_its_topic() -> None:
+    async with scene() as at:
+        topic = at.chat.add_topic("Boats", 40)
+        await at.bot.send_message_draft(at.chat.id, 7, "I am", message_thread_id=topic.id)
+        await at.bot.send_message(at.chat.id, "Elsewhere")
+        draft = at.chat.draft_in(topic.id)
+        assert (draft and draft.content.text, at.chat.draft) == ("I am", None)
+        await at.bot.send_message(at.chat.id, "There", message_thread_id=topic.id)
+        assert at.chat.draft_in(topic.id) is None
 
 
 async def test_a_draft_needs_an_id_and_a_private_chat() -> None:

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bot.playground.bot_api.account import Account
-from bot.playground.bot_api.values import Keyboard, Media, MessageEntity, Topic, User
+from bot.playground.bot_api.values import (
+    FormattedText,
+    Keyboard,
+    Media,
+    MessageEntity,
+    Topic,
+    User,
+)
 
 ChatKind = Literal["private", "group", "supergroup", "channel"]
 Status = Literal["creator", "administrator", "member", "left", "kicked"]
 _TYPING_LIFETIME_S = 5
+_DRAFT_LIFETIME_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,15 @@ class ChatMessage:
         return {}
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the bot shows while it is still writing; it vanishes by itself."""
+
+    id: int
+    content: FormattedText
+    until: float
+
+
 class LocalChat:
     """One chat; `topics` of a forum by their id."""
 
@@ -80,6 +97,7 @@ class LocalChat:
         self._messages: dict[int, ChatMessage] = {}
         self._ids = account.message_ids if kind in ("private", "group") else account.new_ids()
         self._typing_until = 0.0
+        self._drafts: dict[int, Draft] = {}
 
     def __repr__(self) -> str:
         return f"LocalChat({self.id}, {self.kind!r}, {self.title!r})"
@@ -93,6 +111,16 @@ class LocalChat:
     def bot_is_typing(self) -> bool:
         """Whether people see "typing…": for five seconds, or until the bot's next message."""
         return self._account.clock() < self._typing_until
+
+    @property
+    def draft(self) -> Draft | None:
+        """What the bot is writing right now outside topics, as far as it shows it."""
+        return self.draft_in(0)
+
+    def draft_in(self, topic_id: int) -> Draft | None:
+        """Return what the bot is writing in a topic: for 30 seconds, or until its next message."""
+        draft = self._drafts.get(topic_id)
+        return draft if draft and self._account.clock() < draft.until else None
 
     def message(self, message_id: int) -> ChatMessage | None:
         """Return a message as it stands now, None if it does not exist or was deleted."""
@@ -110,6 +138,7 @@ class LocalChat:
         self._messages[added.id] = added
         if added.sender == self._account.bot:
             self._typing_until = 0.0
+            self._drafts.pop(added.topic_id, None)
         return added
 
     def change(self, message: ChatMessage) -> None:
@@ -123,8 +152,14 @@ class LocalChat:
     def empty(self) -> None:
         """Delete all messages for everybody; topics stay."""
         self._messages.clear()
+        self._drafts.clear()
         self._typing_until = 0.0
 
     def show_typing(self) -> None:
         """Show that the bot is busy."""
         self._typing_until = self._account.clock() + _TYPING_LIFETIME_S
+
+    def show_draft(self, draft_id: int, content: FormattedText, topic_id: int = 0) -> None:
+        """Show what the bot has written so far."""
+        until = self._account.clock() + _DRAFT_LIFETIME_S
+        self._drafts[topic_id] = Draft(draft_id, content, until)

@@ -103,6 +103,15 @@ async def send_document(world: World, given: Parameters) -> object:
     return await send(world, replace(message, media=media), caption)
 
 
+async def send_message_draft(world: World, given: Parameters) -> object:
+    """Show what the bot is writing."""
+    chat = world.open_chat(given.text("chat_id"))
+    text = formatted(given, "text", "entities")
+    chat.show_draft(given.integer("draft_id"), text, given.integer("message_thread_id"))
+    await world.account.changes.tell()
+    return True
+
+
 async def send_chat_action(world: World, given: Parameters) -> object:
     """Show that the bot is busy."""
     world.open_chat(given.text("chat_id")).show_typing()
@@ -159,6 +168,7 @@ METHODS: Mapping[str, Method] = {
     "getChatMember": get_chat_member,
     "sendMessage": send_message,
     "sendDocument": send_document,
+    "sendMessageDraft": send_message_draft,
     "sendChatAction": send_chat_action,
     "editMessageText": edit_message_text,
     "deleteMessage": delete_message,

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from bot.playground.bot_api import chats
 from bot.playground.bot_api.api_errors import ApiError
 from bot.playground.bot_api.shapes import chat_shape
-from bot.playground.bot_api.values import FormattedText, Topic
+from bot.playground.bot_api.values import Topic
+from tests.servers.bot_api.errors import FloodError
 
-_DRAFT_LIFETIME_S = 30
+_SHOWING_LIMITS = ((5, 20), (30, 40))
+"""Drafts and chat actions of one private chat: so many seconds, so many calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +38,26 @@ class Message(chats.ChatMessage):
         return {**sender, **self.service}
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What the bot shows while it is still writing; it vanishes by itself."""
-
-    id: int
-    content: FormattedText
-    until: float
-
-
 class Chat(chats.LocalChat):
     """One chat; `closed` makes the refusal that the bot gets when it writes here."""
 
     closed: Callable[[], ApiError] | None = None
-    _draft: Draft | None = None
+    _shown_at: tuple[float, ...] = ()
 
     @property
     def replies(self) -> list[chats.ChatMessage]:
         """The bot's messages, oldest first."""
         return [message for message in self.messages if message.sender == self._account.bot]
 
-    @property
-    def draft(self) -> Draft | None:
-        """What the bot is writing right now, as far as it shows it."""
-        if self._draft is None or self._draft.until <= self._account.clock():
-            return None
-        return self._draft
+    def count_showing(self) -> None:
+        """Count a draft or a chat action; raise `FloodError` beyond Telegram's limits."""
+        if self.kind != "private":
+            return
+        now = self._account.clock()
+        for seconds, most in _SHOWING_LIMITS:
+            if len([at for at in self._shown_at if at > now - seconds]) >= most:
+                raise FloodError(3)
+        self._shown_at = (*self._shown_at[-_SHOWING_LIMITS[-1][1] :], now)
 
     def topic(self, name: str, topic_id: int = 0) -> Topic:
         """Return a new topic of this forum, with a service message; by default with the next id."""
@@ -72,22 +68,6 @@ class Chat(chats.LocalChat):
         created = self.add(Message(self, creator, service=service, id=topic_id))
         self.change(replace(created, topic_id=created.id))
         return self.add_topic(name, created.id)
-
-    def add(self, message: chats.ChatMessage) -> chats.ChatMessage:
-        """Append a message and return it; a message of the bot ends a draft."""
-        added = super().add(message)
-        if added.sender == self._account.bot:
-            self._draft = None
-        return added
-
-    def empty(self) -> None:
-        """Delete all messages for everybody, and the draft; topics stay."""
-        super().empty()
-        self._draft = None
-
-    def show_draft(self, draft_id: int, content: FormattedText) -> None:
-        """Show what the bot has written so far."""
-        self._draft = Draft(draft_id, content, self._account.clock() + _DRAFT_LIFETIME_S)
 
     async def wait_for_reply(
         self,

@@ -50,16 +50,15 @@ async def send_document(world: World, given: Parameters) -> object:
 
 async def send_message_draft(world: World, given: Parameters) -> object:
     """Show a person what is being written; only private chats have that."""
-    text = read_text(given, world.users, may_be_empty=True)
+    read_text(given, world.users, may_be_empty=True)
     chat = world.open_chat(given.text("chat_id"))
-    draft_id = given.integer("draft_id")
     if chat.kind != "private":
         raise BadRequestError("TEXTDRAFT_PEER_INVALID")
-    if not draft_id:
+    if not given.integer("draft_id"):
         raise BadRequestError("RANDOM_ID_INVALID")
-    chat.show_draft(draft_id, text)
-    await world.account.changes.tell()
-    return True
+    _topic_id(chat, given)
+    chat.count_showing()
+    return await methods.send_message_draft(world, given)
 
 
 async def send_chat_action(world: World, given: Parameters) -> object:
@@ -69,6 +68,7 @@ async def send_chat_action(world: World, given: Parameters) -> object:
     chat = world.open_chat(given.text("chat_id"))
     if given.integer("message_thread_id") != _GENERAL_TOPIC:
         _topic_id(chat, given)
+    chat.count_showing()
     return await methods.send_chat_action(world, given)
 
 
