@@ -17,6 +17,7 @@ from bot.turn.answer import Answerer, AnswerStep, CommandStep, UploadStep
 from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
+from bot.turn.draft import draft_of
 from bot.turn.give_up import GiveUp
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
@@ -98,6 +99,10 @@ class TurnBuilder:
         )
         loader = ContextLoader(assistant.behaviors, self._chat, window, settings.recall_k)
         at_work = AtWork(self._chat, settings.turn_timeout_s)
+        drafting = at_work
+        if settings.stream == "drafts":
+            drafts = partial(draft_of, self._chat, sentences)
+            drafting = AtWork(self._chat, settings.turn_timeout_s, drafts)
         quota = QuotaStep(
             memory.quotas,
             Quota(settings.user_turns_per_minute, settings.user_tokens_per_day),
@@ -109,7 +114,7 @@ class TurnBuilder:
             CommandStep(commands, sentences).answer,
             quota.answer,
             UploadStep(upload, self._permits, at_work, sentences).answer,
-            AgentStep(assistant.run, loader, sentences, at_work, self._observe).answer,
+            AgentStep(assistant.run, loader, sentences, drafting, self._observe).answer,
         ]
 
     def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:

@@ -117,6 +117,10 @@ class Settings(ServiceSettings):
     turn_timeout_s: float = Field(
         default=180, ge=1, le=3600, description="Time limit of a whole turn"
     )
+    stream: Annotated[Literal["drafts", "off"], values.AnyCase] = Field(
+        default="drafts",
+        description='In private chats show a reply while it is written; `off`: only "typing"',
+    )
     coalesce_s: float = Field(
         default=0.5,
         ge=0,

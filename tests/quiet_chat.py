@@ -40,6 +40,11 @@ class QuietChat:
     async def show_typing(self, to: Destination) -> None:
         """Show nothing."""
 
+    async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
+        """Show nothing."""
+        del to, draft_id, part
+        return False
+
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """Keep the text."""
         del callback_id

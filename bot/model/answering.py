@@ -22,6 +22,7 @@ from bot.model.call import (
 )
 from bot.model.call_report import ModelObserver, ObservedCall
 from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less
+from bot.model.live_text import live_observer
 from bot.model.model_errors import (
     CUT_SHORT,
     AnswerIncomplete,
@@ -224,11 +225,14 @@ async def _read(response: httpx2.Response, events: EventReader, answer: Accumula
 
 
 async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
+    observe = live_observer()
     async with aclosing(response.aiter_bytes()) as body:
         async for piece in body:
             for event in events.feed(piece):
                 # The standard library's parser accepts half an emoji; faster ones refuse it.
                 answer.add(json.loads(event))
+                if observe:
+                    observe(answer.reply)
                 if answer.is_over:
                     break
             if events.is_done or answer.is_over:

@@ -52,6 +52,14 @@ class Chat(Protocol):
         """Show "typing" for five seconds, or until our next message arrives."""
         ...
 
+    async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
+        """Show what is being written, for 30 seconds or until our next message arrives.
+
+        Return false if this frame was left out. Raise `TelegramError` if the chat takes no drafts
+        for now.
+        """
+        ...
+
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; `text` is shown on top of the chat."""
         ...

@@ -113,6 +113,15 @@ class SendRateLimiter:
                 return True
         return False
 
+    def take_spare_of_bot(self) -> bool:
+        """Take a permit of the whole bot only; return false if an answer could need it."""
+        if not self.is_on:
+            return True
+        if not self._all.has_spare(self._now()):
+            return False
+        self._all.take(self._now())
+        return True
+
     async def take(self, chat_id: int) -> None:
         """Count a call that is made at once, even while the chat is closed."""
         with suppress(FloodWait):

@@ -13,11 +13,13 @@ from bot.reply.parts import Button, Entity, Part
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_api import CALL_S, TelegramClient, calling
 from bot.telegram.chat import Destination
-from bot.telegram.errors import DECLINED, FloodWait, RefusalReason, Refused
+from bot.telegram.draft_limits import DraftLimits
+from bot.telegram.errors import DECLINED, FloodWait, RefusalReason, Refused, TelegramError
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.transport import CONNECT_S
 
 DOWNLOAD_S = 45.0
+_DRAFT_S = 2.0
 _MAX_BUTTON_ANSWER_CHARS = 200
 _NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
 _ADMIN_STATUS = frozenset({telegram.ChatMember.OWNER, telegram.ChatMember.ADMINISTRATOR})
@@ -50,6 +52,7 @@ class TelegramChat:
         self.client = client
         self.limiter = limiter
         self._bot = client.bot
+        self._drafts = DraftLimits()
 
     def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Take a permit for one message; see `Chat.waits`."""
@@ -110,12 +113,37 @@ class TelegramChat:
 
     async def show_typing(self, to: Destination) -> None:
         """Show "typing" if the rate limit has a permit to spare."""
-        if await self.limiter.take_spare(to.chat_id):
+        if self._drafts.take(to.chat_id) and await self.limiter.take_spare(to.chat_id):
             typing = telegram.constants.ChatAction.TYPING
             async with self._calling(to.chat_id):
                 await self._bot.send_chat_action(
                     to.chat_id, typing, message_thread_id=to.topic_id or None
                 )
+
+    async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
+        """Show a frame of a draft if neither the chat nor an answer could need the permit.
+
+        A 429 pauses drafts only: it does not close the chat for answers.
+        """
+        drafts, chat_id = self._drafts, to.chat_id
+        drafts.check(chat_id)
+        if not self.limiter.take_spare_of_bot() or not drafts.take(chat_id):
+            return False
+        try:
+            async with calling(_DRAFT_S):
+                return await self._bot.send_message_draft(
+                    chat_id,
+                    draft_id,
+                    well_formed(part.text),
+                    message_thread_id=to.topic_id or None,
+                    entities=_entities(part.entities),
+                )
+        except FloodWait as ban:
+            drafts.pause(chat_id, ban.retry_after_s)
+            return False
+        except TelegramError as error:
+            drafts.failed(chat_id, error)
+            raise
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; show at most 200 characters of `text`."""

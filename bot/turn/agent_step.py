@@ -47,7 +47,7 @@ class AgentStep:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
         reply = failure = ""
-        async with self._at_work.shown(request.to):
+        async with self._at_work.answering(request):
             context = await self._loader.load(request, history)
             try:
                 finish = await self._run_agent(context)

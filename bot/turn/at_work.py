@@ -1,27 +1,56 @@
-"""Shows "typing" while a person waits for a reply, and bounds how long they wait."""
+"""Shows "typing" or a draft while a person waits for a reply, and bounds how long they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from bot.model.live_text import watching
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
+from bot.turn.draft import Draft
+from bot.turn.request import Request
 
 _EVERY_S = 4.5
 """Telegram shows it for five seconds."""
 
 
 class AtWork:
-    """Bounds slow steps of a turn to `timeout_s` each."""
+    """Bounds slow steps of a turn to `timeout_s` each.
 
-    def __init__(self, chat: Chat, timeout_s: float) -> None:
+    `draft_of` returns the draft that shows a reply as it grows, None where there is none.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        timeout_s: float,
+        draft_of: Callable[[Request], Draft | None] = lambda _: None,
+    ) -> None:
         self._chat = chat
         self._timeout_s = timeout_s
+        self._draft_of = draft_of
 
     @asynccontextmanager
-    async def shown(self, to: Destination) -> AsyncIterator[None]:
+    async def answering(self, request: Request) -> AsyncIterator[None]:
+        """Show what the model writes until the block ends, and "typing" before; see `shown`."""
+        draft = self._draft_of(request)
+        if draft is None:
+            async with self.shown(request.to):
+                yield
+            return
+        growing = asyncio.create_task(draft.keep_growing())
+        try:
+            with watching(draft.watch):
+                async with self.shown(request.to, draft):
+                    yield
+        finally:
+            growing.cancel()
+            await asyncio.gather(growing, return_exceptions=True)
+
+    @asynccontextmanager
+    async def shown(self, to: Destination, draft: Draft | None = None) -> AsyncIterator[None]:
         """Show "typing" until the block ends; raise `TimeoutError` if that takes too long."""
-        task = asyncio.create_task(self._keep_typing(to))
+        task = asyncio.create_task(self._keep_typing(to, draft))
         try:
             async with asyncio.timeout(self._timeout_s):
                 yield
@@ -29,11 +58,12 @@ class AtWork:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _keep_typing(self, to: Destination) -> None:
+    async def _keep_typing(self, to: Destination, draft: Draft | None) -> None:
         """Give up at the first refusal: the reply matters, this does not."""
         try:
             while True:
-                await self._chat.show_typing(to)
+                if draft is None or not draft.is_shown:
+                    await self._chat.show_typing(to)
                 await asyncio.sleep(_EVERY_S)
         except TelegramError:
             return

@@ -1,0 +1,122 @@
+"""Shows a reply while the model writes it: frames of one draft, each a beginning of the reply.
+
+A draft holds no state. Nothing of it is kept, no error of it reaches the turn, and the reply is the
+same without it.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from bot.commands.sentences import Sentences
+from bot.model.live_text import SoFar
+from bot.reply.parts import Part
+from bot.reply.render import reply_parts
+from bot.reply.settled import settled
+from bot.telegram.chat import Chat, Destination
+from bot.telegram.errors import TelegramError
+from bot.turn.request import Request
+
+log = structlog.get_logger(__name__)
+
+_FIRST_S = 0.15
+"""An answer that is complete sooner needs no draft."""
+_LOOK_S = 0.05
+_EVERY_S = 0.8
+_REPEAT_S = 20.0
+"""Telegram removes a draft after 30 seconds without a frame."""
+_MAX_CHARS = 3800
+"""What is longer comes with the message, which may take several parts."""
+_SEARCHES = frozenset({"search_memory", "search_documents"})
+
+
+class Draft:
+    """One draft; `doing` returns the line for tools that run, by their names."""
+
+    def __init__(
+        self, chat: Chat, to: Destination, draft_id: int, doing: Callable[[set[str]], Part]
+    ) -> None:
+        self._chat = chat
+        self._to = to
+        self._id = draft_id
+        self._doing = doing
+        self._begun = asyncio.Event()
+        self._answers: list[SoFar] = []
+        self._source = ""
+        self._frame = Part("")
+        self.is_shown = False
+        """Whether the person sees the draft, so that "typing" is not needed."""
+
+    def watch(self, so_far: SoFar) -> None:
+        """Remember an answer that grows; a second model, or a second attempt, is another one."""
+        if so_far not in self._answers:
+            self._answers.append(so_far)
+        if not self._begun.is_set() and self._written():
+            self._begun.set()
+
+    async def keep_growing(self) -> None:
+        """Show frames until cancelled, or until Telegram refuses one."""
+        try:
+            await self._begun.wait()
+            await asyncio.sleep(_FIRST_S)
+            await self._keep_growing()
+        except TelegramError:
+            return
+        except Exception:  # the outer fence: a draft never harms a reply
+            log.exception("draft not shown")
+        finally:
+            self.is_shown = False
+
+    async def _keep_growing(self) -> None:
+        now_s = asyncio.get_running_loop().time
+        shown, shown_at = Part(""), 0.0
+        while True:
+            frame, now = await self._next_frame(), now_s()
+            is_fading = self.is_shown and now - shown_at >= _REPEAT_S
+            if frame == shown and not is_fading:
+                await asyncio.sleep(_LOOK_S)
+                continue
+            self.is_shown = await self._chat.show_draft(self._to, self._id, frame)
+            shown, shown_at = frame if self.is_shown else shown, now
+            await asyncio.sleep(max(0.0, now + _EVERY_S - now_s()))
+
+    async def _next_frame(self) -> Part:
+        """Return what the person should see now; between two tool calls it only grows."""
+        written = self._written()
+        if isinstance(written, str):
+            source = settled(written[:_MAX_CHARS])
+            if len(source) > len(self._source):
+                self._source = source
+                parts, _ = await reply_parts(source)
+                self._frame = parts[0] if parts else self._frame
+        else:
+            self._source = ""
+            self._frame = self._doing(written)
+        return self._frame
+
+    def _written(self) -> str | set[str]:
+        """Return the longest text since the last tool call, or the names of tools that run."""
+        replies = [so_far() for so_far in self._answers]
+        calling = [at for at, reply in enumerate(replies) if reply.tool_calls]
+        if calling:
+            # Text of earlier answers, and text beside a call, is no part of the reply.
+            del self._answers[: calling[-1]]
+            replies = replies[calling[-1] :]
+        texts = [reply.text for reply in replies if not reply.tool_calls]
+        tools = {call.name for reply in replies for call in reply.tool_calls}
+        return max(texts, key=len, default="") or tools or ""
+
+
+def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None:
+    """Return the draft of a turn; None in a group, where Telegram takes none."""
+    if request.last.is_group:
+        return None
+
+    def doing(tools: set[str]) -> Part:
+        key = "draft.searching" if tools & _SEARCHES else "draft.working"
+        return sentences.say(request.language, key)[0]
+
+    # A turn keeps its name when it begins again: that of the first of its messages.
+    draft_id = request.message.message_ids[0] & 0x7FFFFFFF or 1
+    return Draft(chat, request.to, draft_id, doing)

@@ -1,0 +1,139 @@
+"""A reply grows in the private chat while the model writes it, and arrives as without drafts."""
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from tests.acceptance.rig import Rig
+from tests.servers.bot_api import (
+    Call,
+    DropConnection,
+    FloodWait,
+    Hang,
+    Refuse,
+    ServerError,
+)
+from tests.servers.model_api import Reply, tool_call
+from tests.servers.model_api.answers import PIECES
+
+DRAFT, SEND = "sendMessageDraft", "sendMessage"
+LONG = "The **old harbour** of [Genoa](https://example.com/genoa) has a lighthouse. 👩‍👩‍👧‍👦 " * 20
+AT_60_TOKENS = Reply(LONG, chunk_delay_s=1 / 60)
+
+
+def frames(rig: Rig) -> Sequence[Call]:
+    return rig.telegram.calls_to(DRAFT)
+
+
+def assert_grows(shown: Sequence[str], reply: str) -> None:
+    """Fail unless each frame is a longer beginning of the reply than the one before."""
+    for before, frame in zip(("", *shown), (*shown, reply), strict=True):
+        assert frame.startswith(before)
+    assert len({"", *shown}) == len(shown) + 1
+
+
+async def test_a_reply_grows_in_frames_and_ends_in_one_message(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.script.then(AT_60_TOKENS)
+    reply = await rig.ask(anna, chat, "Tell me about Genoa")
+    shown = frames(rig)
+    assert_grows([frame.text for frame in shown], reply.text)
+    assert len(chat.replies) == 1
+    assert chat.draft is None
+    assert len({frame.given.text("draft_id") for frame in shown} - {"0"}) == 1
+    writing_s = rig.telegram.calls_to(SEND)[0].at - shown[0].at
+    assert writing_s / 0.8 - 1 <= len(shown) <= writing_s / 0.8 + 1.5
+    steps = [later.at - earlier.at for earlier, later in pairwise(shown)]
+    assert min(steps) >= 0.75
+    assert len(rig.telegram.calls_to("sendChatAction")) <= 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Refuse(400, "Bad Request: TEXTDRAFT_PEER_INVALID"),
+        Refuse(404, "Not Found: method not found"),
+        FloodWait(3),
+        ServerError(500),
+        DropConnection(),
+        Hang(30),
+    ],
+    ids=["400", "404", "429", "500", "drop", "silence"],
+)
+async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(
+    webhook_rig: Rig, trouble: Refuse | FloodWait | ServerError | DropConnection | Hang
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    rig.telegram.faults.add(trouble, method=DRAFT, times=None)
+    text = "One two three. " * 20
+    for _ in range(2):
+        rig.script.then(Reply(text, chunk_delay_s=0.02))
+        began = time.time()
+        reply = await rig.ask(anna, chat, "Count")
+        assert reply.text == text.strip()
+        assert rig.telegram.calls_to(SEND)[-1].at - began < len(PIECES.findall(text)) * 0.02 + 1
+    assert [reply.text for reply in chat.replies] == [text.strip()] * 2
+    assert len(rig.requests) == 2
+    assert len(frames(rig)) <= 2
+    rig.telegram.faults.clear()
+
+
+async def test_a_tool_is_announced_and_nothing_beside_its_call_is_kept(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna("de")
+    rig.script.then(
+        Reply(
+            "Einen Moment, ich sehe einmal nach, was ich weiß.",
+            (tool_call("search_memory", query="boat"),),
+            chunk_delay_s=0.05,
+        ),
+        Reply("Dein Boot heißt Nessie und liegt im Hafen von Genua.", thinking_s=1.5),
+    )
+    reply = await rig.ask(anna, chat, "Wie heißt mein Boot?")
+    assert reply.text == "Dein Boot heißt Nessie und liegt im Hafen von Genua."
+    assert "Ich suche in dem, was du mir erzählt hast…" in [call.text for call in frames(rig)]
+    assert len(chat.replies) == 1
+
+
+async def test_groups_and_bots_without_drafts_see_typing_only(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    group = rig.telegram.group("Friends", [anna])
+    slow = Reply("One two three four. " * 10, chunk_delay_s=0.02)
+    rig.script.then(slow, slow)
+    await anna.say(chat, "/start")
+    await chat.wait_for_reply()
+    await rig.ask(anna, group, "/ask How are you?")
+    await rig.bot.stop()
+    rig.environment["STREAM"] = "off"
+    await rig.bot.start()
+    await rig.ask(anna, chat, "How are you?")
+    assert frames(rig) == []
+    chats = {call.chat_id for call in rig.telegram.calls_to("sendChatAction")}
+    assert chats == {chat.id, group.id}
+
+
+async def test_a_quick_reply_needs_no_draft(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Hello")
+    assert frames(rig) == []
+
+
+async def test_a_topic_of_a_private_chat_has_its_own_draft(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    topic = chat.add_topic("Boats", 40)
+    rig.script.then(Reply("One two three four. " * 10, chunk_delay_s=0.02))
+    await anna.say(chat, "Count", topic=topic)
+    await chat.wait_for_reply(topic=topic)
+    shown = [call.given.integer("message_thread_id") for call in frames(rig)]
+    assert set(shown) == {topic.id}

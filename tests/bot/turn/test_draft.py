@@ -1,0 +1,115 @@
+"""Frames of a draft, in simulated time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import pairwise
+
+from bot.model.call import ModelReply
+from bot.reply.parts import Part
+from bot.telegram.chat import Destination
+from bot.telegram.errors import Refused
+from bot.turn.draft import Draft
+from memory.behaviors.steps import ToolCall
+from tests.lab.simulator.loop import VirtualLoop
+from tests.quiet_chat import QuietChat
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+class DraftChat(QuietChat):
+    """Takes frames, unless it refuses them, and notes when they came."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        super().__init__()
+        self.frames: list[tuple[float, str]] = []
+        self._refuses = refuses
+
+    async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
+        assert (to.chat_id, draft_id) == (7, 5)
+        self.frames.append((round(asyncio.get_running_loop().time(), 2), part.text))
+        if self._refuses:
+            raise Refused("other")
+        return True
+
+
+class Answer:
+    """An answer that a model writes."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self.reply = ModelReply("", (), "")
+
+    def so_far(self) -> ModelReply:
+        return self.reply
+
+    async def write(self, *words: str, pause_s: float = 0.2) -> None:
+        for word in words:
+            self.reply = ModelReply(f"{self.reply.text}{word} ", (), "")
+            self._draft.watch(self.so_far)
+            await asyncio.sleep(pause_s)
+
+    async def call(self, tool: str, runs_s: float) -> None:
+        self.reply = ModelReply(self.reply.text, (ToolCall("a", tool, "{}"),), "tool_calls")
+        self._draft.watch(self.so_far)
+        await asyncio.sleep(runs_s)
+
+
+def played(scene: Callable[[Draft], Awaitable[None]], chat: DraftChat) -> list[tuple[float, str]]:
+    """Return the frames of a scene, with their times."""
+
+    async def play() -> None:
+        draft = Draft(chat, Destination(7), 5, lambda tools: Part(f"Using {min(tools)}…"))
+        growing = asyncio.create_task(draft.keep_growing())
+        await scene(draft)
+        growing.cancel()
+        await asyncio.gather(growing, return_exceptions=True)
+        assert not draft.is_shown
+
+    loop = VirtualLoop(lambda *_: None)
+    try:
+        loop.run_until_complete(play())
+    finally:
+        loop.close()
+    return chat.frames
+
+
+def test_the_first_frame_comes_soon_and_the_others_at_an_even_pace() -> None:
+    async def scene(draft: Draft) -> None:
+        await asyncio.sleep(1)
+        await Answer(draft).write(*WORDS)
+
+    frames = played(scene, DraftChat())
+    assert [at for at, _ in frames] == [1.15, 1.95, 2.75]
+    assert [text.split()[-1] for _, text in frames] == ["one", "five", "nine"]
+
+
+def test_while_a_tool_runs_its_line_stays_and_nothing_beside_the_call_is_kept() -> None:
+    async def scene(draft: Draft) -> None:
+        first, second = Answer(draft), Answer(draft)
+        await first.write("Let", "me", "look")
+        await first.call("search_memory", runs_s=50)
+        await second.write("Found", "it", "here", pause_s=0.5)
+
+    frames = played(scene, DraftChat())
+    assert [text for _, text in frames[:2]] == ["Let", "Using search_memory…"]
+    assert [text for _, text in frames[-2:]] == ["Found", "Found it"]
+    assert "Let me" not in [text for _, text in frames[1:]]
+    times = [at for at, _ in frames]
+    assert max(later - at for at, later in pairwise(times)) < 21
+
+
+def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
+    async def scene(draft: Draft) -> None:
+        await Answer(draft).write(*WORDS[:5])
+        await Answer(draft).write(*WORDS, pause_s=0.3)
+
+    lengths = [len(text) for _, text in played(scene, DraftChat())]
+    assert lengths == sorted(lengths)
+    assert lengths[-1] > len(" ".join(WORDS[:5]))
+
+
+def test_a_turn_sends_no_frame_after_one_was_refused() -> None:
+    async def scene(draft: Draft) -> None:
+        await Answer(draft).write(*WORDS)
+
+    assert len(played(scene, DraftChat(refuses=True))) == 1
