@@ -1,1 +1,1 @@
-"""The Telegram bot: intake, turns, replies, and everything that talks to the outside."""
+"""The Telegram bot: intake, turns, replies, and all calls to outside servers."""

@@ -1,6 +1,6 @@
-"""The composition root: builds every part once and ties its life to the process.
+"""The composition root: builds every part once, starts it and stops it.
 
-Nothing else reads settings or knows how the parts fit together.
+Only this file and the files beside it know the settings and how the parts fit together.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ _LEARNING_GRACE_S = 2
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """What a process does: take updates in and serve pages, work on turns and learning, or both."""
+    """The work of a process: take updates in and serve pages, run turns and learn, or both."""
 
     takes_in: bool = True
     works: bool = True
@@ -72,9 +72,9 @@ WORKER = Duty(takes_in=False)
 
 
 class App:
-    """One bot in one process: settings in, a running bot out.
+    """One bot in one process, built from the settings.
 
-    With an `observer` the bot runs in the playground: its pages are for this machine only.
+    With an `observer` the bot runs in the playground, and only this machine can open its pages.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class App:
         self._webhook = webhook_of(settings) if takes_webhook else None
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Serve until `stopping` is set, then finish or hand over what runs.
+        """Serve until `stopping` is set, then finish the running turns or hand them over.
 
-        Raise what makes a start impossible: `StoreError`, `BadToken`, `WebhookTaken`,
+        Raise an error that prevents the start: `StoreError`, `BadToken`, `WebhookTaken`,
         `PortUnavailable`, `UnusableSystemPrompt`, `UnusableBehavior`.
         """
         settings, bot_id = self._settings, int(self._token.partition(":")[0])
@@ -134,7 +134,7 @@ class App:
                 log.info("stopping")
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
-        """Take an update in; before we know who we are, Telegram has to keep it."""
+        """Take an update in; raise `NotAccepted` while the bot does not know its own identity."""
         outcome = "refused"
         try:
             if self._intake is None:
@@ -205,7 +205,7 @@ class App:
     def _taking_in(
         self, memory: Memory, telegram: TelegramClient, plan: SetupPlan
     ) -> "list[asyncio.Task[None]]":
-        """Start what brings updates here."""
+        """Start the tasks that receive updates."""
         tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
         if self._webhook is None:
             lease = PollingLease(memory.poller_lease, self._settings.lease_s)
@@ -218,7 +218,7 @@ class App:
 
     @asynccontextmanager
     async def _web(self, memory: Memory) -> AsyncIterator[None]:
-        """Serve the pages of health and metrics, and the webhook."""
+        """Serve health, metrics and the webhook while the block lasts."""
         settings, has_webhook = self._settings, self._webhook is not None
         replicas = settings.intake_wait_replicas
         routes = health_routes(
@@ -228,7 +228,7 @@ class App:
         routes.append(metrics_route(self._metrics, memory, token, on_platform=on_platform))
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
-        host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router comes from outside
+        host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside
         server = WebServer(routes, settings.port, host)
         task = asyncio.create_task(server.run())
         log.info("listening", port=server.port)
@@ -244,7 +244,7 @@ class App:
 
 
 def webhook_of(settings: Settings) -> Webhook | None:
-    """Return where Telegram delivers updates, None if they are polled."""
+    """Return where Telegram delivers updates, or None if the bot polls."""
     if settings.webhook_url is None or settings.webhook_secret is None:
         return None
     address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH

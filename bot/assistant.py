@@ -1,4 +1,4 @@
-"""Puts model, prompt, tools and behaviors together into one agent that answers."""
+"""Builds the agent from the model, the prompt, the tools and the behaviors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ _OUTPUT_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """`run` answers what a context holds; `prompt` is what the model is sent for it.
+    """`run` answers the message of a context; `prompt` returns the prompt for it.
 
-    The `behaviors` are those that the system message and the tools belong to.
+    The system message and the tools include those of the `behaviors`.
     """
 
     run: RunAgent
@@ -43,9 +43,10 @@ def assistant_of(
     behaviors: AIContextBehaviorManager,
     bot_id: int = 0,
 ) -> Assistant:
-    """Return the assistant; `bot_id` makes its labels differ from those of other bots.
+    """Return the assistant; `bot_id` makes its call labels differ from those of other bots.
 
-    Raise `UnusableSystemPrompt`; `ToolNameClash` if a behavior's function has the name of a tool.
+    Raise `UnusableSystemPrompt` if the system prompt cannot be used, and `ToolNameClash` if a tool
+    of a behavior has the name of another tool.
     """
     zone = settings.timezone
     limits = ToolLimits(
@@ -74,7 +75,7 @@ def assistant_of(
 
 
 def _labels(bot_id: int, context: AgentContext, *, names_people: bool) -> CallLabels:
-    """Name conversation and person by hashes, which differ from bot to bot."""
+    """Return labels with hashes of the conversation and the person, different for each bot."""
 
     def hashed(name: str) -> str:
         return sha256(f"{bot_id} {name}".encode()).hexdigest()[:32]

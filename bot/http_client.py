@@ -1,4 +1,4 @@
-"""What all calls to outside servers share: the trusted authorities, and one corrected error."""
+"""Shared by all calls to outside servers: the trusted certificates, and one corrected error."""
 
 import ssl
 from functools import cache
@@ -9,14 +9,15 @@ import httpx2
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Return httpx2's default context; made once for a process, because it takes 45 ms."""
+    """Return httpx2's default TLS context; built once in a process, because that takes 45 ms."""
     return httpx2.create_ssl_context()
 
 
 class HttpClient(httpx2.AsyncClient):
     """Raises httpx2's `ConnectError` also if a connection breaks while it is opened.
 
-    uvloop has dropped the socket by then, and anyio 4 asks it for the other side's name.
+    httpx2 alone would raise an `AttributeError`, because uvloop has already dropped the socket when
+    anyio 4 asks for the address of the other side.
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:

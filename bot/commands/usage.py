@@ -13,7 +13,7 @@ from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
 from memory.limits.billed import BillingSource, BotUsage, BySource, Tokens, day_number, together
 from memory.limits.quotas import DAY_S, Quotas
-from memory.limits.usage import NOBODY, UsageStore
+from memory.limits.usage import NO_PERSON, UsageStore
 from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 
@@ -125,7 +125,7 @@ class UsageReport:
         yield "\n".join(lines)
         lines = [self._text(language, "usage.largest")]
         for person, tokens in month.people:
-            name = str(person) if person != NOBODY else self._text(language, "usage.nobody")
+            name = str(person) if person != NO_PERSON else self._text(language, "usage.nobody")
             lines.append(self._text(language, "usage.line", name=name, total=tokens))
         yield "\n".join(lines)
 

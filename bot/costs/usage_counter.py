@@ -18,7 +18,7 @@ import structlog
 from bot.model.call import Usage
 from bot.model.call_report import CallReport
 from memory.limits.billed import BilledCall, BillingSource, Tokens
-from memory.limits.usage import NOBODY, REPEATS_S, UsageStore
+from memory.limits.usage import NO_PERSON, REPEATS_S, UsageStore
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
 
@@ -33,7 +33,7 @@ _HELD_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Payer:
-    person: int = NOBODY
+    person: int = NO_PERSON
     conversation: str = ""
 
 
@@ -43,7 +43,7 @@ _payer: ContextVar[_Payer] = ContextVar("payer", default=_UNKNOWN)
 
 
 @contextmanager
-def billed_to(conversation: Scope, person: int = NOBODY) -> Iterator[None]:
+def billed_to(conversation: Scope, person: int = NO_PERSON) -> Iterator[None]:
     """Bill calls to models in this block, and in tasks started in it, to these."""
     token = _payer.set(_Payer(person, conversation.tag))
     try:

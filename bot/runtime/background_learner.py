@@ -9,7 +9,7 @@ import structlog
 from bot.costs.usage_counter import billed_to
 from bot.model.model_errors import reason_of
 from memory.learning.learner import LearnerBusy, LearningRound
-from memory.limits.usage import NOBODY
+from memory.limits.usage import NO_PERSON
 from memory.search.embeddings import EmbeddingsUnavailable
 from memory.store.errors import StoreError
 from memory.store.keys import Scope
@@ -63,8 +63,8 @@ class BackgroundLearner:
             del self._running[conversation]
 
     async def _learn_once(self, conversation: Scope) -> None:
-        # In a private chat learning is billed to the person, in a group to nobody.
-        payer = conversation.chat_id if conversation.is_private else NOBODY
+        # In a private chat learning is billed to the person, in a group to no person.
+        payer = conversation.chat_id if conversation.is_private else NO_PERSON
         try:
             async with self._slots:
                 with billed_to(conversation, payer):

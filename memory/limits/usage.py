@@ -26,7 +26,7 @@ from memory.store.scripts import Scripts
 
 REPEATS_S = 600
 """A call that is counted again within this time counts once."""
-NOBODY = 0
+NO_PERSON = 0
 """The person of tokens that nobody caused, or that a forgotten person did."""
 _QUOTA_S = 2 * 86_400
 _ANSWER = "answer"
@@ -100,15 +100,15 @@ class UsageStore:
         return _by_source(await self._client.call("HGETALL", key))
 
     async def forget(self, person: int, conversations: Iterable[Scope]) -> None:
-        """Move a person's tokens to `NOBODY`, and drop the sums of their own conversations.
+        """Move a person's tokens to `NO_PERSON`, and drop the sums of their own conversations.
 
         The sums of the whole bot stay, and so do the tokens of today's quota. Safe to repeat.
         """
         tags = [conversation.tag for conversation in conversations]
         for month in _living_months(time()):
-            names = (f"u:{person}", f"u:{NOBODY}", "people", *tags)
+            names = (f"u:{person}", f"u:{NO_PERSON}", "people", *tags)
             keys = [self._keys.usage(month, name) for name in names]
-            request = {"person": str(person), "nobody": NOBODY, "expires_at": expires_at(month)}
+            request = {"person": str(person), "nobody": NO_PERSON, "expires_at": expires_at(month)}
             await self._scripts["forget_usage"](keys, request)
 
     async def claim_notice(self, at: float, percent: int) -> bool:
@@ -132,7 +132,7 @@ class UsageStore:
     def _counting(self, call: BilledCall) -> ScriptCall:
         month, keys = month_of(call.at), self._keys
         names = ("all", "days", "people", f"u:{call.person}", call.conversation or "none")
-        is_bounded = call.person != NOBODY and call.source.kind == _ANSWER
+        is_bounded = call.person != NO_PERSON and call.source.kind == _ANSWER
         tokens = call.tokens
         return self._scripts["count_usage"].command(
             (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from bot.costs.usage_counter import UsageRecorder, billed_to
 from bot.model.call import Usage
 from memory.limits.billed import BilledCall, BillingSource, Tokens, together
-from memory.limits.usage import NOBODY, UsageStore
+from memory.limits.usage import NO_PERSON, UsageStore
 from memory.memory import Memory
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
@@ -46,7 +46,7 @@ async def test_a_call_is_counted_for_the_person_it_is_billed_to(memory: Memory) 
         recorder.note(ANSWER, Usage(5))
     month = await memory.usage.of_bot(_now(), 10)
     assert month.sums == {ANSWER: Tokens(55, 60, 8, 3)}
-    assert month.people == ((7, 118), (NOBODY, 5))
+    assert month.people == ((7, 118), (NO_PERSON, 5))
 
 
 async def test_a_call_without_billed_tokens_is_not_counted(memory: Memory) -> None:

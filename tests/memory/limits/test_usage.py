@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from memory.limits.billed import BilledCall, BillingSource, Tokens, expires_at, month_of, together
-from memory.limits.usage import NOBODY
+from memory.limits.usage import NO_PERSON
 from memory.memory import Memory
 from memory.queue.open_turn import Lease
 from memory.store.errors import StoreUnavailable
@@ -34,7 +34,7 @@ async def test_a_call_is_counted_in_every_sum(memory: Memory) -> None:
         memory,
         call(ANSWER, Tokens(100, 60, 7, 3), ANN),
         call(SPARE, Tokens(10, 0, 1), ANN),
-        call(LEARNING, Tokens(50, 0, 5), NOBODY),
+        call(LEARNING, Tokens(50, 0, 5), NO_PERSON),
         call(ANSWER, Tokens(1, 0, 1), BOB, "c:2:0"),
     )
     month = await memory.usage.of_bot(AT, people=10)
@@ -44,7 +44,7 @@ async def test_a_call_is_counted_in_every_sum(memory: Memory) -> None:
         LEARNING: Tokens(50, 0, 5),
     }
     assert month.days == {NOW.day: month.sums}
-    assert month.people == ((ANN, 178), (NOBODY, 55), (BOB, 2))
+    assert month.people == ((ANN, 178), (NO_PERSON, 55), (BOB, 2))
     assert await memory.usage.of_person(ANN, AT) == {
         NOW.day: {ANSWER: Tokens(100, 60, 7, 3), SPARE: Tokens(10, 0, 1)}
     }
@@ -95,17 +95,17 @@ async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
         memory,
         call(ANSWER, Tokens(5, 0, 5), ANN, own.tag),
         call(ANSWER, Tokens(1), BOB),
-        call(LEARNING, Tokens(2), NOBODY),
+        call(LEARNING, Tokens(2), NO_PERSON),
     )
     before = await memory.usage.of_bot(AT, 10)
     for _ in range(2):
         await memory.usage.forget(ANN, [own])
     after = await memory.usage.of_bot(AT, 10)
     assert (after.sums, after.days) == (before.sums, before.days)
-    assert after.people == ((NOBODY, 12), (BOB, 1))
+    assert after.people == ((NO_PERSON, 12), (BOB, 1))
     assert await memory.usage.of_person(ANN, AT) == {}
     assert await memory.usage.of_conversation(own, AT) == {}
-    assert await memory.usage.of_person(NOBODY, AT) == {
+    assert await memory.usage.of_person(NO_PERSON, AT) == {
         NOW.day: {ANSWER: Tokens(5, 0, 5), LEARNING: Tokens(2)}
     }
     assert await memory.quotas.spent_today(ANN) == 10
