@@ -1,4 +1,4 @@
-"""`make` says in one line what a machine lacks, before it makes anything."""
+"""`make` names in one line what a machine lacks, before it creates anything."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ OLD_REFUSED = "Ricordo needs Python 3.11 or newer; this is 3.10.13"
 
 
 def stub(folder: Path, name: str, before: str = "") -> None:
-    """Put a Python into a folder that runs `before` ahead of every `-c`."""
+    """Put a Python into a folder that runs `before` before every `-c`."""
     program = folder / name
     folder.mkdir(parents=True, exist_ok=True)
     program.write_text(
@@ -27,7 +27,7 @@ echo "{name} $*"
 
 
 def make(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run make in an empty checkout, with only the programs of `bin` to be found."""
+    """Run make in an empty checkout, in which only the programs of `bin` can be found."""
     for file in ("Makefile", "requirements.txt", "requirements-dev.txt"):
         (folder / file).write_bytes((ROOT / file).read_bytes())
     program = which("make")
@@ -47,19 +47,19 @@ def make(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_old_python_is_named_before_a_venv_is_made(tmp_path: Path) -> None:
+def test_an_old_python_is_refused_before_a_venv_is_created(tmp_path: Path) -> None:
     stub(tmp_path / "bin", "python3", OLD)
     ran = make(tmp_path, "run")
     assert (ran.returncode, OLD_REFUSED in ran.stderr) == (2, True)
     assert not (tmp_path / ".venv").exists()
 
 
-def test_a_machine_without_python_is_told_so(tmp_path: Path) -> None:
+def test_make_says_that_there_is_no_python(tmp_path: Path) -> None:
     ran = make(tmp_path, "run")
     assert "Ricordo needs Python 3.11 or newer; there is no python3" in ran.stderr
 
 
-def test_a_python_without_ensurepip_is_told_the_package(tmp_path: Path) -> None:
+def test_make_names_the_package_that_brings_ensurepip(tmp_path: Path) -> None:
     stub(tmp_path / "bin", "python3", 'import sys; sys.modules["ensurepip"] = None; ')
     ran = make(tmp_path, "run")
     assert "sudo apt install python3-venv" in ran.stderr
@@ -67,32 +67,32 @@ def test_a_python_without_ensurepip_is_told_the_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("newest", ["python3.14", "python3.13", "python3.12", "python3.11"])
-def test_the_newest_python_that_runs_makes_the_venv(tmp_path: Path, newest: str) -> None:
+def test_the_newest_python_that_runs_creates_the_venv(tmp_path: Path, newest: str) -> None:
     stub(tmp_path / "bin", "python3", OLD)
     stub(tmp_path / "bin", "python3.11")
     stub(tmp_path / "bin", newest)
     assert f"/{newest} -m venv .venv" in make(tmp_path, "-n", "run").stdout
 
 
-def test_a_venv_of_an_old_python_is_made_again(tmp_path: Path) -> None:
+def test_a_venv_of_an_old_python_is_created_again(tmp_path: Path) -> None:
     stub(tmp_path / "bin", "python3.11")
     (tmp_path / ".venv").mkdir()
     stub(tmp_path / ".venv" / "bin", "python", OLD)
     assert "rm -rf .venv" in make(tmp_path, "-n", "run").stdout
 
 
-def test_a_venv_that_fits_is_kept(tmp_path: Path) -> None:
+def test_a_venv_of_a_supported_python_is_kept(tmp_path: Path) -> None:
     (tmp_path / ".venv").mkdir()
     stub(tmp_path / ".venv" / "bin", "python")
     assert "rm -rf" not in make(tmp_path, "-n", "run").stdout
 
 
-def test_help_lists_what_can_be_made(tmp_path: Path) -> None:
+def test_help_lists_all_targets(tmp_path: Path) -> None:
     listed = [line.split()[1] for line in make(tmp_path, "help").stdout.splitlines()]
     assert listed == ["help", "run", "test", "quick", "check", "lock", "clean"]
 
 
-def test_outside_the_venv_one_line_says_what_to_do() -> None:
+def test_one_line_says_what_to_do_if_the_bot_starts_outside_the_venv() -> None:
     ran = subprocess.run(
         [sys.executable, "-S", "-m", "bot"],
         check=False,
