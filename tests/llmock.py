@@ -1,7 +1,7 @@
 """The `llmock` package as a server on loopback; it ends with the tests.
 
-Others wrote it: it breaks its answers as told at `/_llmock/scenario` and says at `/_llmock/verdict`
-how its client took that.
+It is a third-party package. It breaks its answers as `/_llmock/scenario` asks, and reports at
+`/_llmock/verdict` how its client reacted.
 """
 
 import subprocess
@@ -20,7 +20,10 @@ _READY = b"Uvicorn running on"
 
 @contextmanager
 def llmock_served() -> Iterator[str]:
-    """Give its address; each chunk of an answer comes `CHUNK_DELAY_MS` after the one before."""
+    """Yield the server's address; chunks of an answer are `CHUNK_DELAY_MS` apart.
+
+    Raise `RuntimeError` if the server does not start.
+    """
     port = free_port()
     llmock = str(Path(sys.executable).with_name("llmock"))
     options = ["--host", HOST, "--port", str(port), "--stream-chunk-delay-ms", str(CHUNK_DELAY_MS)]
@@ -31,13 +34,13 @@ def llmock_served() -> Iterator[str]:
         preexec_fn=die_with_parent(),  # noqa: PLW1509 - started from the main thread
     )
     assert process.stdout
-    said = []
+    lines = []
     for line in process.stdout:
-        said.append(line.decode())
+        lines.append(line.decode())
         if _READY in line:
             break
     else:
-        raise RuntimeError("".join(["llmock did not start:\n", *said]))
+        raise RuntimeError("".join(["llmock did not start:\n", *lines]))
     try:
         yield f"http://{HOST}:{port}"
     finally:

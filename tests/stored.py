@@ -1,4 +1,4 @@
-"""What somebody finds who has the whole database in their hands."""
+"""Everything that an attacker with a copy of the database or of a folder can read."""
 
 import contextlib
 from pathlib import Path
@@ -7,7 +7,7 @@ from memory.store.client import RedisClient
 
 
 async def everything_stored(url: str) -> bytes:
-    """Return the names and the values of all keys as a snapshot would hold them, uncompressed."""
+    """Return the names and values of all keys as in a snapshot, uncompressed."""
     client = await RedisClient.open(url)
     await client.call("CONFIG SET", "rdbcompression", "no")
     names = await client.call("KEYS", "*")
@@ -17,7 +17,7 @@ async def everything_stored(url: str) -> bytes:
 
 
 def everything_on_disk(folder: Path) -> bytes:
-    """Return what all files of a folder hold; one that vanishes meanwhile holds nothing."""
+    """Return the contents of all files of a folder; files that vanish meanwhile are skipped."""
     found = b""
     for file in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):

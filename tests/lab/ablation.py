@@ -1,9 +1,9 @@
-"""What each ingredient of the ranking is worth: recall@10 with it switched off.
+"""Measures what each ingredient of the ranking is worth: recall@10 without it.
 
     python -m tests.lab.ablation DIR [DIR ...]
 
-Prints a Markdown table, one column a folder (format as in `conversations`). Uses the index alone:
-the store changes nothing in a ranking.
+It prints a Markdown table with one column for each folder (for the format see `conversations`). It
+uses the index without the store, because the store does not change a ranking.
 """
 
 import sys
@@ -35,7 +35,7 @@ VARIANTS: dict[str, Weights] = {
 
 
 def index_of(labelled: Labelled, weights: Weights) -> HybridIndex:
-    """Index a conversation as a cold process does, vectors as they are stored."""
+    """Index a conversation as a cold process does, with vectors rounded as the store does."""
     index, session = HybridIndex(weights=weights), 0
     rows = unpacked([packed(row) for row in labelled.rows])
     for row, message in enumerate(labelled.messages):

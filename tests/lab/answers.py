@@ -1,11 +1,10 @@
-"""What asking a model costs: CPU of one streamed answer over either of its APIs.
+"""Measures the CPU time of one streamed answer over each of the two model APIs.
 
     python -m tests.lab.answers
 
-A prompt of forty messages and two tools, an answer of sixty pieces; the server is a process of its
-own that sends bytes made beforehand. Prints one JSON object: milliseconds of this process for one
-answer, the median of rounds in which both APIs take turns, so that whatever else the machine does
-falls on both.
+The prompt has forty messages and two tools, the answer has sixty pieces. The server is a separate
+process that sends prepared bytes. The output is one JSON object: milliseconds of this process for
+one answer, the median over rounds. Both APIs alternate, so other load on the machine affects both.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ def chat_events() -> list[dict[str, object]]:
 
 
 def response_events() -> list[dict[str, object]]:
-    """Return the events of a response; the first two and the last repeat tools and settings."""
+    """Return the events of a response; the first two and the last contain tools and settings."""
     tools = [
         {
             "type": "function",
@@ -73,7 +72,7 @@ def response_events() -> list[dict[str, object]]:
         "store": False,
         "text": {"format": {"type": "text"}},
     }
-    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    position = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [part]}
     usage = {"input_tokens": 3_000, "output_tokens": 60}
@@ -82,20 +81,20 @@ def response_events() -> list[dict[str, object]]:
         {"type": "response.created", "response": envelope},
         {"type": "response.in_progress", "response": envelope},
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
-        {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
+        {"type": "response.content_part.added", **position, "part": {**part, "text": ""}},
         *(
-            {"type": "response.output_text.delta", **place, "delta": word, "logprobs": []}
+            {"type": "response.output_text.delta", **position, "delta": word, "logprobs": []}
             for word in _WORDS
         ),
-        {"type": "response.output_text.done", **place, "text": text, "logprobs": []},
-        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.output_text.done", **position, "text": text, "logprobs": []},
+        {"type": "response.content_part.done", **position, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": ended},
     ]
 
 
 def serve(port: int) -> None:
-    """Answer every request by its path, one event in each write."""
+    """Serve prepared answers by request path, one write for each event."""
     answers = {
         b"completions": [
             *(f"data: {json.dumps(each)}\n\n" for each in chat_events()),
@@ -129,7 +128,7 @@ def serve(port: int) -> None:
 
 
 async def cpu_ms(model: OpenAIChatModel, answers: int) -> float:
-    """Return the CPU time of one answer, the mean of some."""
+    """Return the mean CPU time of an answer in milliseconds."""
     began = time.process_time()
     for _ in range(answers):
         reply = await model.complete(_PROMPT, _TOOLS)
@@ -155,8 +154,8 @@ async def measure(base_url: str) -> dict[str, float]:
     return {f"{api}_cpu_ms": round(median(times), 3) for api, times in found.items()}
 
 
-async def until_there(port: int) -> None:
-    """Wait until the server answers."""
+async def until_listening(port: int) -> None:
+    """Wait until the server accepts connections."""
     while True:
         with suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -170,7 +169,7 @@ async def main() -> None:
     port = free_port()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(port,), daemon=True)
     server.start()
-    await until_there(port)
+    await until_listening(port)
     print(json.dumps(await measure(f"http://127.0.0.1:{port}/v1")))  # noqa: T201
     server.kill()
 

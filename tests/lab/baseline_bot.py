@@ -1,9 +1,9 @@
-"""A bot without memory, which Ricordo is held against: python-telegram-bot and openai, no more.
+"""A bot without memory for comparison, made only of python-telegram-bot and openai.
 
     python -m tests.lab.baseline_bot
 
-It reads Ricordo's settings from the environment, and does for a message what nobody can leave out:
-shows "typing", streams an answer, sends it.
+It reads Ricordo's settings from the environment. For each message it does only what every bot must
+do: it shows "typing", streams an answer, and sends it.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class BaselineBot:
 
 
 def main() -> None:
-    """Poll until told to stop."""
+    """Poll until a signal stops it."""
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     bot = BaselineBot(AsyncOpenAI(), os.environ["OPENAI_MODEL"])
     application = (

@@ -1,7 +1,7 @@
-"""What requests cost: tokens in and out, and what of a prompt is the same as in the one before.
+"""Token costs of requests, and how much of a prompt equals the beginning of the previous one.
 
-Servers ask less for the beginning of a prompt that they have just read. Each request is compared
-with the one of the same kind before it.
+Servers charge less for the beginning of a prompt that they have just read. So each request is
+compared with the previous request of the same kind.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from itertools import takewhile
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from tests.lab.scripted_models import Request
 
-_LEAST = 1_024
+_MIN = 1_024
 _STEP = 128
 _KEPT_S = 600.0
 
@@ -20,9 +20,10 @@ _KEPT_S = 600.0
 class Bill:
     """One request in tokens.
 
-    `same` is its beginning that the request before began with too; `stepped` what of that a server
-    reuses that keeps beginnings from 1,024 tokens in steps of 128; `fresh` the same where it drops
-    them after ten minutes. `pieces` are the tokens of each piece.
+    `same` is the length of the beginning that it shares with the previous request. `stepped` is the
+    part of that which a server reuses if it caches beginnings from 1,024 tokens in steps of 128.
+    `fresh` is the same for a server that drops them after ten minutes. `pieces` are the tokens of
+    each piece.
     """
 
     request: Request
@@ -45,7 +46,7 @@ def bills(requests: Iterable[Request], tokens: TokenCounter) -> list[Bill]:
     for request in requests:
         last = before.get(request.kind)
         same = _same(last.pieces, request.pieces, tokens) if last else 0
-        stepped = _LEAST + (same - _LEAST) // _STEP * _STEP if same >= _LEAST else 0
+        stepped = _MIN + (same - _MIN) // _STEP * _STEP if same >= _MIN else 0
         is_fresh = last is not None and request.at - last.at <= _KEPT_S
         made.append(
             Bill(
@@ -62,7 +63,7 @@ def bills(requests: Iterable[Request], tokens: TokenCounter) -> list[Bill]:
 
 
 def _same(before: Sequence[str], now: Sequence[str], tokens: TokenCounter) -> int:
-    """Count the whole tokens with which both begin; the last one may be another one by then."""
+    """Count the tokens with which both begin, without the last one, which may differ."""
     same = 0
     for old, new in zip(before, now, strict=False):
         if old != new:

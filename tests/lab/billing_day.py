@@ -1,12 +1,12 @@
-"""Whether `/usage` is what the model's server billed, over many turns with kills.
+"""Compares `/usage` with what the model's server billed, over many turns with kills.
 
     python -m tests.lab.billing_day [--turns 300] [--people 6] [--kills 12] [--anywhere]
 
-People talk at once, with tools, vectors and learning. The bot is killed (`kill -9`) again and again
-while it waits for answers, and started again. Prints one JSON object: the tokens of all usage
-blocks that the server sent, what `/usage` shows, and the difference, which is 0. With `--anywhere`
-kills fall at any moment, also between a block and the write that follows it: then the difference is
-what such kills lose.
+Several people talk at the same time, with tools, vectors and learning. The bot is repeatedly killed
+(`kill -9`) while it waits for answers, and started again. The output is one JSON object: the tokens
+of all usage blocks that the server sent, what `/usage` shows, and the difference, which is 0. With
+`--anywhere` a kill may also come between a usage block and its write to Redis; then the difference
+is what such kills lose.
 """
 
 import argparse
@@ -29,12 +29,12 @@ ADMIN_ID = 1009
 THINKING_S = 0.3
 _QUIET_S = 3.0
 _SETTLED_S = 1.5
-"""After which vectors that were under way are there and counted."""
+"""Long enough for running embedding requests to be answered and counted."""
 _ANSWERED_S = 90.0
 
 
 class Pausing:
-    """Answers as another does, while `going` is set."""
+    """Answers as another responder does, but only while `going` is set."""
 
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
@@ -87,7 +87,7 @@ async def _talk(rig: Rig, turns: int, people: int, settled_s: float, kills: int)
 
 
 async def _sums(rig: Rig, guests: Sequence[tuple[Person, Chat]]) -> dict[str, int]:
-    """Return what was billed and what the bot shows of it."""
+    """Return what was billed, what the bot shows, and the difference."""
     ada, adas = rig.person(ADMIN_ID, "Ada")
     reply = await rig.ask(ada, adas, "/usage")
     found = re.search(r"The whole bot, this month: (\d+) tokens", reply.text)
@@ -104,8 +104,8 @@ async def _sums(rig: Rig, guests: Sequence[tuple[Person, Chat]]) -> dict[str, in
 
 async def _one(person: Person, chat: Chat, turns: int, number: int) -> None:
     for turn in range(turns):
-        words = "What is the sum?" if turn % 3 == number % 3 else "Note this"
-        said = await person.say(chat, f"{words} ({turn})")
+        question = "What is the sum?" if turn % 3 == number % 3 else "Note this"
+        said = await person.say(chat, f"{question} ({turn})")
         await chat.wait_for_reply(after=said, timeout_s=_ANSWERED_S)
 
 
@@ -114,7 +114,7 @@ def _has_no_result(request: ChatRequest) -> bool:
 
 
 async def _wait_until_quiet(server: ModelApiServer) -> None:
-    """Return when the server was not asked anything for a while."""
+    """Return when the server has had no request for a while."""
     count = -1
     while count != len(server.log.calls):
         count = len(server.log.calls)

@@ -1,6 +1,6 @@
-"""Bots as processes, and the world around them: a local Telegram, a local model, a Redis.
+"""Bots as processes, and their surroundings: a local Telegram, a local model, a Redis.
 
-The world lives in the benchmark's own process, so that a bot's CPU time is its own.
+Telegram and model run in the benchmark's own process, so they do not add to a bot's CPU time.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Model:
-    """Streams the same answer to everybody; asked for JSON, it has learned nothing."""
+    """Streams the same answer to everybody; a request for JSON gets empty values."""
 
     async def respond(self, request: ChatRequest) -> Reply:
         """Return the answer."""
@@ -42,7 +42,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The other side of a bot: Telegram, a model, a Redis, and a folder for what it writes."""
+    """The surroundings of a bot: Telegram, a model, a Redis, and a folder for its files."""
 
     telegram: BotApiServer
     model: ModelApiServer
@@ -51,7 +51,7 @@ class World:
     api: str = "chat"
 
     def environment(self, port: int, redis: str) -> dict[str, str]:
-        """Return the settings of a bot; all that is not said here is as shipped."""
+        """Return the environment of a bot; all other settings have their defaults."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -75,7 +75,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A bot at work."""
+    """A running bot."""
 
     pid: int
     port: int
@@ -88,13 +88,13 @@ class Running:
 
     @property
     def resident_mb(self) -> float:
-        """Memory that is the process's own or shared, in MB."""
+        """Resident memory in MB, shared memory included."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
         return round(int(line.split()[1]) / 1024, 1)
 
     async def ready(self) -> None:
-        """Ask `/readyz` until it says so."""
+        """Ask `/readyz` until it answers 200."""
         async with asyncio.timeout(PATIENCE_S):
             while not await self._is_ready():  # noqa: ASYNC110 - it is another process
                 await asyncio.sleep(0.01)
@@ -112,7 +112,7 @@ class Running:
 
 @asynccontextmanager
 async def running(world: World, module: str, redis: str) -> AsyncIterator[Running]:
-    """Run a bot while the block lasts; its log goes into the world's folder."""
+    """Run a bot inside the block; its log goes into the world's folder."""
     port = free_port()
     with (world.folder / f"{module}.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -134,7 +134,7 @@ async def running(world: World, module: str, redis: str) -> AsyncIterator[Runnin
 
 
 def empty(schema: Mapping[str, object]) -> object:
-    """Return what says least in this shape; objects are there even where they need not be."""
+    """Return the emptiest value of a JSON schema; optional objects are filled too."""
     match schema:
         case {"properties": dict(properties)}:
             return {name: empty(inner) for name, inner in properties.items()}

@@ -1,8 +1,8 @@
 """Reads a folder of labelled conversations: `conversations.json` and `embeddings.npz`.
 
-The format is that of LoCoMo and BEAM as prepared for recall measurements: turns with id, session,
-date, speaker and text ("speaker: words"), questions with the ids of the turns that answer them,
-float16 unit rows of both. The data is never part of this repository.
+The format is that of LoCoMo and BEAM as prepared for recall measurements. Turns have id, session,
+date, speaker and text ("speaker: text"). Questions have the ids of the turns that answer them. Both
+have float16 unit rows. The data is never part of this repository.
 """
 
 import json
@@ -32,7 +32,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One conversation: messages with their ids and rows, questions with theirs."""
+    """One conversation: messages with ids and rows, and questions with rows (unit, float32)."""
 
     name: str
     messages: tuple[Message, ...]
@@ -63,7 +63,7 @@ def read_folder(folder: Path) -> list[Labelled]:
 
 
 def _messages(turns: list[dict[str, str]]) -> list[Message]:
-    """Give each session its date, later than the one before, and each turn its time."""
+    """Yield messages with rising times: each session later than the one before."""
     messages: list[Message] = []
     session, at = "", 0.0
     for turn in turns:
@@ -71,9 +71,9 @@ def _messages(turns: list[dict[str, str]]) -> list[Message]:
             session = turn["session"]
             at = max(_time(turn["date"]), at + _PAUSE_S)
         speaker = turn["speaker"]
-        words = turn["text"].removeprefix(f"{speaker}: ")
+        text = turn["text"].removeprefix(f"{speaker}: ")
         role = "assistant" if speaker.casefold() == "assistant" else "user"
-        messages.append(Message(0, 0, role, words, at, sender_name=speaker))  # type: ignore[arg-type]
+        messages.append(Message(0, 0, role, text, at, sender_name=speaker))  # type: ignore[arg-type]
         at += _TURN_S
     return messages
 

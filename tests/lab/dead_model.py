@@ -1,11 +1,11 @@
-"""What people wait for while the first model is dead and a second one answers.
+"""Measures how long people wait while the first model is dead and a second one answers.
 
     python -m tests.lab.dead_model [--minutes 10] [--people 20] [--silent]
 
-The first model refuses with 500, or with `--silent` never answers; the second takes 0.5 s. Prints
-one JSON object: how long answers took from the first failure on, beyond the second model's own
-time, and how often the first model was asked meanwhile. Then the first one is well again, and after
-45 s the object tells who answers.
+The first model refuses with 500, or with `--silent` never answers. The second takes 0.5 s. The
+output is one JSON object: how much longer than the second model's own time answers took after the
+first failure, and how often the first model was asked meanwhile. Then the first model works again,
+and the object says which model answers after 45 s.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A bot as several processes, and what surrounds them: Redis, a model, a Telegram.
+"""A bot as several processes, and their surroundings: Redis, a model, a Telegram.
 
-Everything runs on loopback, each process with its log in a folder that goes with it. Settings are
-as shipped, but for the budget of sends: at Telegram's 30 a second nothing else would be measured.
+Everything runs on loopback. The processes log into a temporary folder. Settings have their
+defaults, except the send rate: with Telegram's 30 a second only that limit would be measured.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ _LOG_TAIL = 3_000
 
 
 class Died(Exception):
-    """Raised when a process ended that should run; says what it logged last."""
+    """Raised when a process ended that should run; the text has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Processes at work and what surrounds them; a bot that polls is its own only worker."""
+    """Running processes and their surroundings; a bot that polls is the only worker."""
 
     telegram: LeanTelegram
     model: Running
@@ -53,7 +53,7 @@ class Fleet:
 
 
 class Processes:
-    """Starts processes and ends them all together, each by its own id."""
+    """Starts processes, and ends all of them on exit, each by its own id."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -66,10 +66,13 @@ class Processes:
         died = [name for name, each in self._started.items() if each.returncode is not None]
         await asyncio.gather(*map(_end, self._started.values()))
         if died and kind is not Died:
-            raise Died(self._last_words(died[0]))
+            raise Died(self._end_of_log(died[0]))
 
     async def start(self, name: str, *arguments: str, environment: Mapping[str, str]) -> Running:
-        """Return once `/readyz` agrees, or at once where there is no port; raise `Died`."""
+        """Start a process; return when `/readyz` answers 200, or at once without a port.
+
+        Raise `Died` if it ends before or does not become ready in time.
+        """
         port = int(environment.get("PORT", "0"))
         with (self._folder / f"{name}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
@@ -93,21 +96,21 @@ class Processes:
         over.cancel()
         if not ready.done():
             ready.cancel()
-            raise Died(self._last_words(name))
+            raise Died(self._end_of_log(name))
         try:
             await ready
         except TimeoutError:
-            raise Died(f"never ready: {self._last_words(name)}") from None
+            raise Died(f"never ready: {self._end_of_log(name)}") from None
 
-    def _last_words(self, name: str) -> str:
+    def _end_of_log(self, name: str) -> str:
         return f"{name}\n{(self._folder / f'{name}.log').read_text()[-_LOG_TAIL:]}"
 
 
 @asynccontextmanager
 async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> AsyncIterator[Fleet]:
-    """Run one web process and some workers while the block lasts."""
-    async with _surroundings(hurried=hurried) as (around, processes):
-        common = _environment(around) | settings
+    """Run one web process and some workers inside the block."""
+    async with _surroundings(hurried=hurried) as (surroundings, processes):
+        common = _environment(surroundings) | settings
         port = free_port()
         web = {"WEBHOOK_URL": f"http://{HOST}:{port}", "WEBHOOK_SECRET": _SECRET, "PORT": str(port)}
         started = [processes.start("web", "bot", "web", environment=common | web)]
@@ -117,10 +120,10 @@ async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> Asyn
         first, *others = await asyncio.gather(*started)
         async with Posting(port, WEBHOOK_PATH, _SECRET) as posting:
             yield Fleet(
-                telegram=around.telegram,
-                model=around.model,
-                valkey=around.valkey,
-                redis=around.redis,
+                telegram=surroundings.telegram,
+                model=surroundings.model,
+                valkey=surroundings.valkey,
+                redis=surroundings.redis,
                 workers=tuple(others),
                 web=first,
                 posting=posting,
@@ -129,11 +132,17 @@ async def fleet(workers: int, *, hurried: bool = False, **settings: str) -> Asyn
 
 @asynccontextmanager
 async def baseline() -> AsyncIterator[Fleet]:
-    """Run the bot without memory, which polls and listens nowhere, while the block lasts."""
-    async with _surroundings(hurried=False) as (around, processes):
+    """Run the bot without memory, which polls and has no port, inside the block."""
+    async with _surroundings(hurried=False) as (surroundings, processes):
         module = "tests.lab.baseline_bot"
-        bot = await processes.start("baseline", module, environment=_environment(around))
-        yield Fleet(around.telegram, around.model, around.valkey, around.redis, (bot,))
+        bot = await processes.start("baseline", module, environment=_environment(surroundings))
+        yield Fleet(
+            surroundings.telegram,
+            surroundings.model,
+            surroundings.valkey,
+            surroundings.redis,
+            (bot,),
+        )
 
 
 @asynccontextmanager
@@ -155,22 +164,22 @@ async def _surroundings(*, hurried: bool) -> AsyncIterator[tuple[Fleet, Processe
             raise RuntimeError(f"{telegram.odd} answers were not the model's")
 
 
-def _environment(around: Fleet) -> dict[str, str]:
+def _environment(surroundings: Fleet) -> dict[str, str]:
     return {
         "TELEGRAM_BOT_TOKEN": TOKEN,
-        "TELEGRAM_API_URL": around.telegram.url,
+        "TELEGRAM_API_URL": surroundings.telegram.url,
         "OPENAI_API_KEY": "sk-benchmark",
-        "OPENAI_BASE_URL": f"http://{HOST}:{around.model.port}/v1",
+        "OPENAI_BASE_URL": f"http://{HOST}:{surroundings.model.port}/v1",
         "OPENAI_MODEL": "gpt-load",
         "OPENAI_EMBEDDING_MODEL": "hashed-words",
-        "REDIS_URL": around.valkey.url,
+        "REDIS_URL": surroundings.valkey.url,
         "LOG_FORMAT": "json",
         "SENDS_PER_SECOND": "0",
     }
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Have a process end, by force where it takes its time: nothing here is worth waiting for."""
+    """End a process; kill it if it takes longer than `_STOP_S`."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

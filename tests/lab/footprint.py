@@ -1,4 +1,4 @@
-"""What a chat takes: bytes in Redis and in a worker's memory, by the length of its history."""
+"""Measures the bytes of a chat in Redis and in a worker's memory, by the length of its history."""
 
 import asyncio
 
@@ -17,10 +17,10 @@ _KB = 1024
 
 
 async def memory() -> dict[str, object]:
-    """Return what a chat takes after ten turns, and what of that is the chat's, what a message's.
+    """Return the size of a chat after ten turns, split into the chat's and the messages' share.
 
-    Facts and the like are not among it, for the model finds nothing worth learning. The worker
-    keeps every chat warm here; as shipped it would let go of the oldest at `CACHE_MB`.
+    Facts and other learned entries are not included, because the model finds nothing to learn. The
+    worker keeps every chat warm here; by default it evicts the oldest ones at `CACHE_MB`.
     """
     async with fleet(workers=1, hurried=True, COALESCE_S="0", CACHE_MB="1024") as running:
         worker = running.workers[0]
@@ -40,7 +40,7 @@ async def memory() -> dict[str, object]:
         "chats": CHATS,
         "turns_each": TURNS,
         "redis_bytes_a_message": round(a_message),
-        "redis_bytes_a_chat_beside": round(few - 2 * FEW_TURNS * a_message),
+        "redis_bytes_a_chat_in_addition": round(few - 2 * FEW_TURNS * a_message),
         "redis_mb_per_1000_chats": round(1000 * many / _KB**2, 1),
         "worker_mb_before": rss,
         "worker_mb_per_1000_chats": round(1000 * grown_mb / CHATS, 1),
@@ -48,12 +48,12 @@ async def memory() -> dict[str, object]:
 
 
 async def _talk(running: Fleet, persons: range, turns: int) -> None:
-    """Let people talk, a few at a time, so that the worker's own places do not matter."""
+    """Let people talk, a few at a time, so that they do not wait for the worker's slots."""
     assert running.posting
-    deliver, places = running.posting.deliver, asyncio.Semaphore(_AT_ONCE)
+    deliver, slots = running.posting.deliver, asyncio.Semaphore(_AT_ONCE)
 
     async def talk(person: int) -> None:
-        async with places:
+        async with slots:
             texts = [TEXTS[(person + turn) % len(TEXTS)] for turn in range(turns)]
             await converse(running.telegram, deliver, person, texts)
 
@@ -61,7 +61,7 @@ async def _talk(running: Fleet, persons: range, turns: int) -> None:
 
 
 async def _quiet(worker: Running) -> None:
-    """Wait until what follows a turn is done: hardly any processor time is used any more."""
+    """Wait until the work after a turn is done, that is, until almost no CPU time is used."""
     used = float("-inf")
     while worker.cpu_s - used > _IDLE_CPU_S:
         used = worker.cpu_s

@@ -1,7 +1,7 @@
-"""The review's large numbers again: `python -m tests.lab.hostile` takes some minutes.
+"""Repeats the attack review with large numbers: `python -m tests.lab.hostile` takes some minutes.
 
-Prints a table: what was sent, how often, what failed, and the longest time. `--quick` sends a
-tenth of the random texts and presses.
+It prints a table: what was sent, how often, how many failed, and the longest time. `--quick` sends
+a tenth of the random texts and presses.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from tests.servers.bot_api import BotApiServer, Button, Message
 from tests.valkey import ValkeyServer
 
 Row = tuple[int, int, float]
-"""How many inputs, how many of them did what they must not, the longest in seconds."""
+"""Number of inputs, number of failures, and the longest time in seconds."""
 
 
 def say(what: str, row: Row) -> None:
@@ -67,7 +67,7 @@ def markdown(count: int) -> Row:
 
 
 async def presses(redis: str, folder: Path, forged: int) -> tuple[Row, Row]:
-    """Press what was never shown, then what was shown to somebody else; nothing may change."""
+    """Press forged buttons, then buttons shown to another person; nothing may change."""
     chance = random.Random(13)
     async with open_rig(redis, folder, "webhook") as rig:
         await rig.start()
@@ -118,7 +118,7 @@ async def presses(redis: str, folder: Path, forged: int) -> tuple[Row, Row]:
 
 
 def _forms(question: Message) -> list[str]:
-    """Return what the buttons of a question say, and the same for other verbs."""
+    """Return the callback data of a question's buttons, and the same with other verbs."""
     shown = [each.callback_data for row in question.keyboard for each in row]
     rests = [data.partition(":")[2] for data in shown]
     others = [f"{verb}:{rest}" for rest in rests for verb in ("clear", "forget", "admin")]
@@ -126,7 +126,7 @@ def _forms(question: Message) -> list[str]:
 
 
 async def timed(runs: list[Callable[[], Awaitable[object]]]) -> Row:
-    """Run one after the other; what is raised and not expected is a failure."""
+    """Run one after the other; an unexpected exception is a failure."""
     failed, longest = 0, 0.0
     for run in runs:
         began = time.monotonic()
@@ -142,7 +142,7 @@ async def timed(runs: list[Callable[[], Awaitable[object]]]) -> Row:
 
 
 async def files() -> None:
-    """Have all malicious files read."""
+    """Read all malicious files."""
     reader, tokens = Formats(Limits()), await TokenCounter.load()
 
     async def cut(content: bytes) -> None:
@@ -154,7 +154,7 @@ async def files() -> None:
 
 
 async def answers() -> None:
-    """Be answered by a malicious model server."""
+    """Ask a malicious model server."""
 
     async def chat(answer: Answer) -> None:
         async with serving(answer) as server:
@@ -167,7 +167,9 @@ async def answers() -> None:
         ):
             rows = await OpenAIEmbedder(client, "m", None, 20).embed(["hello"])
             norms = (rows**2).sum(axis=1)
-            if not ((abs(norms - 1) < 0.01) | (norms == 0)).all():  # zeros find nothing
+            if not (
+                (abs(norms - 1) < 0.01) | (norms == 0)
+            ).all():  # a zero vector is allowed: it finds nothing
                 raise ValueError(rows)
 
     streams = [Answer.streamed(body, head) for body, head in STREAMS.values()]
@@ -176,14 +178,14 @@ async def answers() -> None:
     say("embeddings", await timed([partial(embed, b) for b in EMBEDDINGS.values()]))
 
 
-async def _start(answer: httpx2.Response) -> str:
-    """Return what an answer shows; a stream of events shows nothing of its own."""
+async def _page_text(answer: httpx2.Response) -> str:
+    """Return the text of a page, "" for any other answer."""
     is_page = answer.headers.get("content-type", "").startswith("text/html")
     return (await answer.aread()).decode() if is_page else ""
 
 
 async def pages() -> None:
-    """Ask the playground's page what it must refuse or answer without harm."""
+    """Send requests that the playground's page must refuse or answer without harm."""
     async with BotApiServer() as telegram:
         scene = Scene(telegram)
         app = InspectorPage(telegram, scene, Inspector(telegram, scene), "").app()
@@ -197,7 +199,7 @@ async def pages() -> None:
                         client.stream(method, url, headers=headers) as got,
                     ):
                         opened = method == "POST" and got.status_code < 400
-                        script = "<script>alert" in (await _start(got))
+                        script = "<script>alert" in (await _page_text(got))
                         if got.status_code >= 500 or opened or script:
                             raise ValueError(f"{method} {path[:60]}: {got.status_code}")
 
@@ -205,13 +207,13 @@ async def pages() -> None:
 
 
 async def waits(server: ValkeyServer, folder: Path) -> None:
-    """Print how long another person waits, quietly and beside each attack."""
+    """Print how long another person waits, before and during each attack."""
     sys.stdout.write("\n| attack | quiet | median | longest | loop held |\n|---|---|---|---|---|\n")
     for number, attack in enumerate(ATTACKS):
         server.ask("FLUSHALL")
-        place = folder / str(number)
-        place.mkdir()
-        async with open_rig(server.url, place, "webhook") as rig:
+        own_folder = folder / str(number)
+        own_folder.mkdir()
+        async with open_rig(server.url, own_folder, "webhook") as rig:
             found = await waits_during(attack, rig)
         held = ", ".join(f"{line['ms']} ms {line['place']}" for line in found.held) or "never"
         times = " | ".join(f"{s * 1000:.0f} ms" for s in (found.quiet, found.usual, found.longest))
@@ -220,7 +222,7 @@ async def waits(server: ValkeyServer, folder: Path) -> None:
 
 
 async def run(folder: Path, share: int) -> None:
-    """Send everything and print what came of it."""
+    """Send everything and print the results."""
     sys.stdout.write("| sent | inputs | failures | longest |\n|---|---|---|---|\n")
     say("random Markdown texts", markdown(20_000 // share))
     await answers()
@@ -239,7 +241,7 @@ async def run(folder: Path, share: int) -> None:
 
 
 def main() -> None:
-    """Run everything in a folder of its own."""
+    """Run everything in a temporary folder."""
     share = 10 if "--quick" in sys.argv else 1
     with tempfile.TemporaryDirectory() as name, bots_forked(Path(name)):
         asyncio.run(run(Path(name), share))

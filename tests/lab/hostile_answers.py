@@ -1,4 +1,4 @@
-"""What a malicious server answers: streams of a chat model, embeddings, and odd page requests."""
+"""Answers of a malicious model server (chat streams, embeddings), and hostile page requests."""
 
 import json
 from base64 import b64encode

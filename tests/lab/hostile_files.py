@@ -1,4 +1,4 @@
-"""Malicious PDFs and documents of adversarial characters."""
+"""Malicious PDFs, and documents that consist of one hostile character sequence."""
 
 import zlib
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ _UNITS = (
 
 
 def documents() -> Iterator[tuple[str, bytes]]:
-    """Yield texts of 500,000 characters, each of one thing."""
+    """Yield names and texts of 500,000 characters; each text repeats one sequence."""
     for unit in _UNITS:
         yield repr(unit), (unit * (_CHARS // len(unit))).encode()
 
 
 def pdfs() -> Iterator[tuple[str, bytes]]:
-    """Yield PDFs that want time or memory, or break the parser's trust."""
+    """Yield names and PDFs that cost much time or memory, or are malformed."""
     yield from _bombs()
     yield from _operators()
     yield from _broken()

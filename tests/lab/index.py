@@ -1,11 +1,11 @@
-"""What searching costs: time, bytes stored and bytes moved, by the length of a conversation.
+"""Measures the cost of search: time, bytes stored and bytes moved, by conversation length.
 
     python -m tests.lab.index [MESSAGES ...]
 
-Made-up conversations (see `made_up`) go through the product's own classes and a real Valkey,
-storage included; beside them usearch (HNSW) over the same vectors, if it is installed. One JSON
-line a length. Times are in milliseconds unless they say otherwise; `cpu_p50` counts all threads and
-depends least on `load`, which is the machine's, before and after.
+Made-up conversations (see `made_up`) pass through the product's own classes and a real Valkey,
+storage included. For comparison, usearch (HNSW) searches the same vectors if it is installed. The
+output is one JSON line for each length. Times are in milliseconds unless their name says otherwise.
+`cpu_p50` counts all threads; it depends least on `load`, the machine's load before and after.
 """
 
 # Before numpy, which `memory` tells how many threads to use.
@@ -52,8 +52,8 @@ CHAT = Scope.of_chat(-1_001_234_567_890)
 T = TypeVar("T")
 
 
-class Inspector:
-    """A process that works on a made-up conversation in a server of its own."""
+class Conversation:
+    """A made-up conversation in its own server, and a process that works on it."""
 
     def __init__(self, client: RedisClient, tokens: TokenCounter, labelled: Labelled) -> None:
         self.client = client
@@ -66,13 +66,13 @@ class Inspector:
         self.memory = self.restarted()
 
     def restarted(self) -> Memory:
-        """Forget all that the process knows of the conversation."""
+        """Return a new `Memory` with empty caches, as after a restart."""
         _stem.cache_clear()
         self.memory = Memory(self.client, 1, self._tokens, self._embedder, AT_ONCE)
         return self.memory
 
     async def store(self) -> None:
-        """Put messages and vectors where the product puts them."""
+        """Store messages and vectors as the product does."""
         keys = self.memory.keys.scope(CHAT).all
         append = self.memory.scripts["append"]
         pairs = [self.labelled.messages[at : at + 2] for at in range(0, len(self.labelled.ids), 2)]
@@ -93,13 +93,13 @@ class Inspector:
         await self.memory.learn(CHAT)
 
     async def stored_bytes(self) -> int:
-        """Return what all keys of the conversation take in the server."""
+        """Return the bytes that all keys of the conversation take in the server."""
         keys = self.memory.keys.scope(CHAT).all
         usage = await self.client.pipeline([("MEMORY USAGE", key, "SAMPLES", 0) for key in keys])
         return sum(each or 0 for each in usage)
 
     async def moved(self, work: Callable[[], Awaitable[T]]) -> tuple[T, int, float]:
-        """Do something; return its result, the bytes it moved on the wire, and its seconds."""
+        """Do some work; return its result, the bytes moved to and from Redis, and the seconds."""
         counted = [await self._wire(), await self._wire()]
         began = time.perf_counter()
         result = await work()
@@ -109,7 +109,7 @@ class Inspector:
         return result, counted[2] - counted[1] - counting, seconds
 
     async def turn(self) -> None:
-        """Take a turn as a warm worker does: mail, lease, recall, reply, commit, learn."""
+        """Run a turn as a warm worker does: accept, lease, recall, reply, commit, learn."""
         memory, said = self.memory, self.labelled.messages[:2]
         update_id = time.monotonic_ns()
         await memory.mailbox.put(CHAT, Entry(update_id, ANN, False, said[0].text.encode()))  # noqa: FBT003 - no command
@@ -125,7 +125,7 @@ class Inspector:
         await memory.learn(CHAT)
 
     async def forget_ann(self) -> None:
-        """Erase one of two persons, with what was answered to them."""
+        """Erase the messages of one of two persons, with the answers to them."""
         await self.memory.jobs.start_job(Job("job", "forget", ANN, 2**62, 2.0**40, b""))
         await self.memory.jobs.run_job("job")
 
@@ -139,14 +139,16 @@ async def measure(size: int, redis: str) -> dict[str, object]:
     load = [os.getloadavg()[0]]
     labelled = made_up(size)
     client = await RedisClient.open(redis)
-    inspector = Inspector(client, await TokenCounter.load(), labelled)
-    _, _, storing_s = await inspector.moved(inspector.store)
-    stored = await inspector.stored_bytes()
-    memory = inspector.restarted()
-    history, read_bytes, read_s = await inspector.moved(
+    conversation = Conversation(client, await TokenCounter.load(), labelled)
+    _, _, storing_s = await conversation.moved(conversation.store)
+    stored = await conversation.stored_bytes()
+    memory = conversation.restarted()
+    history, read_bytes, read_s = await conversation.moved(
         lambda: ChatHistory.read(memory.histories, CHAT)
     )
-    _, _, index_s = await inspector.moved(lambda: history.find(labelled.questions[0].text, 2 * K))
+    _, _, index_s = await conversation.moved(
+        lambda: history.find(labelled.questions[0].text, 2 * K)
+    )
     figures: dict[str, object] = {
         "messages": size,
         "warm_find": await times(lambda text: history.find(text, 2 * K), labelled),
@@ -157,14 +159,14 @@ async def measure(size: int, redis: str) -> dict[str, object]:
             "index_s": round(index_s, 2),
         },
         "redis_bytes_a_message": round(stored / size),
-        "turn_bytes": await turn_bytes(inspector),
+        "turn_bytes": await turn_bytes(conversation),
         "storing_s": round(storing_s, 1),
     }
-    _, _, forget_s = await inspector.moved(inspector.forget_ann)
+    _, _, forget_s = await conversation.moved(conversation.forget_ann)
     left = len((await ChatHistory.read(memory.histories, CHAT)).messages)
     figures["after_forgetting_half"] = {
         "messages": left,
-        "redis_bytes_a_message": round(await inspector.stored_bytes() / left),
+        "redis_bytes_a_message": round(await conversation.stored_bytes() / left),
         "forgetting_s": round(forget_s, 2),
     }
     await client.close()
@@ -174,7 +176,7 @@ async def measure(size: int, redis: str) -> dict[str, object]:
 
 
 async def times(search: Callable[[str], Awaitable[object]], labelled: Labelled) -> dict[str, float]:
-    """Return how long questions take, one after another."""
+    """Return how long the questions take, asked one after the other."""
     taken, worked = [], []
     for question in labelled.questions:
         began, began_work = time.perf_counter(), time.process_time()
@@ -184,10 +186,10 @@ async def times(search: Callable[[str], Awaitable[object]], labelled: Labelled) 
     return milliseconds(taken) | {"cpu_p50": milliseconds(worked)["p50"]}
 
 
-async def turn_bytes(inspector: Inspector) -> int:
-    """Return the bytes that one of several turns moves, the first apart."""
-    await inspector.turn()
-    moved = [(await inspector.moved(inspector.turn))[1] for _ in range(TURNS)]
+async def turn_bytes(conversation: Conversation) -> int:
+    """Return the mean bytes that a turn moves, without the first turn."""
+    await conversation.turn()
+    moved = [(await conversation.moved(conversation.turn))[1] for _ in range(TURNS)]
     return round(sum(moved) / TURNS)
 
 

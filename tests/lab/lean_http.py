@@ -1,6 +1,6 @@
-"""As little HTTP/1.1 as the other side of a benchmark needs, so that the bots have the machine.
+"""A minimal HTTP/1.1 server for benchmarks, so that the bots get nearly all CPU time.
 
-Whole requests in, bytes out, connections kept open. It checks nothing and knows no address.
+It reads whole requests, writes bytes, and keeps connections open. It checks nothing.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import httptools
 HOST = "127.0.0.1"
 
 Handle = Callable[[str, bytes, asyncio.Transport], None]
-"""Gets a request's path and body and where its answer is written, now or later."""
+"""Gets a request's path and body, and the transport to write the answer to, now or later."""
 
 CHUNKED = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -27,7 +27,7 @@ async def serve(handle: Handle, port: int = 0) -> asyncio.Server:
 
 
 def answer(transport: asyncio.Transport, body: bytes) -> None:
-    """Answer 200 with JSON; somebody who has gone gets nothing."""
+    """Answer 200 with JSON, unless the client has disconnected."""
     if not transport.is_closing():
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         transport.write(head % len(body) + body)

@@ -1,16 +1,15 @@
-"""A model for load: cheap to run, as slow as a real one; a process of its own.
+"""A model for load tests: it needs little CPU, and is as slow as a real one. Its own process.
 
     python -m tests.lab.lean_model PORT [--hurried]
 
-Everybody gets the same answer, a token at a time; asked for JSON it has learned nothing; vectors
-are hashed words. It checks no request: that is what the local model of the tests is for, which
-takes more of the processor for an answer than the bot does.
+Every request gets the same answer, one token at a time. A request for JSON gets empty values, and
+vectors are hashed words. It does not check requests. The local model of the tests does that, but
+needs more CPU time for an answer than the bot.
 
-How long it takes is a choice, not a measurement. Times to the first token are log-normal: never
-short of the network, most of them close together, and a long tail to the right. The median of 0.6 s
-and a hundredth beyond 4 s are those of a small hosted model on an ordinary day, as is the pace of
-60 tokens a second. `--hurried` takes 0.1 s for everything. The draws come from one seed, in order
-of requests.
+The latencies are chosen, not measured. Times to the first token are log-normal: most are close
+together, with a long tail. A median of 0.6 s, one in a hundred above 4 s, and 60 tokens a second
+are typical of a small hosted model. `--hurried` takes 0.1 s for everything. All draws come from one
+seed, in the order of requests.
 """
 
 import argparse
@@ -38,26 +37,26 @@ _P99 = 2.3263
 
 
 class Shape(TypedDict):
-    """What structured output shall look like."""
+    """The schema of structured output."""
 
     schema: Mapping[str, object]
 
 
 class Format(TypedDict):
-    """How an answer is wanted."""
+    """The response format of a request."""
 
     json_schema: Shape
 
 
 class ChatBody(TypedDict):
-    """What is read of a request for a completion."""
+    """The fields of a completion request that are read."""
 
     stream: NotRequired[bool]
     response_format: Format
 
 
 class EmbeddingsBody(TypedDict):
-    """What is read of a request for vectors."""
+    """The fields of an embeddings request that are read."""
 
     model: str
     input: str | list[str]
@@ -65,7 +64,7 @@ class EmbeddingsBody(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Times by their median and by what one in a hundred exceeds."""
+    """A distribution of times, by its median and its 99th percentile."""
 
     median_s: float
     p99_s: float
@@ -90,7 +89,7 @@ class LeanModel:
         self._events = _events(REPLY)
 
     def handle(self, path: str, body: bytes, transport: asyncio.Transport) -> None:
-        """Answer a request; whatever is not for the model is told that it runs."""
+        """Answer a request; paths outside the API get an empty 200, as a health check."""
         if path.endswith("/chat/completions"):
             asked = orjson.loads(body)
             work = self._stream(transport) if asked.get("stream") else self._fill(asked, transport)
@@ -108,7 +107,7 @@ class LeanModel:
         loop = asyncio.get_running_loop()
         due = loop.time() + self._wait_s(FIRST_TOKEN)
         for event in self._events:
-            # By the clock, so that a machine with much to do does not slow the model down.
+            # By the clock, so that a busy machine does not slow the model down.
             await asyncio.sleep(max(0.0, due - loop.time()))
             if transport.is_closing():
                 return
@@ -153,7 +152,7 @@ def _events(text: str) -> list[bytes]:
     chunks.append(envelope | {"choices": [], "usage": _USAGE})
     payloads = [*map(orjson.dumps, chunks), b"[DONE]"]
     events = [chunk(b"data: %b\n\n" % payload) for payload in payloads]
-    # The headers come with the first token, and the end, which is none, with the last.
+    # The headers are sent with the first token, and the closing events with the last one.
     last = len(words)
     return [CHUNKED + events[0], *events[1:last], b"".join(events[last:]) + LAST_CHUNK]
 

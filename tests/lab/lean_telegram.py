@@ -1,7 +1,7 @@
-"""A Telegram for load, within the benchmark's own process: hears answers, hands out updates.
+"""A Telegram for load tests in the benchmark's own process: it takes answers and gives out updates.
 
-It keeps no chats and checks nothing: that is what the local Telegram of the tests is for, in which
-everybody who waits for an answer is woken by everybody's.
+It keeps no chats and checks nothing. The local Telegram of the tests does that, but it wakes every
+waiting task at every answer.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ _MAX_UPDATES = 100
 class LeanTelegram:
     """Answers the Bot API from `async with` on.
 
-    `sent` counts answers, `odd` those that are not what the model says. `on_typing` is told the
-    chat in which the bot begins, or goes on, to type.
+    `sent` counts answers, `odd` those with another text than the model's. `on_typing` is called
+    with the chat whenever the bot shows "typing".
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class LeanTelegram:
 
     @property
     def url(self) -> str:
-        """What a bot takes for Telegram."""
+        """The address that a bot uses as Telegram."""
         assert self._server
         return f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}"
 
@@ -54,7 +54,7 @@ class LeanTelegram:
         self._server.close()
 
     def said(self, person: int, text: str) -> Update:
-        """Return the update that somebody wrote in private."""
+        """Return the update of a private message that a person writes."""
         number = next(self._ids)
         name = f"Person {person}"
         return {
@@ -74,11 +74,11 @@ class LeanTelegram:
         }
 
     def reply_in(self, chat: int) -> "asyncio.Future[None]":
-        """Return what is done with the next answer in a chat."""
+        """Return a future that is done with the next answer in a chat."""
         return self._replies.setdefault(chat, asyncio.get_running_loop().create_future())
 
     async def offer(self, update: Update) -> None:
-        """Have an update for who polls."""
+        """Give an update to the bot that polls."""
         self._pending.append(update)
         self._hand_out()
 
@@ -112,8 +112,8 @@ class LeanTelegram:
         if reply and not reply.done():
             reply.set_result(None)
         number = next(self._ids)
-        room = {"id": chat, "first_name": f"Person {chat}", "type": "private"}
-        message = {"message_id": number, "from": _BOT, "chat": room, "text": text}
+        in_chat = {"id": chat, "first_name": f"Person {chat}", "type": "private"}
+        message = {"message_id": number, "from": _BOT, "chat": in_chat, "text": text}
         return message | {"date": int(time.time())}
 
     def _hand_out(self) -> None:

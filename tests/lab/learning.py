@@ -1,17 +1,18 @@
-"""What remembering costs: internal calls, tokens, bills and waiting over 1,000 turns, on and off.
+"""Measures what learning costs: internal calls, tokens, bills and latency over 1,000 turns.
 
     python -m tests.lab.learning [DIR]
 
-One person talks for months with the product's own parts in this process, on a real Valkey: in
-simulated time, with scripted models and hashed words for embeddings. The words are made up, or
-drawn from the conversations in DIR. `on` is as shipped, with a person who goes on within 5 to 25 s;
-`on_typing` the same with one who reads and types, `on_typing_300_s` with LEARN_AFTER_S=300 beside;
-`off` learns nothing and has no documents, but recalls. Prints one JSON object; `verdicts` hold both
-runs at the defaults against the targets. Compare latencies only of an idle machine.
+One person talks for months in simulated time, with the product's own parts in this process, a real
+Valkey, scripted models, and hashed words as embeddings. The texts are made up, or drawn from the
+conversations in DIR. In `on`, the settings have their defaults and the person continues within 5 to
+25 s. In `on_typing`, the person reads and types; `on_typing_300_s` adds LEARN_AFTER_S=300. `off`
+has neither learning nor documents, but recalls. The output is one JSON object. `verdicts` compare
+both runs at the defaults with the targets. Compare latencies only on an idle machine.
 
-Input tokens are all that is sent: tools, schemas, messages. `billed` is what they cost a turn where
-the beginning that the previous request of the same kind had too is cheaper: any such beginning,
-one from 1,024 tokens in steps of 128, and this only within ten minutes.
+Input tokens count everything that is sent: tools, schemas, messages. `billed` is what they cost a
+turn if the beginning that a request shares with the previous one of the same kind is cheaper, by
+three rules: any beginning; beginnings from 1,024 tokens in steps of 128; the latter only within ten
+minutes.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ class Run:
 
 
 async def run(settings: Settings, exchanges: Sequence[Exchange], tokens: TokenCounter) -> Run:
-    """Have all exchanges on a Valkey of its own, the last ones in a row."""
+    """Run all exchanges on a new Valkey, the last ones without pauses."""
     with tempfile.TemporaryDirectory() as scratch:
         server = ValkeyServer(Path(scratch))
         server.start()
@@ -109,7 +110,7 @@ def figures(of: Run) -> dict[str, object]:
 
 
 def parts(main: Sequence[Bill]) -> dict[str, float]:
-    """Return what prompts are made of; the last message is memory section and words."""
+    """Return the tokens of each part of a prompt; the last message has the memory context too."""
     return {
         "tools": a_turn(sum(bill.pieces[0] for bill in main)),
         "system": a_turn(sum(bill.pieces[1] for bill in main)),
@@ -126,14 +127,14 @@ def cycles(main: Sequence[Bill]) -> dict[str, object]:
     return {
         "whole": len(off),
         "mean_tokens": round(fmean(bill.read for bill in steady)),
-        "least_most_percent": [percent(min(off)), percent(max(off))],
+        "min_max_percent": [percent(min(off)), percent(max(off))],
         "within_5_percent": percent(fmean(abs(each) <= FLAT for each in off)),
         "by_hundred_turns_percent": [percent(each) for each in drift(main)],
     }
 
 
 def cycle_means(main: Sequence[Bill]) -> list[float]:
-    """Return by which share the mean prompt of each whole cycle differs from that of all."""
+    """Return by what share the mean prompt of each whole cycle differs from the overall mean."""
     steady = [bill for bill in main if bill.request.turn >= STEADY_FROM]
     mean = fmean(bill.read for bill in steady)
     whole = [list(cycle) for _, cycle in groupby(steady, key=lambda bill: bill.request.pieces[2])]
@@ -141,14 +142,14 @@ def cycle_means(main: Sequence[Bill]) -> list[float]:
 
 
 def drift(main: Sequence[Bill]) -> list[float]:
-    """Return by which share the mean prompt of each hundred turns differs from that of all."""
+    """Return by what share the mean prompt of each hundred turns differs from the overall mean."""
     reads = [bill.read for bill in main if bill.request.turn >= STEADY_FROM]
     starts = range(0, len(reads) - HUNDRED // 2, HUNDRED)
     return [fmean(reads[at : at + HUNDRED]) / fmean(reads) - 1 for at in starts]
 
 
 def billed(of: Run, discount: float) -> dict[str, dict[str, float]]:
-    """Return input tokens a turn as they are billed, by the rule of what is cheaper."""
+    """Return billed input tokens a turn, by the rule for what is cheaper."""
 
     def total(made: Sequence[Bill], rule: str) -> float:
         return a_turn(sum(bill.read - discount * getattr(bill, rule) for bill in made))
@@ -170,14 +171,14 @@ def latency(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def verdicts(on: Run) -> dict[str, bool]:
-    """Hold a run against the targets."""
+    """Compare a run with the targets."""
     internal, main = on.of("fill", "write"), on.of("main")
     return {
         f"internal calls a turn <= {MAX_CALLS}": a_turn(len(internal)) <= MAX_CALLS,
         "no prompt over PROMPT_TOKENS, reply included": (
             max(bill.read for bill in main) <= LARGEST_PROMPT
         ),
-        "the window stays as it is between two cuts": all(
+        "the window does not change between two cuts": all(
             before.request.pieces[2] != after.request.pieces[2]
             or before.request.pieces[:-1] == after.request.pieces[: len(before.pieces) - 1]
             for before, after in pairwise(main)
@@ -213,7 +214,7 @@ async def measure(folder: Path | None) -> dict[str, object]:
         for name, (pace, settings) in RUNS.items()
     }
     return {
-        "words": str(folder) if folder else "made up",
+        "texts": str(folder) if folder else "made up",
         "turns": TURNS,
         "model_ms": 1000 * MODEL_S,
         **{name: figures(each) for name, each in runs.items()},
@@ -222,7 +223,7 @@ async def measure(folder: Path | None) -> dict[str, object]:
 
 
 def main(folder: Path | None) -> None:
-    """Print all figures, and in the log only what went wrong."""
+    """Print all figures; log only warnings and errors."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     sys.stdout.write(json.dumps(asyncio.run(measure(folder)), indent=2) + "\n")
 

@@ -1,19 +1,20 @@
-"""How the bot bears load, as one web process and several workers on one Redis.
+"""Measures the bot under load, as one web process and several workers on one Redis.
 
     python -m tests.lab.load [--part acknowledgement|workers|memory|soak] [--soak-minutes 20]
 
-Prints one JSON object; without `--part` all parts but the soak, in less than eight minutes. Leave
-the machine alone meanwhile: `everything_else` tells how much of a core others had.
+The output is one JSON object. Without `--part` it has all parts except the soak, which takes less
+than eight minutes. Do not use the machine meanwhile: `everything_else` says how much of a core
+other processes used.
 
-- `acknowledgement`: from the time at which an update is to be posted until it is acknowledged, at
-  300 a second over 40 connections, by a schedule made beforehand, so that a late answer does not
-  delay what comes after it. Far more than can be answered on two cores, so the workers are as busy
-  as they can be meanwhile. `queue`: from the acknowledgement until the bot shows "typing", less the
-  time in which more messages may join, at a rate that the workers can bear.
-- `workers`: turns a second of more people than there are places, each of whom goes on once
-  answered; what a turn costs; the bot without memory beside it with the same model.
-- `memory`: what a chat takes in Redis and in a worker; the model hurries here.
-- `soak`: whether memory grows in the second half of a time at a moderate rate.
+- `acknowledgement`: the time from when an update is due until it is acknowledged, at 300 a second
+  over 40 connections. The schedule is made beforehand, so a late answer does not delay later
+  updates. Two cores cannot answer so many, so the workers are fully busy meanwhile. `queue`: the
+  time from the acknowledgement until the bot shows "typing", without `COALESCE_S`, at a rate that
+  the workers can handle.
+- `workers`: turns a second if there are more people than slots and each continues once answered;
+  the cost of a turn; and the same for the bot without memory.
+- `memory`: the size of a chat in Redis and in a worker; the model hurries here.
+- `soak`: whether memory grows in the second half of a long time at a moderate rate.
 """
 
 import argparse
@@ -38,32 +39,32 @@ from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
 from tests.lab.soak import soak
 
 COALESCE_S: float = Settings.model_fields["coalesce_s"].default
-PLACES: int = Settings.model_fields["max_concurrent_turns"].default
+SLOTS: int = Settings.model_fields["max_concurrent_turns"].default
 
 UPDATES_A_SECOND = 300
 CHATS = 2_000
 OFFERED_S = 30
 WARMING_S = 2
 
-BEARABLE_A_SECOND = 12
-BEARABLE_S = 40
-BEARABLE_CHATS = 300
+MODERATE_A_SECOND = 12
+MODERATE_S = 40
+MODERATE_CHATS = 300
 LAST_TURNS_S = 3
 
 WORKERS = (1, 2, 4)
-PEOPLE_A_PLACE = 1.5
+PEOPLE_A_SLOT = 1.5
 WARMING_TALK_S = 8
 TALK_S = 20
-BASELINE_PEOPLE = PLACES
+BASELINE_PEOPLE = SLOTS
 
 MAX_S = 300
-"""After which a part is given up."""
+"""The time after which a part is given up."""
 
 Figures = dict[str, object]
 
 
 async def acknowledgement() -> Figures:
-    """Return how long Telegram waits for its 200."""
+    """Return how long Telegram waits until an update is acknowledged."""
     async with fleet(workers=2) as running:
         assert running.posting
         warming = arrivals(UPDATES_A_SECOND, WARMING_S, seed=1)
@@ -84,23 +85,23 @@ async def acknowledgement() -> Figures:
 
 
 async def queue() -> Figures:
-    """Return how long a message waits before anybody works on it."""
+    """Return how long a message waits until its turn begins."""
     typed: dict[int, list[float]] = defaultdict(list)
     async with fleet(workers=2) as running:
         assert running.posting
         clock = asyncio.get_running_loop().time
         running.telegram.on_typing = lambda chat: typed[chat].append(clock())
-        times = arrivals(BEARABLE_A_SECOND, BEARABLE_S)
-        updates = _said(running, BEARABLE_CHATS, len(times))
+        times = arrivals(MODERATE_A_SECOND, MODERATE_S)
+        updates = _said(running, MODERATE_CHATS, len(times))
         before = await Reading.of(running)
         answers = await post_on_time(running.posting, updates, times)
         used = (await Reading.of(running)).since(before)
         await asyncio.sleep(LAST_TURNS_S)
     delays = []
     for at, (_, acknowledged) in enumerate(answers):
-        typing = typed[_chat(at, BEARABLE_CHATS)]
-        place = bisect(typing, acknowledged.at)
-        delays += [began - acknowledged.at - COALESCE_S for began in typing[place : place + 1]]
+        typing = typed[_chat(at, MODERATE_CHATS)]
+        first = bisect(typing, acknowledged.at)
+        delays += [began - acknowledged.at - COALESCE_S for began in typing[first : first + 1]]
     return {
         "updates_a_second": round(len(updates) / used.at, 1),
         "begun_after_coalescing": milliseconds(delays),
@@ -110,7 +111,7 @@ async def queue() -> Figures:
 
 
 def _said(running: Fleet, chats: int, count: int) -> list[Update]:
-    """Return what people say, one after another and round again."""
+    """Return updates of people who write in turn."""
     return [running.telegram.said(_chat(at, chats), TEXTS[at % len(TEXTS)]) for at in range(count)]
 
 
@@ -119,22 +120,22 @@ def _chat(at: int, chats: int) -> int:
 
 
 async def workers() -> Figures:
-    """Return what so many workers bear, and what a turn costs beside the bot without memory."""
+    """Return the turns a second of some workers, and the cost of a turn with and without memory."""
     figures: Figures = {}
     for count in WORKERS:
-        _tell(f"{count} workers")
+        _progress(f"{count} workers")
         async with fleet(workers=count) as running:
             assert running.posting
             used = await _saturated(
-                running, running.posting.deliver, round(PEOPLE_A_PLACE * PLACES * count)
+                running, running.posting.deliver, round(PEOPLE_A_SLOT * SLOTS * count)
             )
         figures[str(count)] = _of_turns(used) | {
-            "places": PLACES * count,
-            "bound_by": "processor" if _is_processor_bound(used) else "places",
+            "slots": SLOTS * count,
+            "bound_by": "processor" if _is_processor_bound(used) else "slots",
         }
         if count == 1:
             cpu_ms = _bots_cpu_ms(used)
-    _tell("without memory")
+    _progress("without memory")
     async with baseline() as running:
         used = await _saturated(running, running.telegram.offer, BASELINE_PEOPLE)
     return {
@@ -145,7 +146,7 @@ async def workers() -> Figures:
 
 
 async def _saturated(running: Fleet, deliver: Deliver, people: int) -> Reading:
-    """Return what was used while so many people talked without a pause."""
+    """Return what was used while so many people talked without pauses."""
     async with talking(running.telegram, deliver, range(10_000, 10_000 + people)):
         await asyncio.sleep(WARMING_TALK_S)
         before = await Reading.of(running)
@@ -189,7 +190,7 @@ def _is_processor_bound(used: Reading) -> bool:
     return used.is_machine_busy or busiest > 0.95
 
 
-def _tell(what: str) -> None:
+def _progress(what: str) -> None:
     sys.stderr.write(f"{what}\n")
 
 
@@ -211,10 +212,10 @@ async def measure(part: str | None, soak_minutes: float) -> Figures:
         "load_average_before": os.getloadavg()[0],
     }
     for name in wanted:
-        _tell(name)
+        _progress(name)
         async with asyncio.timeout(MAX_S + (60 * soak_minutes if name == "soak" else 0)):
             figures[name] = await parts[name]()
-        _tell(json.dumps(figures[name]))
+        _progress(json.dumps(figures[name]))
     return figures
 
 

@@ -1,8 +1,9 @@
-"""A conversation of any length, made up the same way each time, of realistic texts and vectors.
+"""A reproducible made-up conversation of any length, with realistic texts and vectors.
 
-200 characters a message, half of the words function words, the others of a vocabulary in which few
-are frequent; 512 dimensions, in which a conversation has a direction, a sitting a topic, and a
-message its own. How well something is found here says nothing; how fast and how large does.
+A message has 200 characters. Half of its words are function words; the others come from a
+vocabulary in which few words are frequent. A vector has 512 dimensions and is the sum of a
+direction of the conversation, one of the session, and one of the message. The data is made for
+measuring time and size. It says nothing about how well something is found.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ ANN, BEN = 5_000_000_001, 5_000_000_002
 DIMENSIONS: Final = 512
 QUESTIONS: Final = 200
 CHARACTERS: Final = 200
-_SITTING: Final = 20
+_SESSION_MESSAGES: Final = 20
 _EXCHANGE_S: Final = 60
 _PAUSE_S: Final = 86_400
 _BEGAN: Final = 1.7e9
@@ -54,7 +55,7 @@ def _message(number: int, text: str) -> Message:
         exchange=exchange + 1,
         role="assistant" if is_answer else "user",
         text=text,
-        sent_at=_BEGAN + _EXCHANGE_S * number + _PAUSE_S * (number // _SITTING),
+        sent_at=_BEGAN + _EXCHANGE_S * number + _PAUSE_S * (number // _SESSION_MESSAGES),
         sender_id=0 if is_answer else speaker[0],
         sender_name="" if is_answer else speaker[1],
         message_ids=(100_000 + number,),
@@ -84,9 +85,9 @@ def _question(random: np.random.Generator, text: str, at: int) -> Question:
 
 def _rows(random: np.random.Generator, size: int) -> Vectors:
     common = random.standard_normal(DIMENSIONS, np.float32)
-    topics = random.standard_normal((size // _SITTING + 1, DIMENSIONS), np.float32)
+    topics = random.standard_normal((size // _SESSION_MESSAGES + 1, DIMENSIONS), np.float32)
     own = random.standard_normal((size, DIMENSIONS), np.float32)
-    return _unit(own + 0.7 * topics.repeat(_SITTING, axis=0)[:size] + 0.5 * common)
+    return _unit(own + 0.7 * topics.repeat(_SESSION_MESSAGES, axis=0)[:size] + 0.5 * common)
 
 
 def _unit(rows: Vectors) -> Vectors:

@@ -1,6 +1,6 @@
-"""What a fleet has used so far: processor time by process, Redis' counters, the whole machine's.
+"""What a fleet has used so far: CPU time of each process, Redis' counters, the machine's CPU time.
 
-Reading a meter twice and taking the difference is all there is to it.
+To measure a period, take two readings and their difference.
 """
 
 import os
@@ -17,10 +17,11 @@ CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Counters that only rise, at one moment; `since` gives what was added.
+    """Rising counters at one moment; `since` returns the difference to an earlier reading.
 
-    `cpu_s` is by process, `machine` everybody's; `commands` are Redis' calls by name, those within
-    scripts included; `nbytes` went over its connections both ways.
+    `cpu_s` is the CPU time of each process, `machine_s` that of the whole machine. `commands`
+    counts Redis commands by name, with those inside scripts. `nbytes` went over Redis' connections
+    in both directions.
     """
 
     at: float
@@ -32,7 +33,7 @@ class Reading:
 
     @classmethod
     async def of(cls, fleet: Fleet) -> "Reading":
-        """Read everything now."""
+        """Take a reading."""
         used = await fleet.redis.info("cpu")
         stats = await fleet.redis.info("stats")
         commands = await fleet.redis.info("commandstats")
@@ -54,7 +55,7 @@ class Reading:
         )
 
     def since(self, before: "Reading") -> "Reading":
-        """Return what was added."""
+        """Return the difference to an earlier reading."""
         return Reading(
             at=self.at - before.at,
             sent=self.sent - before.sent,
@@ -68,14 +69,14 @@ class Reading:
 
     @property
     def cores(self) -> dict[str, float]:
-        """Of a difference: how much of a core each process had, and all others together."""
+        """For a difference: how many cores each process used, and all others together."""
         shares = {name: round(used / self.at, 3) for name, used in self.cpu_s.items()}
         others = (self.machine_s - sum(self.cpu_s.values())) / self.at
         return shares | {"everything_else": round(max(0.0, others), 3)}
 
     @property
     def is_machine_busy(self) -> bool:
-        """Of a difference: whether hardly any processor time was left."""
+        """For a difference: whether almost no CPU time was left."""
         return self.machine_s / self.at > 0.92 * CORES
 
 
@@ -85,7 +86,7 @@ def open_files(pid: int) -> int:
 
 
 def _machine_s() -> float:
-    """Return the processor time of all cores since the start, in seconds, but for idleness."""
+    """Return the CPU time of all cores since the machine's start in seconds, without idle time."""
     fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
     user, nice, system, _idle, _waiting, *interrupts = map(int, fields[:8])
     return (user + nice + system + sum(interrupts)) / _TICKS_A_SECOND

@@ -1,9 +1,9 @@
-"""What recall is worth when the oldest messages of a conversation have lost their vectors.
+"""Measures recall when the oldest messages of a conversation have lost their vectors.
 
     python -m tests.lab.missing_vectors DIR
 
-One JSON line: recall@10 in percent by the share that is missing. It is why a conversation that has
-to give up vectors gives up all of them.
+The output is one JSON line: recall@10 in percent by the share that is missing. Because of this
+result, a conversation that must drop vectors drops all of them.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""The real bot talks through model servers that nobody here wrote.
+"""Runs the real bot with model servers that we did not write.
 
     python -m tests.lab.outside
 
-Installs aimock and LiteLLM into `$RICORDO_LAB` (the system's folder for temporary files, else),
-never into this environment. On each road one person says four things over a local Telegram: the
-bot answers, learns, calls a tool, and calls two at once. A road whose server cannot be installed
-is skipped and says why.
+It installs aimock and LiteLLM into `$RICORDO_LAB` (default: the folder for temporary files), never
+into this environment. For each route one person writes over a local Telegram: the bot answers,
+learns, calls a tool, and calls two tools at once. A route whose server cannot be installed is
+skipped, with the reason.
 """
 
 import asyncio
@@ -72,12 +72,12 @@ FIXTURES = [
     ),
     fixture({"userMessage": "Aurora"}, {"content": "A fine name for a boat."}),
 ]
-"""The first that fits answers. What is said later stands higher: prompts repeat what was said."""
+"""The first match answers. Later questions come first, because prompts repeat earlier ones."""
 MADE_UP = "A fine name for a boat."
 
 
 def model_list(upstream: str) -> list[dict[str, Any]]:
-    """Return what LiteLLM serves: two providers played by aimock, and answers of its own."""
+    """Return LiteLLM's models: two providers that aimock simulates, and a fixed answer."""
     key = {"api_key": "any"}
     through = {
         "by-openai": {"model": f"openai/{MODEL}", "api_base": f"{upstream}/v1", **key},
@@ -89,8 +89,8 @@ def model_list(upstream: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Road:
-    """How the bot reaches a model; a road that `only_answers` has neither tools nor memory."""
+class Route:
+    """A way from the bot to a model; with `only_answers` there are no tools and no learning."""
 
     server: str
     api: str
@@ -98,14 +98,14 @@ class Road:
     only_answers: bool = False
 
 
-ROADS = (
-    Road("aimock", "chat", MODEL),
-    Road("aimock", "responses", MODEL),
-    Road("LiteLLM", "chat", "made-up", only_answers=True),
-    Road("LiteLLM", "chat", "by-openai"),
-    Road("LiteLLM", "responses", "by-openai"),
-    Road("LiteLLM", "chat", "by-anthropic"),
-    Road("LiteLLM", "responses", "by-anthropic"),
+ROUTES = (
+    Route("aimock", "chat", MODEL),
+    Route("aimock", "responses", MODEL),
+    Route("LiteLLM", "chat", "made-up", only_answers=True),
+    Route("LiteLLM", "chat", "by-openai"),
+    Route("LiteLLM", "responses", "by-openai"),
+    Route("LiteLLM", "chat", "by-anthropic"),
+    Route("LiteLLM", "responses", "by-anthropic"),
 )
 HEADER = (
     "server  | OPENAI_API | model         | check says | asked over | answer | learned | vectors"
@@ -114,9 +114,9 @@ HEADER = (
 
 
 async def main() -> int:
-    """Print a line for each road; return 1 when one of them failed."""
+    """Print a line for each route; return 1 if one of them failed."""
     folder = Path(os.environ.get("RICORDO_LAB", Path(tempfile.gettempdir()) / "ricordo-lab"))
-    print(HEADER, flush=True)  # noqa: T201 - what it is run for
+    print(HEADER, flush=True)  # noqa: T201 - the output of this program
     failed = False
     async with AsyncExitStack() as stack:
         addresses: dict[str, str] = {}
@@ -131,25 +131,27 @@ async def main() -> int:
                 litellm(await install_litellm(folder), work, model_list(mock))
             )
         except NotInstallable as error:
-            reasons = {road.server: str(error) for road in ROADS if road.server not in addresses}
-        for road in ROADS:
-            name = f"{road.server:7} | {road.api:10} | {road.model:13}"
-            if road.server in reasons:
-                line = f"skipped: {reasons[road.server]}"
+            reasons = {
+                route.server: str(error) for route in ROUTES if route.server not in addresses
+            }
+        for route in ROUTES:
+            name = f"{route.server:7} | {route.api:10} | {route.model:13}"
+            if route.server in reasons:
+                line = f"skipped: {reasons[route.server]}"
             else:
-                line, went_well = await travel(road, addresses[road.server])
+                line, went_well = await measure(route, addresses[route.server])
                 failed |= not went_well
             print(f"{name} | {line}", flush=True)  # noqa: T201
     return int(failed)
 
 
-async def travel(road: Road, address: str) -> tuple[str, bool]:
-    """Return what is seen on a road, and whether all of it went well."""
-    known = await recognize(f"{address}/v1", KEY)
-    seen = [f"{known.name or 'no name':10}"]
+async def measure(route: Route, address: str) -> tuple[str, bool]:
+    """Return the columns of a route, and whether all of them are good."""
+    recognized = await recognize(f"{address}/v1", KEY)
+    seen = [f"{recognized.name or 'no name':10}"]
     try:
-        async with bot_on(road, address) as rig:
-            said = await talk(rig, only_answers=road.only_answers)
+        async with bot_on(route, address) as rig:
+            said = await talk(rig, only_answers=route.only_answers)
             apis = {line["api"] for line in rig.bot.log if line["event"] == "model answered"}
     except (TimeoutError, AssertionError) as error:
         return f"{seen[0]} | failed: {str(error)[-1500:]}", False
@@ -157,13 +159,13 @@ async def travel(road: Road, address: str) -> tuple[str, bool]:
     marks = {True: "yes", False: "NO", None: "-"}
     seen.append(f"{' '.join(sorted(apis)):10}")
     seen += [f"{marks[each]:{width}}" for each, width in zip(said, widths, strict=True)]
-    as_asked = {api.lower() for api in apis} == {road.api}
+    as_asked = {api.lower() for api in apis} == {route.api}
     return " | ".join(seen), as_asked and False not in said
 
 
 @asynccontextmanager
-async def bot_on(road: Road, address: str) -> AsyncIterator[Rig]:
-    """Give a bot that asks the server at `address`."""
+async def bot_on(route: Route, address: str) -> AsyncIterator[Rig]:
+    """Yield a running bot that asks the server at `address`."""
     with tempfile.TemporaryDirectory() as folder:
         store = ValkeyServer(Path(folder))
         store.start()
@@ -171,10 +173,10 @@ async def bot_on(road: Road, address: str) -> AsyncIterator[Rig]:
             async with open_rig(store.url, Path(folder)) as rig:
                 await rig.start(
                     openai_base_url=f"{address}/v1",
-                    openai_api=road.api,
-                    openai_model=road.model,
+                    openai_api=route.api,
+                    openai_model=route.model,
                     openai_embedding_model=EMBEDDINGS,
-                    learn="off" if road.only_answers else "state",
+                    learn="off" if route.only_answers else "state",
                     learn_every_turns=1,
                 )
                 yield rig
@@ -201,7 +203,7 @@ async def talk(rig: Rig, *, only_answers: bool) -> list[bool | None]:
 
 
 async def is_answered(rig: Rig, person: Person, chat: Chat, text: str, answer: str) -> bool:
-    """Say something and compare the bot's answer."""
+    """Write a text and compare the bot's answer."""
     return (await ask_and_learn(rig, person, chat, text)).text == answer
 
 

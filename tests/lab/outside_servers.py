@@ -1,7 +1,7 @@
-"""Model servers of other people: installed into a folder of their own, started on loopback.
+"""Model servers that we did not write: installed into a separate folder, started on loopback.
 
-aimock (npm) speaks chat completions, Responses and embeddings from fixtures. LiteLLM (PyPI) passes
-on to it, translates for another provider's API, or makes up answers itself.
+aimock (npm) answers chat completions, Responses and embeddings from fixtures. LiteLLM (PyPI)
+forwards requests to it, translates them for another provider's API, or gives fixed answers.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ class NotInstallable(Exception):
 
 
 async def install_aimock(folder: Path) -> Path:
-    """Return the path of its command line."""
+    """Install aimock if it is missing; return the path of its command."""
     program = folder / "aimock/node_modules/@copilotkit/aimock/dist/cli.js"
     if not program.exists():
         npm = shutil.which("npm")
         if npm is None or shutil.which("node") is None:
-            raise NotInstallable("node and npm are not here")
-        place = folder / "aimock"
-        place.mkdir(parents=True, exist_ok=True)
-        options = ("--prefix", str(place), "--no-audit", "--no-fund")
+            raise NotInstallable("node and npm are not installed")
+        target = folder / "aimock"
+        target.mkdir(parents=True, exist_ok=True)
+        options = ("--prefix", str(target), "--no-audit", "--no-fund")
         await _run(npm, "install", *options, AIMOCK)
     return program
 
 
 async def install_litellm(folder: Path) -> Path:
-    """Return the path of its program; the first time takes minutes and 750 MB."""
+    """Install LiteLLM if it is missing (minutes and 750 MB); return the path of its program."""
     program = folder / "litellm/bin/litellm"
     if not program.exists():
         await _run(sys.executable, "-m", "venv", str(folder / "litellm"))
@@ -52,7 +52,7 @@ async def install_litellm(folder: Path) -> Path:
 
 @asynccontextmanager
 async def aimock(program: Path, folder: Path, fixtures: object) -> AsyncIterator[str]:
-    """Give the address of a running aimock that answers by `fixtures`."""
+    """Yield the address of a running aimock that answers from `fixtures`."""
     file, port = folder / "fixtures.json", free_port()
     file.write_text(json.dumps({"fixtures": fixtures}))
     node = shutil.which("node") or "node"
@@ -63,7 +63,7 @@ async def aimock(program: Path, folder: Path, fixtures: object) -> AsyncIterator
 
 @asynccontextmanager
 async def litellm(program: Path, folder: Path, models: object) -> AsyncIterator[str]:
-    """Give the address of a running proxy for `models`, a LiteLLM `model_list`; it wants `KEY`."""
+    """Yield the address of a running proxy for `models` (LiteLLM's `model_list`) with `KEY`."""
     file, port = folder / "litellm.yaml", free_port()
     settings = {"model_list": models, "general_settings": {"master_key": KEY}}
     file.write_text(json.dumps(settings))  # JSON is YAML

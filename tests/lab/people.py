@@ -1,4 +1,4 @@
-"""How people talk under load: when they please, on a schedule made beforehand, or when answered."""
+"""How people talk under load: by a schedule made beforehand, or as soon as they are answered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ TEXTS = tuple(message.text[: CHARACTERS // 2] for message in made_up(400).messag
 
 
 def arrivals(a_second: float, seconds: float, seed: int = 0) -> Times:
-    """Return when messages of many independent people come: a Poisson process, from 0 on."""
+    """Return when messages of many people arrive, in seconds from 0: a Poisson process."""
     random = np.random.default_rng(seed)
     gaps = random.exponential(1 / a_second, int(a_second * seconds * 1.5) + 100)
     times: Times = np.cumsum(gaps)
@@ -29,9 +29,9 @@ def arrivals(a_second: float, seconds: float, seed: int = 0) -> Times:
 async def post_on_time(
     posting: Posting, updates: Sequence[Update], times: Times
 ) -> list[tuple[float, Acknowledgement]]:
-    """Post each update at its time, whatever became of those before.
+    """Post each update at its time, without waiting for earlier ones.
 
-    Return for each when it was due, by the loop's clock, and its acknowledgement.
+    Return for each update when it was due, by the loop's clock, and its acknowledgement.
     """
     loop = asyncio.get_running_loop()
     requests = [posting.request(update) for update in updates]
@@ -47,7 +47,7 @@ async def post_on_time(
 async def converse(
     telegram: LeanTelegram, deliver: Deliver, person: int, texts: Sequence[str]
 ) -> None:
-    """Say one thing after another, each when the one before is answered; raise `TimeoutError`."""
+    """Write one text after the other, each after the answer to the last; raise `TimeoutError`."""
     for text in texts:
         replied = telegram.reply_in(person)
         async with asyncio.timeout(PATIENCE_S):
@@ -59,7 +59,7 @@ async def converse(
 async def talking(
     telegram: LeanTelegram, deliver: Deliver, persons: Sequence[int]
 ) -> AsyncIterator[None]:
-    """Have people talk without a pause while the block lasts; raise what befell one of them."""
+    """Let people talk without pauses inside the block; raise the first error of one of them."""
 
     async def talk(person: int) -> None:
         while True:
@@ -72,6 +72,6 @@ async def talking(
         for task in tasks:
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
-    troubles = [end for end in ends if not isinstance(end, asyncio.CancelledError)]
-    if troubles and isinstance(troubles[0], BaseException):
-        raise troubles[0]
+    errors = [end for end in ends if not isinstance(end, asyncio.CancelledError)]
+    if errors and isinstance(errors[0], BaseException):
+        raise errors[0]

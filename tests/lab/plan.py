@@ -1,9 +1,9 @@
-"""How many messages with their vectors a Redis plan holds, by filling one.
+"""Measures how many messages with vectors a small Redis holds, by filling it.
 
     python -m tests.lab.plan [DIMENSIONS [MB]]
 
-One JSON line: messages of 200 characters, of 20 people, until we begin to drop (90 %) and until the
-server refuses.
+The output is one JSON line: the number of messages of 200 characters, from 20 people, until the bot
+begins to drop old ones (at 90 %) and until the server refuses writes.
 """
 
 import asyncio

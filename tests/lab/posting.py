@@ -1,8 +1,8 @@
 """Posts updates to a webhook as Telegram does, and notes when each was acknowledged.
 
-As many connections as Telegram opens by default, kept open and used in turn so that none goes idle
-for long, one request at a time on each; what finds none free waits. Unlike Telegram it posts
-nothing again.
+It keeps as many connections open as Telegram does by default and uses them in turn, with one
+request at a time on each. An update waits until a connection is free. Unlike Telegram it never
+posts an update again.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from tests.lab.lean_http import HOST
 from tests.lab.lean_telegram import Update
 
 CONNECTIONS = 40
-"""Telegram's `max_connections` where a bot does not name another."""
+"""Telegram's default of `max_connections`."""
 
 _PATIENCE_S = 60
 
 
 class NotAcknowledged(Exception):
-    """Raised when a webhook answers otherwise than with 200, or not at all."""
+    """Raised when a webhook does not answer, or answers with another status than 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """An answer's status, and when it was there, by the loop's clock."""
+    """An answer's status, and when it arrived, by the loop's clock."""
 
     status: int
     at: float
@@ -40,7 +40,7 @@ Freed = Callable[["_Connection"], None]
 
 
 class Posting:
-    """Posts to one webhook from `async with` on."""
+    """Posts to one webhook; used with `async with`."""
 
     def __init__(self, port: int, path: str, secret: str) -> None:
         self._port = port
@@ -67,7 +67,7 @@ class Posting:
             connection.abandon()
 
     def request(self, update: Update) -> bytes:
-        """Return an update as it goes over the wire."""
+        """Return the HTTP request of an update."""
         body = orjson.dumps(update)
         return self._head + b"%d\r\n\r\n%b" % (len(body), body)
 
@@ -81,7 +81,7 @@ class Posting:
         return future
 
     async def deliver(self, update: Update) -> None:
-        """Return once an update is acknowledged; raise `NotAcknowledged`."""
+        """Post an update and wait for its acknowledgement; raise `NotAcknowledged`."""
         async with asyncio.timeout(_PATIENCE_S):
             acknowledged = await self.post(self.request(update))
         if acknowledged.status != 200:
@@ -110,7 +110,7 @@ class _Connection(asyncio.Protocol):
         self.transport.write(request)
 
     def abandon(self) -> None:
-        """Close, without telling whoever waits."""
+        """Close the connection and cancel the request on it."""
         if self._future:
             self._future.cancel()
         self.transport.abort()

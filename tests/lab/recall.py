@@ -1,10 +1,10 @@
-"""How well what was said is found: the product's own classes over labelled conversations.
+"""Measures how well the product finds messages in labelled conversations.
 
     python -m tests.lab.recall DIR [DIR ...]
 
-Each DIR holds `conversations.json` and `embeddings.npz` (see `conversations`). Everything goes
-through a real Valkey, storage included. One JSON line a folder; recall@k is the mean over questions
-of the share of evidence messages among the first k found.
+Each DIR has `conversations.json` and `embeddings.npz` (see `conversations`). The product's own
+classes store and search everything on a real Valkey. The output is one JSON line for each folder.
+recall@k is the mean over all questions of the share of evidence messages among the first k hits.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ OPTIONS = MemoryOptions(ttl_s=TTL_S, tail=80, cache_bytes=2**30, times=TurnTimes
 
 
 class ReadyVectors:
-    """The embedder of a folder: its rows by text."""
+    """The embedder of a folder, which has the rows ready by text."""
 
     fingerprint = "ready-made"
 
@@ -56,7 +56,7 @@ class ReadyVectors:
 
 
 async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> ChatHistory:
-    """Put a conversation into the store, vectors included, and read it as a cold process does."""
+    """Store a conversation with its vectors, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
     keys = memory.keys.scope(conversation).all
     for start in range(0, len(labelled.messages), BATCH):
@@ -72,8 +72,8 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
     return await ChatHistory.read(memory.histories, conversation)
 
 
-def alone(labelled: Labelled, *, dense: bool) -> HybridIndex:
-    """Return one leg of the ranking: its words, or its vectors."""
+def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
+    """Return an index with only one retriever, the dense or the lexical one."""
     weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
     for row, message in enumerate(labelled.messages):
@@ -94,7 +94,10 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
         embedder = ReadyVectors()
         memory = Memory(client, 1, tokens, embedder, OPTIONS)
         history = await stored(memory, embedder, labelled)
-        legs = {"dense": alone(labelled, dense=True), "lexical": alone(labelled, dense=False)}
+        retrievers = {
+            "dense": one_retriever(labelled, dense=True),
+            "lexical": one_retriever(labelled, dense=False),
+        }
         for number, question in enumerate(labelled.questions):
             began = time.perf_counter()
             hits = await history.find(question.text, max(KS))
@@ -102,16 +105,16 @@ async def measure(folder: Path, redis: str) -> dict[str, object]:
             for k in KS:
                 recalls[f"recall@{k}"].append(share(labelled, question, hits[:k]))
             categories[question.category].append(share(labelled, question, hits[:10]))
-            for leg, index in legs.items():
-                row = labelled.question_rows[number] if leg == "dense" else None
-                recalls[f"{leg}@10"].append(
+            for retriever, index in retrievers.items():
+                row = labelled.question_rows[number] if retriever == "dense" else None
+                recalls[f"{retriever}@10"].append(
                     share(labelled, question, index.search(question.text, row, 10))
                 )
     await client.close()
     figures: dict[str, object] = {"dir": str(folder), "questions": len(times)}
     figures |= {f"recall@{k}": percent(recalls[f"recall@{k}"]) for k in KS}
     figures["by_category"] = {name: percent(shares) for name, shares in sorted(categories.items())}
-    figures |= {f"{leg}@10": percent(recalls[f"{leg}@10"]) for leg in ("dense", "lexical")}
+    figures |= {f"{each}@10": percent(recalls[f"{each}@10"]) for each in ("dense", "lexical")}
     for p in (50, 99):
         figures[f"ms_per_query_p{p}"] = round(float(np.percentile(times, p)), 3)
     return figures
@@ -129,7 +132,7 @@ def percent(shares: Sequence[float]) -> float:
 
 
 def main(folders: Sequence[str]) -> None:
-    """Measure each folder on a Valkey of its own."""
+    """Measure each folder on a new Valkey."""
     for folder in folders:
         with tempfile.TemporaryDirectory() as scratch:
             server = ValkeyServer(Path(scratch))

@@ -1,7 +1,7 @@
-"""Models that answer by rule after a fixed time, and the tape of what they were asked.
+"""Models that answer by rules after a fixed time, and the tape of their requests.
 
-What internal calls are answered has the lengths that a good model's answers have, and keeps to what
-it was told: states are carried on, facts name their messages, known ones are repeated or replaced.
+Answers to internal calls are as long as a good model's answers and consistent with the request:
+states are continued, facts name their messages, and stored facts are repeated or replaced.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from memory.text.shape import AnswerShape
 Kind = Literal["main", "fill", "write"]
 
 _FACTS_SHARE = 0.25
-"""Of what people say, what states something worth keeping."""
+"""The share of people's messages that contain a fact."""
 
 _SUMMARY_WORDS = 90
 _NARRATIVE_WORDS = 110
@@ -45,19 +45,19 @@ class Request:
 
 @dataclass(slots=True)
 class Tape:
-    """All requests of a run, in their order; the run says which turn it is."""
+    """All requests of a run in order; the run sets the number of the turn."""
 
     now: Callable[[], float]
     turn: int = 0
     requests: list[Request] = field(default_factory=list)
 
     def note(self, kind: Kind, label: str, pieces: Sequence[str], answer: str) -> None:
-        """Keep a request."""
+        """Add a request."""
         self.requests.append(Request(self.turn, self.now(), kind, label, tuple(pieces), answer))
 
 
 class ScriptedChatModel:
-    """Gives the answer that the conversation has ready."""
+    """Gives the answer that was set in `answer`."""
 
     def __init__(self, tape: Tape, latency_s: float) -> None:
         self._tape = tape
@@ -72,7 +72,7 @@ class ScriptedChatModel:
         tool_choice: Literal["auto", "none"] = "auto",
         labels: CallLabels = NO_LABELS,
     ) -> ModelReply:
-        """Return it; tools are never asked for."""
+        """Return the answer; it never calls tools."""
         del tool_choice, labels
         pieces = (_as_json(tools), *(message.content for message in messages))
         self._tape.note("main", "", pieces, self.answer)
@@ -81,7 +81,7 @@ class ScriptedChatModel:
 
 
 class ScriptedInternalModel:
-    """Fills in states, facts and synopses, and weaves narratives."""
+    """Returns states, facts and synopses, and writes narratives."""
 
     def __init__(self, tape: Tape, latency_s: float) -> None:
         self._tape = tape
@@ -90,13 +90,13 @@ class ScriptedInternalModel:
     async def fill(
         self, instructions: str, content: str, shape: AnswerShape
     ) -> Mapping[str, object]:
-        """Return the parts that are asked for."""
+        """Return the requested parts."""
         asked = [name for name in shape.parts if f"\n## {name}\n" in instructions]
-        known, _, said = content.partition("## What was said\n")
+        stored, _, said = content.partition("## What was said\n")
         lines = [json.loads(line) for line in said.splitlines()]
         parts: dict[str, object] = dict.fromkeys(shape.parts)
         for name in asked:
-            _, _, section = known.partition(f"## {name}: learns from messages ")
+            _, _, section = stored.partition(f"## {name}: learns from messages ")
             head, _, body = section.partition("\n")
             first, last = map(int, re.findall(r"\d+", head))
             mine = [line for line in lines if first <= line["n"] <= last]
@@ -107,14 +107,16 @@ class ScriptedInternalModel:
         return parts
 
     async def write(self, instructions: str, content: str, max_tokens: int) -> str:
-        """Return a narrative of what is in the content."""
+        """Return a narrative of the memories in the content."""
         del max_tokens
         memories = [json.loads(line) for line in content.splitlines()[1:]]
-        most = _NARRATIVE_WORDS // len(memories)
-        told = " ".join(f"On {each['on']}: {_first(each['memory'], most)}." for each in memories)
-        self._tape.note("write", "narrative", (instructions, content), told)
+        max_words = _NARRATIVE_WORDS // len(memories)
+        narrative = " ".join(
+            f"On {each['on']}: {_first(each['memory'], max_words)}." for each in memories
+        )
+        self._tape.note("write", "narrative", (instructions, content), narrative)
         await asyncio.sleep(self._latency_s)
-        return told
+        return narrative
 
 
 def _as_json(tools: Sequence[ToolDefinition]) -> str:
@@ -127,9 +129,9 @@ def _as_json(tools: Sequence[ToolDefinition]) -> str:
     )
 
 
-def _state(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """Carry a state on: what was new stands first, what was known follows as far as it fits."""
-    old = json.loads(known) if known.startswith("{") else {}
+def _state(stored: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Continue a state: new entries first, then stored ones as far as they fit."""
+    old = json.loads(stored) if stored.startswith("{") else {}
     said = [line["said"] for line in lines if line["who"] != "assistant"]
     news = " ".join(f"{_first(each, 14)}." for each in reversed(said))
     names = Counter(re.findall(r"(?<=\w )[A-Z][a-z]{2,}", " ".join(line["said"] for line in lines)))
@@ -147,9 +149,9 @@ def _state(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
     }
 
 
-def _facts(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """State what some lines hold: mostly news, sometimes known, sometimes changed."""
-    ids = [json.loads(line)["id"] for line in known.splitlines() if line.startswith("{")]
+def _facts(stored: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Return facts of some lines: mostly new ones, sometimes repeated or changed ones."""
+    ids = [json.loads(line)["id"] for line in stored.splitlines() if line.startswith("{")]
     facts = []
     for line in lines:
         random = _random(line["said"])
@@ -169,7 +171,7 @@ def _facts(known: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
 
 
 def _synopsis(_: str, lines: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """Sum a sitting up in one or two sentences a field; not every field has something to say."""
+    """Return a synopsis of a session, one sentence a field; some fields stay empty."""
     random = _random(lines[0]["said"])
     said = [line["said"] for line in lines if line["who"] != "assistant"]
     answers = [line["said"] for line in lines if line["who"] == "assistant"]

@@ -1,9 +1,8 @@
-"""A long conversation of one person with an assistant, sitting by sitting, the same each time.
+"""A reproducible long conversation of one person with an assistant, in sessions.
 
-Each sitting has a topic; topics come back. The sentences are made up, or those of a folder of
-conversations (`conversations.json`, as `conversations` reads it): research data that is never part
-of this repository. What is said makes sense sentence by sentence only: here its length counts, and
-the words that come back.
+Each session has a topic, and topics return. The sentences are made up, or come from a folder with
+`conversations.json` (see `conversations`), which is research data and never part of this
+repository. Only single sentences make sense. What matters here are lengths and recurring words.
 """
 
 import json
@@ -16,22 +15,22 @@ from random import Random
 from typing import Final, Literal
 
 Pace = Literal["brisk", "typing"]
-"""How soon people go on: after 5 to 25 s, or once they have read and typed."""
+"""How soon the person continues: after 5 to 25 s, or after reading and typing."""
 
 SAID_WORDS: Final = (12, 60)
 ANSWER_WORDS: Final = (60, 200)
-SITTING_TURNS: Final = (4, 24)
+SESSION_TURNS: Final = (4, 24)
 PAUSE_S: Final = (2 * 3_600.0, 3 * 86_400.0)
 _BRISK_S: Final = (5.0, 25.0)
-_READ_A_SECOND: Final = 4.0
-_TYPED_A_SECOND: Final = 40 / 60
+_WORDS_READ_A_SECOND: Final = 4.0
+_WORDS_TYPED_A_SECOND: Final = 40 / 60
 _SENTENCES: Final = 60
-_LEAST: Final = 8
+_MIN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is said `pause_s` after the answer before it, and what is answered to it."""
+    """A message, `pause_s` after the last answer, and the answer to it."""
 
     pause_s: float
     said: str
@@ -40,32 +39,32 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Sentences of a person and of an assistant."""
+    """Sentences of a person and of the assistant about one topic."""
 
     said: Sequence[str]
     answers: Sequence[str]
 
 
 def conversation(turns: int, pace: Pace, topics: Sequence[Topic]) -> Iterator[Exchange]:
-    """Yield so many exchanges; the words do not depend on the pace."""
+    """Yield so many exchanges; the texts do not depend on the pace."""
     random, left, answer = Random(turns), 0, ""
     topic = topics[0]
     for _ in range(turns):
         begins = not left
         if begins:
-            left, topic = random.randint(*SITTING_TURNS), random.choice(topics)
+            left, topic = random.randint(*SESSION_TURNS), random.choice(topics)
         left -= 1
         said, pause_s = _drawn(random, topic.said, SAID_WORDS), random.uniform(*PAUSE_S)
         brisk_s = random.uniform(*_BRISK_S)
         if not begins:
-            typed_s = _words(answer) / _READ_A_SECOND + _words(said) / _TYPED_A_SECOND
+            typed_s = _words(answer) / _WORDS_READ_A_SECOND + _words(said) / _WORDS_TYPED_A_SECOND
             pause_s = brisk_s if pace == "brisk" else typed_s
         answer = _drawn(random, topic.answers, ANSWER_WORDS)
         yield Exchange(pause_s, said, answer)
 
 
 def read_topics(folder: Path) -> list[Topic]:
-    """Return a topic for each session of a folder in which both sides have something to say."""
+    """Return a topic for each session of a folder in which both sides have enough sentences."""
     topics = []
     for each in json.loads((folder / "conversations.json").read_text()):
         person = each["turns"][0]["speaker"]
@@ -73,9 +72,9 @@ def read_topics(folder: Path) -> list[Topic]:
             said: list[str] = []
             answers: list[str] = []
             for turn in session:
-                words = turn["text"].removeprefix(f"{turn['speaker']}: ")
-                (said if turn["speaker"] == person else answers).extend(_sentences(words))
-            if min(len(said), len(answers)) >= _LEAST:
+                text = turn["text"].removeprefix(f"{turn['speaker']}: ")
+                (said if turn["speaker"] == person else answers).extend(_sentences(text))
+            if min(len(said), len(answers)) >= _MIN:
                 topics.append(Topic(said, answers))
     return topics
 
@@ -90,7 +89,7 @@ def made_up_topics() -> list[Topic]:
 
 
 def _drawn(random: Random, sentences: Sequence[str], words: tuple[int, int]) -> str:
-    """Return sentences of so many words, the last one cut short if need be."""
+    """Return sentences with a random number of words in a range; the last one may be cut."""
     wanted = random.randint(*words)
     drawn: list[str] = []
     while len(drawn) < wanted:
@@ -103,7 +102,7 @@ def _filled(random: Random, forms: Sequence[str], words: Sequence[str]) -> list[
         random.choice(forms).format(
             *random.sample(words, 3),
             name=random.choice(_NAMES),
-            place=random.choice(_PLACES),
+            city=random.choice(_CITIES),
             n=random.randint(2, 90),
             day=random.choice(_DAYS),
         )
@@ -121,7 +120,7 @@ def _words(text: str) -> int:
 
 _DAYS: Final = ("Monday", "Tuesday", "Thursday", "Saturday", "the weekend", "next month", "spring")
 _NAMES: Final = ("Anna", "Marek", "Ines", "Tobias", "Mrs Novak", "Dr Adeyemi", "my sister")
-_PLACES: Final = ("Graz", "Porto", "the office", "the old town", "Bergen", "home", "the lake")
+_CITIES: Final = ("Graz", "Porto", "the office", "the old town", "Bergen", "home", "the lake")
 _TOPICS: Final = (
     "sailing boat mast harbour varnish keel mooring regatta crew rudder",
     "kitchen oven tiles plumber cabinets worktop sink painter quote",
@@ -153,13 +152,13 @@ _SAID: Final = (
     "Could you help me decide whether the {0} should come before the {1}?",
     "My {0} was fine until {day}, and now the {1} makes trouble again.",
     "I would rather spend {n} euros on the {0} than wait for the {1}.",
-    "{name} lives in {place} now and knows a lot about the {0}.",
+    "{name} lives in {city} now and knows a lot about the {0}.",
     "What did we say about the {0} last time?",
     "I am worried that the {0} will not be ready by {day}.",
-    "By the way, I have {n} minutes before I have to leave for {place}.",
+    "By the way, I have {n} minutes before I have to leave for {city}.",
     "Honestly, the {0} and the {1} are harder than I thought, but I like it.",
     "Please keep it short, I only need to know what to do with the {0}.",
-    "We are going to {place} on {day}, so the {0} has to wait.",
+    "We are going to {city} on {day}, so the {0} has to wait.",
     "I prefer the {0} without the {1}, that has always worked for me.",
 )
 _ANSWERED: Final = (
@@ -168,7 +167,7 @@ _ANSWERED: Final = (
     "Here is what I would do first: write down what the {0} needs, then check the {1} once more.",
     "For the {0} you should allow about {n} minutes, and a little more if the {1} is new to you.",
     "It is quite normal that the {0} feels slow at first; most people notice a change by {day}.",
-    "You mentioned {place} earlier, so it may be easiest to look after the {0} there.",
+    "You mentioned {city} earlier, so it may be easiest to look after the {0} there.",
     "Compare two or three offers for the {0}, and keep the {1} out of it until you know the {2}.",
     "- **{0}**: begin small, note what happens, and stop when the {1} gets in the way.",
     "The usual mistake is to start with the {1} although the {0} decides everything else.",

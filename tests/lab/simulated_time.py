@@ -1,7 +1,7 @@
-"""A time of day that a benchmark moves, so that months pass in a minute.
+"""A time of day that a benchmark sets, so that months pass in a minute.
 
-Only what the product asks for as the time of day is simulated: time limits and latencies run on the
-loop's own clock, and the server keeps its own time.
+Only the product's time of day is simulated. Timeouts and latencies use the loop's own clock, and
+the Redis server keeps its own time.
 """
 
 import sys
@@ -16,32 +16,32 @@ BEGAN: Final = 1_767_603_600.0
 
 
 class SimulatedClock:
-    """Says what time it is, in Unix seconds; only ever moves forward."""
+    """Returns the time in Unix seconds; it only moves forward."""
 
     def __init__(self, now: float = BEGAN) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """Stand in for `time.time`."""
+        """Replace `time.time`."""
         return self.now
 
     def until(self, at: float) -> None:
-        """Let time pass."""
+        """Move the time forward to `at`, if that is later."""
         self.now = max(self.now, at)
 
 
 @contextmanager
 def simulated(clock: SimulatedClock) -> Iterator[None]:
-    """Let every module of the product read `clock` while the block lasts."""
+    """Inside the block, let every module of the product read `clock`."""
     real = time.time
-    places: list[ModuleType] = [time, *(m for m in _product() if vars(m).get("time") is real)]
-    for place in places:
-        vars(place)["time"] = clock
+    modules: list[ModuleType] = [time, *(m for m in _product() if vars(m).get("time") is real)]
+    for module in modules:
+        vars(module)["time"] = clock
     try:
         yield
     finally:
-        for place in places:
-            vars(place)["time"] = real
+        for module in modules:
+            vars(module)["time"] = real
 
 
 def _product() -> list[ModuleType]:

@@ -1,4 +1,4 @@
-"""A long time at a moderate rate: what grows that should not."""
+"""Measures whether memory or open files grow over a long time at a moderate rate."""
 
 import asyncio
 import sys
@@ -16,18 +16,18 @@ from tests.lab.people import TEXTS, arrivals, post_on_time
 MESSAGES_A_SECOND = 8
 PEOPLE = 40
 MESSAGES_EACH = 40
-"""After which somebody else comes in their place: so what grows are no histories."""
+"""After so many messages another person takes over, so that histories do not grow."""
 
 WORKERS = 2
 CACHE_MB = 4
-"""So that the conversations kept warm fill their room long before the first half is over."""
+"""So small that the cache is full long before the first half is over."""
 
 _EVERY_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How things stood; memory in MB, `stored` messages in Redis, which has `redis_bytes`."""
+    """One sample: resident memory in MB, open files, messages `stored` in Redis and their bytes."""
 
     at: float
     resident_mb: dict[str, float]
@@ -37,7 +37,7 @@ class Sample:
 
     @classmethod
     async def of(cls, running: Fleet, empty: int) -> "Sample":
-        """Take one; `empty` is what Redis had before anybody spoke."""
+        """Take a sample; `empty` is the memory of Redis before the first message."""
         used = int((await running.redis.info("memory"))["used_memory"])
         return cls(
             at=time.monotonic(),
@@ -49,12 +49,12 @@ class Sample:
 
     @property
     def bytes_a_message(self) -> float:
-        """What Redis has for each message."""
+        """The bytes in Redis for each message."""
         return self.redis_bytes / max(1, self.stored)
 
 
 async def soak(minutes: float) -> dict[str, object]:
-    """Return what memory and open files did."""
+    """Return how memory and open files developed."""
     times = arrivals(MESSAGES_A_SECOND, 60 * minutes)
     samples: list[Sample] = []
     async with fleet(workers=WORKERS, CACHE_MB=str(CACHE_MB)) as running:
@@ -74,15 +74,15 @@ async def soak(minutes: float) -> dict[str, object]:
 
 
 def _person(at: int) -> int:
-    """Return who says the message of that number; one after another they come and go."""
-    turn, place = divmod(at, PEOPLE)
-    generation = (turn + place) // MESSAGES_EACH
-    return 20_000 + PEOPLE * generation + place
+    """Return the person who writes a message; people replace each other one by one."""
+    turn, position = divmod(at, PEOPLE)
+    generation = (turn + position) // MESSAGES_EACH
+    return 20_000 + PEOPLE * generation + position
 
 
 @asynccontextmanager
 async def _sampling(running: Fleet, empty: int, samples: list[Sample]) -> AsyncIterator[None]:
-    """Take samples while the block lasts."""
+    """Take samples inside the block."""
 
     async def sample() -> None:
         while True:
@@ -99,7 +99,7 @@ async def _sampling(running: Fleet, empty: int, samples: list[Sample]) -> AsyncI
 
 
 def _figures(samples: Sequence[Sample]) -> dict[str, object]:
-    """Return where things stood at first, in the middle and at last, and slopes between the two."""
+    """Return the first, middle and last values, and slopes of the second half."""
     late = second_half(samples)
     three, times = (samples[0], late[0], late[-1]), [sample.at for sample in late]
     return {

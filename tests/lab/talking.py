@@ -1,7 +1,8 @@
 """One private conversation with the product's own parts in this process, in simulated time.
 
-From intake to commit everything is the product's but the models and Telegram. Between two messages
-simulated time passes, and what is due meanwhile is learned then, as the upkeep would have it.
+From the mailbox to the commit everything is the product's, except the models and Telegram. Between
+two messages simulated time passes, and learning that falls due meanwhile runs as maintenance would
+run it.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -36,7 +37,7 @@ from tests.lab.simulated_time import SimulatedClock, simulated
 from tests.quiet_chat import QuietChat
 
 MODEL_S = 0.02
-"""What every model takes to answer."""
+"""The latency of every model."""
 
 BOT, PERSON = 1, 7_001
 HERE = Scope.of_chat(PERSON)
@@ -46,7 +47,7 @@ _AT_ONCE = TurnTimes(coalesce_ms=0, max_coalesce_ms=0)
 
 
 class HashedWords:
-    """The embedder without a model."""
+    """An embedder without a model."""
 
     fingerprint = "hashed-words"
 
@@ -56,7 +57,7 @@ class HashedWords:
 
 
 class Telegram(QuietChat):
-    """Takes every part and notes when the last one came."""
+    """Accepts every part and notes when the last one came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ class Telegram(QuietChat):
         self.last_at = 0.0
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
-        """Take a part."""
+        """Accept a part."""
         del to, part, timeout_s
         self.last_at = perf_counter()
         self.last_id += 1
@@ -73,7 +74,7 @@ class Telegram(QuietChat):
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """Everything that is not the product."""
+    """Everything that does not belong to the product."""
 
     clock: SimulatedClock
     tape: Tape
@@ -82,7 +83,7 @@ class Rig:
 
 
 class Talk:
-    """A conversation under way."""
+    """A running conversation."""
 
     def __init__(self, memory: Memory, settings: Settings, rig: Rig) -> None:
         self.memory = memory
@@ -95,10 +96,10 @@ class Talk:
         turns = TurnBuilder(settings, memory, rig.telegram, sentences, lambda _: None)
         self._runner = turns.runner(assistant, {}, self._learn)
         self._learner = BackgroundLearner(memory.learn)
-        self._is_beside = False
+        self._learns_in_background = False
 
     async def exchange(self, exchange: Exchange) -> float:
-        """Let the pause pass, then have a turn and what is learned behind it.
+        """Let the pause pass, then run a turn and the learning after it.
 
         Return the seconds from the message's arrival until its answer was sent.
         """
@@ -108,22 +109,22 @@ class Talk:
         return seconds
 
     async def in_a_row(self, exchanges: Sequence[Exchange]) -> list[float]:
-        """Have turns one right behind the other while learning goes on beside; return seconds."""
-        self._is_beside = True
+        """Run turns without pauses while learning runs in the background; return their seconds."""
+        self._learns_in_background = True
         seconds = []
         for exchange in exchanges:
             self._rig.clock.until(self._rig.clock.now + 1)
             seconds.append(await self._turn(exchange))
         await self._learner.stop(10)
-        self._is_beside = False
+        self._learns_in_background = False
         return seconds
 
     async def finish(self) -> None:
-        """Let so much time pass that everything is learned."""
+        """Let a day pass, so that everything is learned."""
         await self._rest(self._rig.clock.now + 86_400)
 
     def _learn(self, conversation: Scope) -> None:
-        if self._is_beside:
+        if self._learns_in_background:
             self._learner.learn(conversation)
 
     async def _turn(self, exchange: Exchange) -> float:
@@ -150,13 +151,13 @@ class Talk:
         return self._rig.telegram.last_at - began
 
     async def _rest(self, until: float) -> None:
-        """Let time pass, and learn what is due meanwhile."""
+        """Let time pass, and learn what falls due meanwhile."""
         learning = self.memory.keys.learning
         while True:
-            noted = await self.memory.client.call("ZRANGE", learning, 0, 0, "WITHSCORES")
-            if not noted or noted[0][1] > until:
+            due = await self.memory.client.call("ZRANGE", learning, 0, 0, "WITHSCORES")
+            if not due or due[0][1] > until:
                 break
-            self._rig.clock.until(noted[0][1])
+            self._rig.clock.until(due[0][1])
             for conversation in await self.memory.sweep.take_late_learning(1):
                 await self.memory.learn(conversation)
         self._rig.clock.until(until)
@@ -166,7 +167,7 @@ class Talk:
 async def talking(
     settings: Settings, tokens: TokenCounter, redis: str
 ) -> AsyncIterator[tuple[Talk, Tape]]:
-    """Give a conversation and its tape, while the block lasts in simulated time."""
+    """Yield a conversation and its tape; inside the block time is simulated."""
     clock = SimulatedClock()
     tape = Tape(clock)
     client = await RedisClient.open(redis)

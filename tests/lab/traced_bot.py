@@ -1,8 +1,8 @@
-"""The bot, with a count of our own functions that run: `python -m tests.lab.traced_bot`.
+"""The bot with a trace of our own functions: `python -m tests.lab.traced_bot`.
 
-SIGUSR1 begins a new count; SIGUSR2 writes it to `trace.json` in the home folder: every function of
-ours that ran, as `file:function`, and our frames between the event
-loop and the first call of the chat model into the SDK.
+SIGUSR1 begins a new trace. SIGUSR2 writes it to `trace.json` in the home folder: every function of
+ours that ran, as `file:function`, and our frames between the event loop and the chat model's first
+call of the SDK.
 """
 
 import json
@@ -42,13 +42,13 @@ def look(frame: FrameType, event: str, _: object) -> None:
 
 
 def begin(*_: object) -> None:
-    """Begin a new count."""
+    """Begin a new trace."""
     functions.clear()
     to_the_sdk.clear()
 
 
 def write(*_: object) -> None:
-    """Write what was counted."""
+    """Write the trace."""
     counted = {"functions": sorted(functions), "to_the_sdk": list(to_the_sdk)}
     (Path.home() / "trace.json").write_text(json.dumps(counted))
 

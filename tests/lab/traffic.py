@@ -1,4 +1,4 @@
-"""What passed on the line to Redis, sorted by what it was for: intake, turn, learning."""
+"""Sorts the round trips to Redis by purpose: intake, turn, learning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tests.lab.wire_tap import RoundTrip, WireTap
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The round trips of one turn, by what they are for."""
+    """The round trips of one turn, by purpose."""
 
     intake: Sequence[RoundTrip]
     turn: Sequence[RoundTrip]
@@ -16,10 +16,10 @@ class Traffic:
 
     @classmethod
     def of(cls, passed: Sequence[RoundTrip], person_id: int) -> "Traffic":
-        """Sort what passed from an intake until all was learned.
+        """Sort the round trips from an intake until everything was learned.
 
-        What names neither the conversation nor the person belongs to no turn, but for the bell's
-        end. Learning begins behind the commit.
+        A round trip that names neither the conversation nor the person does not belong to the turn,
+        except the acknowledgement of the wake-up. Learning begins after the commit.
         """
         tags = (f"c:{person_id}:".encode(), f"u:{person_id}".encode())
         ours = [trip for trip in passed if any(map(trip.is_about, tags)) or "ack" in trip.names]
@@ -35,12 +35,12 @@ class Traffic:
 
     @property
     def steps(self) -> list[str]:
-        """What intake and turn ask for, a round trip each."""
+        """The commands of intake and turn, one entry for each round trip."""
         return ["+".join(trip.names) for trip in (*self.intake, *self.turn)]
 
 
 def is_learned(tap: WireTap, begun: int) -> bool:
-    """Whether a turn that began there is over, and the learning that follows it."""
+    """Whether the turn that began at this position is over, with the learning after it."""
     names = [name for trip in tap.passed[begun:] for name in trip.names]
-    behind = names[names.index("commit") :] if "commit" in names else []
-    return {"unlease", "ack"} <= set(behind)
+    after_commit = names[names.index("commit") :] if "commit" in names else []
+    return {"unlease", "ack"} <= set(after_commit)

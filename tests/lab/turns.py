@@ -1,15 +1,14 @@
-"""What a turn costs: CPU beside that of a bot without memory, Redis traffic, start and memory.
+"""Measures the cost of a turn: CPU, Redis traffic, start time and resident memory.
 
     python -m tests.lab.turns
 
-Both bots run as processes of their own, poll the same local Telegram and stream the same answers
-from the same local model, which live in this process; the machine is best left alone meanwhile.
-Prints one JSON object. `over_responses` is the same bot asking its model over the Responses API,
-`ricordo` over chat completions. `cpu_ms_a_turn` is user and system time of the bot's process,
-learning included. `redis` has the median of steady turns at that turn of a conversation, after one
-that warms the process: round trips and bytes as they pass on the wire, learning and what no turn
-asks for apart; `server_bytes` is what the server itself counts for the same time, everything
-included.
+The bot and a bot without memory run as processes of their own. They poll the same local Telegram
+and stream the same answers from the same local model; both servers run in this process. Do not use
+the machine meanwhile. The output is one JSON object. `ricordo` asks its model over chat
+completions, `over_responses` over the Responses API. `cpu_ms_a_turn` is user and system time of
+the bot's process, learning included. `redis` has medians of turns at the given position of a
+conversation, after a turn that warms the process: round trips and bytes on the wire, learning
+apart. `server_bytes` is what the server counts for the same time, everything included.
 """
 
 import asyncio
@@ -53,13 +52,13 @@ TURNS = 16
 AT_TURNS = (50, 500, 5_000)
 STEADY_TURNS = 9
 CHAT_PAUSE_S = 1.5
-"""Longer than a chat has to wait for its next message, which no steady turn does."""
+"""Longer than the rate limit of a chat, so that no steady turn waits for it."""
 
 BATCH = 500
 
 
 async def load(world: World, bot: Running, first_person: int) -> dict[str, float]:
-    """Let many people talk at once; return what that costs a turn."""
+    """Let many people talk at the same time; return the cost of a turn."""
     people, texts = world.people(first_person, PEOPLE), _texts(WARMING_TURNS + TURNS)
     await asyncio.gather(*(talk(*each, texts[:WARMING_TURNS]) for each in people))
     await _quiet(bot)
@@ -77,7 +76,7 @@ async def load(world: World, bot: Running, first_person: int) -> dict[str, float
 
 
 async def starts(world: World) -> dict[str, float]:
-    """Return the seconds from `python -m bot` until `/readyz` agrees, and those of CPU in them."""
+    """Return the seconds until `/readyz` answers 200 after a start, and the CPU seconds."""
     seconds, cpu_s = [], []
     for _ in range(STARTS):
         began = time.perf_counter()
@@ -89,7 +88,7 @@ async def starts(world: World) -> dict[str, float]:
 
 
 async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
-    """Say one thing after another, each when the one before is answered."""
+    """Write one text after the other, each after the answer to the last."""
     for text in texts:
         said = await person.say(chat, text)
         reply = await chat.wait_for_reply(after=said, timeout_s=PATIENCE_S)
@@ -97,7 +96,7 @@ async def talk(person: Person, chat: Chat, texts: Sequence[str]) -> None:
 
 
 async def steady_turns(world: World) -> dict[str, object]:
-    """Return what a turn moves between a warm process and Redis, by the length of the history."""
+    """Return the Redis traffic of a turn in a warm process, by the length of the history."""
     figures: dict[str, object] = {}
     async with (
         WireTap(world.valkey.port) as tap,
@@ -120,7 +119,7 @@ async def steady_turns(world: World) -> dict[str, object]:
 
 
 async def remember(world: World, conversation: Scope, person: Person, turns: int) -> None:
-    """Store a conversation of so many turns, as one that was learned from, vectors included."""
+    """Store a conversation of so many turns with its vectors, as if all of it had been learned."""
     client = await RedisClient.open(world.valkey.url)
     async with open_client(world.model.base_url, KEY, PATIENCE_S) as embeddings:
         embedder = OpenAIEmbedder(embeddings, EMBEDDINGS, None, PATIENCE_S)
@@ -151,7 +150,7 @@ async def remember(world: World, conversation: Scope, person: Person, turns: int
 
 
 async def _have_learned(memory: Memory, conversation: Scope, newest: int) -> None:
-    """Let every behavior's watermark stand at the newest message: nothing was worth learning."""
+    """Set the watermark of every behavior to the newest message."""
     internal = ScriptedInternalModel(Tape(time.monotonic), 0)
     settings = Settings(_env_file=None)
     behaviors = behaviors_of(settings, memory, internal)
@@ -167,7 +166,7 @@ def _texts(count: int) -> list[str]:
 
 
 async def _quiet(bot: Running) -> None:
-    """Wait until what follows a turn is done: hardly any CPU is used any more."""
+    """Wait until the work after a turn is done, that is, until almost no CPU time is used."""
     used = -1.0
     while bot.cpu_s - used > 0.02:
         used = bot.cpu_s
@@ -221,7 +220,7 @@ async def measure(world: World) -> dict[str, object]:
 
 
 async def main() -> None:
-    """Measure on a Valkey of its own."""
+    """Measure on a new Valkey."""
     with tempfile.TemporaryDirectory() as scratch:
         valkey = ValkeyServer(Path(scratch))
         valkey.start()

@@ -1,6 +1,6 @@
-"""A tap on the line to Redis: what goes over it, round trip by round trip.
+"""A proxy in front of Redis that records every round trip.
 
-It forwards every byte as it comes, so that a process behind it works as ever, only a little slower.
+It forwards all bytes unchanged, so a process behind it works as usual, only a little slower.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ _SCRIPTS = {
 
 @dataclass(slots=True)
 class RoundTrip:
-    """What a client sent before it waited, and what it got for it."""
+    """What a client sent before it waited, and the answer."""
 
     sent: bytes
     received: bytes = b""
 
     @property
     def nbytes(self) -> int:
-        """Bytes both ways."""
+        """Bytes in both directions."""
         return len(self.sent) + len(self.received)
 
     @property
@@ -37,14 +37,14 @@ class RoundTrip:
         return [_name(command) for command in _commands(self.sent)]
 
     def is_about(self, name: bytes) -> bool:
-        """Whether something is named in it, one way or the other."""
+        """Whether the request or the answer contains a name."""
         return name in self.sent or name in self.received
 
 
 class WireTap:
-    """Forwards connections to the server at `port`, from `start` to `stop`; keeps all that passes.
+    """Forwards connections to the server at `port` inside `async with`, and keeps all round trips.
 
-    `passed` holds the round trips in the order in which their answers began.
+    `passed` has them in the order in which their answers began.
     """
 
     def __init__(self, port: int) -> None:
@@ -56,7 +56,7 @@ class WireTap:
 
     @property
     def url(self) -> str:
-        """What a client takes for Redis."""
+        """The address that a client uses as Redis."""
         assert self._server
         return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
 
@@ -72,7 +72,7 @@ class WireTap:
         await asyncio.gather(*self._lines, return_exceptions=True)
 
     async def wait_for(self, found: Callable[[], bool], timeout_s: float) -> None:
-        """Return once `found` says so, asked after every answer; raise `TimeoutError`."""
+        """Return when `found` is true; it is asked whenever data passes. Raise `TimeoutError`."""
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(found)
 
@@ -87,7 +87,7 @@ class WireTap:
                 group.create_task(self._pump(reader, to, trips.asked))
                 group.create_task(self._pump(back, writer, trips.answered))
         except* OSError:
-            pass  # one of the two has gone
+            pass  # one of the two has disconnected
         finally:
             self._lines.discard(line)
 
@@ -109,7 +109,7 @@ class WireTap:
 
 
 class _Line:
-    """Tells the round trips of one connection apart: one begins with words after an answer."""
+    """Separates the round trips of a connection: a new one begins with data after an answer."""
 
     def __init__(self, passed: list[RoundTrip]) -> None:
         self._passed = passed
@@ -128,7 +128,7 @@ class _Line:
 
 
 def _commands(sent: bytes) -> Iterator[list[bytes]]:
-    """Read commands as RESP writes them: `*2 $3 GET $1 x`, each followed by a line's end."""
+    """Read commands from RESP: `*2 $3 GET $1 x`, each token followed by a line end."""
     at = 0
     while at < len(sent):
         count, at = _number(sent, at)

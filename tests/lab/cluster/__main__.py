@@ -1,12 +1,12 @@
-"""What a failover loses: a primary of three dies under load while its replica lags behind.
+"""Measures what a failover loses: one of three primaries dies under load while its replica lags.
 
     python -m tests.lab.cluster
 
-Each run has a Cluster of its own and kills one primary whose replica was stopped so long before:
-one that has conversations only, or the one of the doorbell, which all workers listen to.
-`lost` are updates that were accepted, and that Telegram would not have delivered again, but were
-never answered; `oldest` is how long before the death the first of them had been accepted. `doubled`
-are updates whose answer was sent once more, for it was being sent when the primary died.
+Each run has its own Cluster. It pauses a replica for the given time, then kills its primary: one
+with conversations only, or the one with the ready queue, which all workers read. `lost` counts
+accepted updates that were never answered; Telegram does not deliver them again. `oldest` is how
+long before the death the first of them was accepted. `doubled` counts updates whose answer was sent
+once more, because it was being sent when the primary died.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from memory.store.client import RedisClient
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.cluster.day import Day, accept, work
-from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, place_of_victim
+from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, primary_of_victim
 from tests.valkey import ValkeyServer
 
 LAGS_S = (0.0, 0.1, 1.0)
@@ -43,7 +43,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """What became of the updates of one run."""
+    """The figures of one run."""
 
     accepted: int
     lost: int
@@ -53,13 +53,13 @@ class Failover:
 
     @classmethod
     def of(cls, day: Day, died_at: float) -> "Failover":
-        """Judge a day that has come to rest."""
+        """Return the figures of a day on which all work is done."""
         oldest_s = max((died_at - day.accepted[update_id] for update_id in day.lost), default=0)
         return cls(len(day.accepted), len(day.lost), oldest_s, len(day.doubled), day.out_of_order)
 
 
 async def fail_over(folder: Path, victim: str, lag_s: float, wait_replicas: int) -> Failover:
-    """Run a Cluster under load, kill a primary, and wait until all that is left is answered."""
+    """Run a Cluster under load, kill a primary, and wait until the rest is answered."""
     cluster = ThreeNodeCluster(folder)
     cluster.start()
     try:
@@ -74,14 +74,14 @@ async def fail_over(folder: Path, victim: str, lag_s: float, wait_replicas: int)
             asyncio.create_task(_talk(memory, day, n, updates, talking)) for n in range(PEOPLE)
         ]
         await asyncio.sleep(BEFORE_S)
-        primary, replica = cluster.pair(place_of_victim(victim, memory.keys))
+        primary, replica = cluster.pair(primary_of_victim(victim, memory.keys))
         died_at = await _kill(primary, replica, lag_s)
         await asyncio.sleep(AFTER_S)
         await asyncio.to_thread(primary.start)  # back, as the replica of its replica
         await asyncio.sleep(AFTER_S)
         talking.set()
         await asyncio.gather(*people)
-        await _quiet(day)
+        await _wait_until_quiet(day)
         stopping.set()
         await working
         await client.close()
@@ -108,8 +108,8 @@ async def _kill(primary: ValkeyServer, replica: ValkeyServer, lag_s: float) -> f
     return died_at
 
 
-async def _quiet(day: Day) -> None:
-    """Return when nothing has been answered for a while: what is lost will not come."""
+async def _wait_until_quiet(day: Day) -> None:
+    """Return when nothing has been answered for `QUIET_S`; the rest is lost."""
     answered = -1
     while len(day.sent) > answered:
         answered = len(day.sent)
@@ -117,7 +117,7 @@ async def _quiet(day: Day) -> None:
 
 
 async def main() -> None:
-    """Print a line for each victim and lag, without and with waiting."""
+    """Print a line for each victim and lag, without and with waiting for replicas."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     sys.stdout.write(HEADER + "\n")
     for victim, lag_s, wait_replicas in product(VICTIMS, LAGS_S, (0, 1)):

@@ -1,4 +1,4 @@
-"""Clusters of three primaries with replicas: one that lasts, and new ones for tests that kill."""
+"""Clusters of three primaries with replicas: a shared one, and new ones for tests that kill."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,22 +11,22 @@ from tests.lab.cluster.nodes import ThreeNodeCluster
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ThreeNodeCluster]:
-    """Give a Cluster whose nodes may be killed."""
+    """Yield a new Cluster whose nodes the test may kill."""
     with _started(tmp_path / "nodes") as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="package")
-def lasting_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodeCluster]:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodeCluster]:
     with _started(tmp_path_factory.mktemp("cluster") / "nodes") as cluster:
         yield cluster
 
 
 @pytest.fixture
-def whole_cluster(lasting_cluster: ThreeNodeCluster) -> ThreeNodeCluster:
-    """Give an empty Cluster that others use, too: who stops a node lets it catch up."""
-    lasting_cluster.empty()
-    return lasting_cluster
+def whole_cluster(shared_cluster: ThreeNodeCluster) -> ThreeNodeCluster:
+    """Return the shared Cluster, emptied. A test that pauses a node must let it catch up."""
+    shared_cluster.empty()
+    return shared_cluster
 
 
 @contextmanager

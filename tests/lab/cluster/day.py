@@ -1,6 +1,6 @@
-"""A day of many chats: updates are put in until they are taken, workers answer each once.
+"""A day of many chats: each update is delivered until it is accepted, and workers answer it.
 
-The protocol is the product's; the runner answers with the update's own words.
+The protocol is the product's. Only the runner is made up; it answers with the updates' numbers.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _PATIENCE_S = 30
 
 @dataclass(slots=True)
 class Day:
-    """What was accepted (when, by update), what was sent (when first, how often, in order)."""
+    """When each update was accepted; when it was first answered, how often, and in what order."""
 
     accepted: dict[int, float] = field(default_factory=dict)
     sent: Counter[int] = field(default_factory=Counter)
@@ -35,12 +35,12 @@ class Day:
 
     @property
     def lost(self) -> set[int]:
-        """What was accepted and not answered, which is final once nothing waits."""
+        """Updates that were accepted and not answered; final when no update waits any more."""
         return self.accepted.keys() - self.sent.keys()
 
     @property
     def doubled(self) -> set[int]:
-        """What was answered more than once."""
+        """Updates that were answered more than once."""
         return {update_id for update_id, times in self.sent.items() if times > 1}
 
     @property
@@ -78,8 +78,8 @@ class EchoRunner:
 
 
 async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) -> None:
-    """Deliver an update as Telegram does: again and again until it is taken."""
-    entry = Entry(update_id, conversation.chat_id, is_command=False, body=b"words")
+    """Deliver an update as Telegram does, again and again until it is accepted."""
+    entry = Entry(update_id, conversation.chat_id, is_command=False, body=b"text")
     async with asyncio.timeout(_PATIENCE_S):
         while update_id not in day.accepted:
             try:
@@ -90,7 +90,7 @@ async def accept(memory: Memory, day: Day, update_id: int, conversation: Scope) 
 
 
 async def work(memory: Memory, day: Day, stopping: asyncio.Event) -> None:
-    """Answer until told to stop, and look for what a lost bell would leave behind."""
+    """Answer until `stopping` is set, and sweep for conversations whose wake-up was lost."""
     permits = Permits(PersonLimits(), memory.mailbox.wake)
     ready_queue, run_turn = memory.ready_queue(), EchoRunner(memory, day).run
     conversations = ConversationWorker(

@@ -13,28 +13,28 @@ _SLOTS = 16384
 _PRIMARIES = 3
 _STEP = -(-_SLOTS // _PRIMARIES)
 
-VICTIMS = ("conversations", "doorbell")
-"""Which primary dies: one that has conversations only, or the one that all workers listen to."""
+VICTIMS = ("conversations", "ready queue")
+"""Which primary dies: one with conversations only, or the one with the ready queue."""
 
 
 class ThreeNodeCluster:
-    """Starts in a few seconds; a primary that dies is replaced by its replica in one or two."""
+    """It starts in a few seconds; a replica replaces a dead primary within one or two."""
 
     def __init__(self, folder: Path, node_timeout_ms: int = 1000) -> None:
         self.nodes = []
         for number in range(2 * _PRIMARIES):
-            place = folder / str(number)
-            place.mkdir()
+            data = folder / str(number)
+            data.mkdir()
             options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)]
             options += ["--repl-diskless-sync-delay", "0"]
-            self.nodes.append(ValkeyServer(place, *options))
+            self.nodes.append(ValkeyServer(data, *options))
 
     @property
     def url(self) -> str:
         return f"redis+cluster://{HOST}:{self.nodes[0].port}"
 
     def start(self) -> None:
-        """Return when every slot is served and every replica follows its primary."""
+        """Start the nodes; return when all slots are served and all replicas follow."""
         for node in self.nodes:
             node.start()
         for number, node in enumerate(self.nodes):
@@ -55,9 +55,9 @@ class ThreeNodeCluster:
         return self.nodes[number], self.nodes[number + _PRIMARIES]
 
     def cut_off(self, number: int) -> None:
-        """Stop a primary's replica where it is, having all so far and getting nothing more.
+        """Stop a primary's replica, so that it has all data so far and gets no more.
 
-        Not paused alone: then it would still get what waits in its socket.
+        A pause alone is not enough, because the replica would later read what is in its socket.
         """
         primary, replica = self.pair(number)
         so_far = _offset(primary)
@@ -67,7 +67,7 @@ class ThreeNodeCluster:
         primary.ask("CLIENT KILL TYPE replica")
 
     def rejoin(self, number: int) -> None:
-        """Let a stopped replica go on; return when it follows its primary again."""
+        """Resume a stopped replica; return when it follows its primary again."""
         self.pair(number)[1].resume()
         self._until(_has_caught_up)
 
@@ -82,36 +82,36 @@ class ThreeNodeCluster:
     def _until(self, holds: Callable[[ValkeyServer], bool]) -> None:
         deadline = time.monotonic() + TIMEOUT_S
         while not all(holds(node) for node in self.nodes):
-            assert time.monotonic() < deadline, "the Cluster did not come together"
+            assert time.monotonic() < deadline, "the Cluster did not form in time"
             time.sleep(0.05)
 
 
-def place_of(key: str) -> int:
-    """Say which of the primaries has a key at the start."""
+def primary_of(key: str) -> int:
+    """Return the number of the primary that has a key at the start."""
     hashed = key.partition("{")[2].partition("}")[0] or key
     return crc_hqx(hashed.encode(), 0) % _SLOTS // _STEP
 
 
-def place_of_victim(victim: str, keys: Keys) -> int:
-    """Say which primary is to die, one of `VICTIMS`."""
-    ready_queue = place_of(keys.ready_queue)
-    if victim == "doorbell":
+def primary_of_victim(victim: str, keys: Keys) -> int:
+    """Return the number of the primary that `victim` (one of `VICTIMS`) means."""
+    ready_queue = primary_of(keys.ready_queue)
+    if victim == "ready queue":
         return ready_queue
-    shared = {ready_queue, *map(place_of, (keys.due, keys.learning))}
+    shared = {ready_queue, *map(primary_of, (keys.due, keys.learning))}
     return min(set(range(_PRIMARIES)) - shared)
 
 
 def _offset(node: ValkeyServer) -> int:
-    """Say how much of the stream of replication a node has."""
+    """Return the replication offset of a node."""
     return int(node.ask("INFO replication").partition(b"master_repl_offset:")[2].split()[0])
 
 
 def _has_caught_up(node: ValkeyServer) -> bool:
-    """Tell of a replica whether it follows its primary; a primary has nothing to catch up with."""
-    told = node.ask("INFO replication")
-    return b"role:master" in told or b"master_link_status:up" in told
+    """Tell whether a node is a primary, or a replica that is connected to its primary."""
+    info = node.ask("INFO replication")
+    return b"role:master" in info or b"master_link_status:up" in info
 
 
 def _follows(replica: ValkeyServer, primary: str, node: ValkeyServer) -> bool:
-    """Have a node follow its primary, if it is that replica; false until it takes the order."""
+    """Make the replica follow its primary; false until it accepts that, true for other nodes."""
     return node is not replica or node.ask(f"CLUSTER REPLICATE {primary}").startswith(b"+OK")

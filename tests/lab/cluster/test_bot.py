@@ -1,4 +1,4 @@
-"""The bot as processes on a Cluster of three: people notice nothing of it."""
+"""The bot as processes on a Cluster of three primaries; people do not notice the Cluster."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.lab.cluster.nodes import ThreeNodeCluster
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.usefixtures("launcher")]
 
 
-async def test_people_talk_clear_forget_and_are_answered_again(
+async def test_people_can_talk_clear_and_forget_on_a_cluster(
     whole_cluster: ThreeNodeCluster, tmp_path: Path
 ) -> None:
     async with open_rig(whole_cluster.url, tmp_path, "webhook") as rig:

@@ -1,4 +1,4 @@
-"""With `INTAKE_WAIT_REPLICAS` an update counts as taken when replicas have it, and not before."""
+"""With `INTAKE_WAIT_REPLICAS`, an update is accepted only when replicas have it."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,14 +16,14 @@ from memory.store.commands import Command
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Keys, Scope
 from memory.text.tokens import TokenCounter
-from tests.lab.cluster.nodes import ThreeNodeCluster, place_of
+from tests.lab.cluster.nodes import ThreeNodeCluster, primary_of
 from tests.valkey import HOST, ValkeyServer
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
 OPTIONS = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(), wait_replicas=1)
 HERE = Scope.of_chat(7)
-ENTRY = Entry(1, 7, is_command=False, body=b"words")
+ENTRY = Entry(1, 7, is_command=False, body=b"text")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ValkeyServe
 
 @pytest.fixture
 def primary(pair: tuple[ValkeyServer, ValkeyServer]) -> ValkeyServer:
-    """Give an empty server that has a replica."""
+    """Return an empty server that has a replica."""
     pair[0].ask("FLUSHALL")
     return pair[0]
 
@@ -56,11 +56,11 @@ async def memory(primary: ValkeyServer, tokens: TokenCounter) -> AsyncIterator[M
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have tests wait less for what will not come."""
+    """Shorten the wait for replicas that will not answer."""
     monkeypatch.setattr(mailbox, "_REPLICATION_MS", 200)
 
 
-async def test_what_a_replica_has_is_taken(
+async def test_an_update_is_accepted_when_a_replica_has_it(
     memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
 ) -> None:
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.TAKEN
@@ -68,12 +68,12 @@ async def test_what_a_replica_has_is_taken(
     assert b":1\r\n" in pair[1].ask(f"EXISTS {seen}")
 
 
-async def test_what_no_replica_has_is_not_taken_until_one_has_it(
+async def test_an_update_is_refused_until_a_replica_has_it(
     memory: Memory, pair: tuple[ValkeyServer, ValkeyServer]
 ) -> None:
     pair[1].pause()
     try:
-        for _ in range(2):  # delivered again it is a duplicate, which no replica has either
+        for _ in range(2):  # the second delivery is a duplicate, which no replica has either
             with pytest.raises(StoreUnavailable):
                 await memory.mailbox.put(HERE, ENTRY)
         assert not await memory.client.call("EXISTS", memory.keys.ready_queue)
@@ -84,25 +84,27 @@ async def test_what_no_replica_has_is_not_taken_until_one_has_it(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_without_replicas_nothing_is_taken(store: RedisClient, tokens: TokenCounter) -> None:
+async def test_without_replicas_no_update_is_accepted(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
     with pytest.raises(StoreUnavailable):
         await Memory(store, 42, tokens, None, OPTIONS).mailbox.put(HERE, ENTRY)
 
 
 class LosingClient(RedisClient):
-    """A client that has `lost` deleted before it is waited for, as by a failover."""
+    """A client that deletes keys with `lost` in their name before it waits, as a failover would."""
 
     lost = ""
 
     async def is_replicated(self, write: Command, replicas: int, within_ms: int) -> bool:
-        """Lose what was stored, if it is to be lost, then wait."""
+        """Delete the key if it must be lost, then wait for replicas."""
         if self.lost in str(write[1]):
             await self.call("DEL", str(write[1]))
         return await super().is_replicated(write, replicas, within_ms)
 
 
 @pytest.mark.parametrize(("lost", "again"), [(":seen", "taken"), (":conversations:", "duplicate")])
-async def test_what_a_failover_lost_meanwhile_is_not_taken(
+async def test_an_update_that_a_failover_lost_is_refused(
     primary: ValkeyServer, memory: Memory, tokens: TokenCounter, lost: str, again: str
 ) -> None:
     client = await LosingClient.open(primary.url)
@@ -113,33 +115,33 @@ async def test_what_a_failover_lost_meanwhile_is_not_taken(
     assert await memory.mailbox.put(HERE, ENTRY) == again
 
 
-async def test_what_was_dropped_is_not_waited_for(memory: Memory) -> None:
+async def test_intake_does_not_wait_for_replicas_of_a_dropped_update(memory: Memory) -> None:
     nonce = await memory.confirmations.ask(HERE, "clear", 7)
     await memory.forgetting.clear(HERE, nonce, 7, 10, as_admin=False)
     assert await memory.mailbox.put(HERE, ENTRY) is Outcome.DROPPED
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_on_a_cluster_the_index_is_waited_for_too(
+async def test_on_a_cluster_intake_waits_for_the_index_too(
     whole_cluster: ThreeNodeCluster, tokens: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also by a duplicate within the same second, which says nothing new to the index."""
+    """This also holds for a duplicate within the same second, which does not change the index."""
     monkeypatch.setattr(mailbox, "time", lambda: 1_000.0)
     chats = map(Scope.of_chat, count(1))
     keys = Keys(42)
-    places = ((chat, place_of(keys.index_of(chat))) for chat in chats)
-    apart, known_at = next(
-        (chat, place) for chat, place in places if place != place_of(keys.scope(chat).seen)
+    primaries = ((chat, primary_of(keys.index_of(chat))) for chat in chats)
+    apart, index_primary = next(
+        (chat, number) for chat, number in primaries if number != primary_of(keys.scope(chat).seen)
     )
-    whole_cluster.pair(known_at)[1].pause()
+    whole_cluster.pair(index_primary)[1].pause()
     try:
-        for _ in range(2):  # by a process of its own each time
+        for _ in range(2):  # each time by a new process
             client = await RedisClient.open(whole_cluster.url)
             with pytest.raises(StoreUnavailable):
                 await Memory(client, 42, tokens, None, OPTIONS).mailbox.put(apart, ENTRY)
             await client.close()
     finally:
-        whole_cluster.rejoin(known_at)
+        whole_cluster.rejoin(index_primary)
 
 
 async def test_on_a_cluster_a_broken_connection_does_not_count_as_a_replica(
@@ -151,13 +153,13 @@ async def test_on_a_cluster_a_broken_connection_does_not_count_as_a_replica(
     default = sdk.get_default_node()
     key = next(key for key in map(str, count()) if sdk.get_node_from_key(key) != default)
     await client.call("ZADD", key, 1, "member")
-    whole_cluster.cut_off(place_of(key))
+    whole_cluster.cut_off(primary_of(key))
     try:
-        whole_cluster.pair(place_of(key))[0].ask("CLIENT KILL TYPE normal SKIPME yes")
+        whole_cluster.pair(primary_of(key))[0].ask("CLIENT KILL TYPE normal SKIPME yes")
         with pytest.raises(StoreUnavailable):
             await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 20)
         assert not await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 20)
     finally:
-        whole_cluster.rejoin(place_of(key))
+        whole_cluster.rejoin(primary_of(key))
     assert await client.is_replicated(("ZADD", key, "XX", "INCR", -1, "member"), 1, 2_000)
     await client.close()

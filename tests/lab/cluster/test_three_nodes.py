@@ -1,4 +1,4 @@
-"""Several nodes: every step finds its slot, and a primary that dies costs what README says."""
+"""Several nodes: every step finds its slot, and a dead primary loses only what README says."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.lab.cluster.day import Day, accept, work
-from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, place_of, place_of_victim
+from tests.lab.cluster.nodes import VICTIMS, ThreeNodeCluster, primary_of, primary_of_victim
 from tests.memory.conftest import OPTIONS
 from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.words_embedder import WordsEmbedder
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 CHATS = [Scope.of_chat(number) for number in range(1, 31)]
 LEASE_S = 2.0
 COMMITTED_S = 0.5
-"""What was sent so long ago is closed, too."""
+"""A turn whose answer was sent longer ago than this is closed."""
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def client(cluster: ThreeNodeCluster) -> AsyncIterator[RedisClient]:
     await client.close()
 
 
-async def test_every_step_works_wherever_its_slot_is(
+async def test_every_step_works_on_every_node(
     whole_cluster: ThreeNodeCluster, tokens: TokenCounter
 ) -> None:
     client = await RedisClient.open(whole_cluster.url)
@@ -72,7 +72,7 @@ async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
     day, stopping = Day(), asyncio.Event()
     options = MemoryOptions(86_400, 50, 1_000_000, TurnTimes(int(LEASE_S * 1000), 0, 0))
     memory = Memory(client, 42, tokens, None, options)
-    dying = place_of_victim(victim, memory.keys)
+    dying = primary_of_victim(victim, memory.keys)
     working = asyncio.create_task(work(memory, day, stopping))
     cut_at = killed_at = 0.0
     for update_id in range(1, 301):
@@ -89,12 +89,13 @@ async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
     stopping.set()
     await working
 
-    there = {update_id for update_id in day.accepted if place_of_chat(memory, update_id) == dying}
-    # A bell that died with its stream is rung again: mail that lives elsewhere is answered.
+    there = {update_id for update_id in day.accepted if primary_of_chat(memory, update_id) == dying}
+    # A sweep sends lost wake-ups again, so updates on the other primaries are answered.
     assert day.lost <= {each for each in there if cut_at <= day.accepted[each] <= killed_at}
     assert day.out_of_order == 0
-    # What was being sent when its primary died is sent once more, and only that. A commit notes
-    # first, beside the doorbell, that there is something to learn; so there all that was in flight.
+    # Only what was being sent when its primary died is sent once more. A commit first notes, on the
+    # primary of the ready queue, that there is something to learn; if that primary dies, this
+    # concerns all turns that were running.
     replaced_at = min(day.accepted[each] for each in there if day.accepted[each] > killed_at)
     in_doubt = {
         each
@@ -105,23 +106,23 @@ async def test_a_primary_that_dies_loses_at_most_what_was_not_replicated(
     assert max(day.sent.values()) <= 2
 
 
-async def test_bells_that_died_with_their_primary_are_rung_again(
+async def test_wake_ups_that_died_with_their_primary_are_sent_again(
     cluster: ThreeNodeCluster, client: RedisClient, tokens: TokenCounter
 ) -> None:
     memory, day = Memory(client, 42, tokens, None, OPTIONS), Day()
-    dying = place_of(memory.keys.ready_queue)
-    for update_id in range(len(CHATS)):  # a sweep finds chats that are known
+    dying = primary_of(memory.keys.ready_queue)
+    for update_id in range(len(CHATS)):  # a sweep finds only chats in the index
         await accept(memory, day, update_id, chat_of(update_id))
     await answer_all(memory, day)
     cluster.cut_off(dying)
-    unheard = range(len(CHATS), 2 * len(CHATS))
-    for update_id in unheard:
+    without_wake_up = range(len(CHATS), 2 * len(CHATS))
+    for update_id in without_wake_up:
         await accept(memory, day, update_id, chat_of(update_id))
     primary, replica = cluster.pair(dying)
     primary.kill()
     replica.resume()
     await answer_all(memory, day)
-    assert day.lost == {each for each in unheard if place_of_chat(memory, each) == dying}
+    assert day.lost == {each for each in without_wake_up if primary_of_chat(memory, each) == dying}
     assert set(day.sent.values()) == {1}
 
 
@@ -129,23 +130,23 @@ def chat_of(update_id: int) -> Scope:
     return CHATS[update_id % len(CHATS)]
 
 
-def place_of_chat(memory: Memory, update_id: int) -> int:
-    return place_of(memory.keys.scope(chat_of(update_id)).mailbox)
+def primary_of_chat(memory: Memory, update_id: int) -> int:
+    return primary_of(memory.keys.scope(chat_of(update_id)).mailbox)
 
 
 async def nothing_waits(memory: Memory) -> None:
-    """Return when all mailboxes are empty; an update stays in its until its turn is closed."""
+    """Return when all mailboxes are empty; an update stays there until its turn is closed."""
     mailboxes = [memory.keys.scope(chat).mailbox for chat in CHATS]
     asked, waiting = [("ZCARD", mailbox) for mailbox in mailboxes], [1]
     async with asyncio.timeout(60):
         while any(waiting):
-            await asyncio.sleep(0.1)  # the store tells nobody
+            await asyncio.sleep(0.1)  # Redis sends no event
             with suppress(StoreUnavailable):
                 waiting = await memory.client.pipeline(asked)
 
 
 async def answer_all(memory: Memory, day: Day) -> None:
-    """Work until nothing waits."""
+    """Run a worker until all mailboxes are empty."""
     stopping = asyncio.Event()
     working = asyncio.create_task(work(memory, day, stopping))
     await nothing_waits(memory)
