@@ -137,9 +137,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _everything(settings: Settings, options: argparse.Namespace) -> int:
-    token = settings.telegram_bot_token
-    if token is not None:
-        return _serve(settings, token.get_secret_value(), EVERYTHING)
+    if settings.telegram_bot_token is not None:
+        return _serve(settings, EVERYTHING)
     if settings.platform:
         log.critical("cannot start", reason="TELEGRAM_BOT_TOKEN is not set")
         return 1
@@ -157,7 +156,7 @@ def _one_of_many(settings: Settings, options: argparse.Namespace) -> int:
     if options.duty is WORKER and hasattr(os, "nice"):  # Windows has none
         # If both run on one machine, the web process has priority, because Telegram waits for it.
         os.nice(_WORKER_NICENESS)
-    return _serve(settings, token.get_secret_value(), options.duty)
+    return _serve(settings, options.duty)
 
 
 def _demo(settings: Settings, _: argparse.Namespace) -> int:
@@ -182,12 +181,12 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
     return run_ingest(settings, options)
 
 
-def _serve(settings: Settings, token: str, duty: Duty) -> int:
+def _serve(settings: Settings, duty: Duty) -> int:
     raise_file_limit()
     if lacks_model_key(settings):
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
     with redis_address(settings) as redis:
-        app = App(settings, token, redis, duty=duty)
+        app = App(settings, redis, duty=duty)
         run_loop(run_until_signal(app.run))
     return 0
 

@@ -29,7 +29,7 @@ from bot.runtime.process import end_tasks, is_done_before, memory_options, open_
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import TelegramHealth
+from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import NotAccepted
 from bot.telegram.intake import Backpressure, Intake, RawUpdate
 from bot.telegram.polling import Poller, PollingLease
@@ -80,7 +80,6 @@ class App:
     def __init__(
         self,
         settings: Settings,
-        token: str,
         redis: str,
         *,
         duty: Duty = EVERYTHING,
@@ -88,7 +87,7 @@ class App:
         models: OpenModels = open_models,
     ) -> None:
         self._settings = settings
-        self._token = token
+        self._token = secret_of(settings.telegram_bot_token) or ""
         self._redis = redis
         self._duty = duty
         self._observer = observer
@@ -209,11 +208,11 @@ class App:
         tasks = [asyncio.create_task(set_up(telegram, plan, self._health))]
         if self._webhook is None:
             lease = PollingLease(memory.poller_lease, self._settings.lease_s)
-            poller = Poller(telegram, self.accept, lease, self._health, take_over=self._takes_over)
+            backoff = Backoff("poll", self._health)
+            poller = Poller(telegram, self.accept, lease, backoff, take_over=self._takes_over)
             tasks.append(asyncio.create_task(poller.run()))
         else:
-            watching = watch_webhook(telegram, self._webhook, self._health)
-            tasks.append(asyncio.create_task(watching))
+            tasks += [asyncio.create_task(watch_webhook(telegram, self._webhook, self._health))]
         return tasks
 
     @asynccontextmanager

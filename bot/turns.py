@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from bot.assistant import Assistant
-from bot.commands.answer import Handler
+from bot.commands.bot_command import Handler
 from bot.commands.export import export_file
 from bot.commands.sentences import Sentences
 from bot.costs.budget import budget_of

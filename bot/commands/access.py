@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from bot.commands.answer import Answer, BotCommand, ButtonHandler, Handler
+from bot.commands.bot_command import Answer, BotCommand, ButtonHandler, Handler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat

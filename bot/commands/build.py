@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bot.commands.access import Access, Operators
-from bot.commands.answer import BotCommand, ButtonHandler, Handler
+from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
 from bot.commands.clear_memory import ClearMemoryCommand
 from bot.commands.consent import ConsentButtons
 from bot.commands.dead_letters import DeadLetterList

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from bot.commands.answer import ButtonHandler
+from bot.commands.bot_command import ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat

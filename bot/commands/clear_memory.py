@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part

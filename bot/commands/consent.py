@@ -9,7 +9,7 @@ import orjson
 import structlog
 
 from bot.commands.access import asker_of
-from bot.commands.answer import ButtonHandler
+from bot.commands.bot_command import ButtonHandler
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat

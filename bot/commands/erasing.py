@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.commands.access import call_context_of
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.memory_entries import Count
 from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences

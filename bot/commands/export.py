@@ -6,7 +6,7 @@ that its delivery has the same guarantees as any part.
 
 from dataclasses import replace
 
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.reply.parts import OutgoingFile
 from bot.telegram.updates import IncomingMessage

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bot.commands.answer import Answer, Audience, BotCommand
+from bot.commands.bot_command import Answer, Audience, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.render import render
 from bot.telegram.bot_account import BotIdentity

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import structlog
 
 from bot.commands.access import Access
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, PagedList

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bot.commands.answer import Audience, BotCommand
+from bot.commands.bot_command import Audience, BotCommand
 from bot.commands.general import LISTED
 from bot.language.catalogue import Catalogue
 from bot.telegram.bot_account import CommandMenu, Description, MenuScope

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.clear_memory import is_number
 from bot.commands.notices import figures
 from bot.commands.sentences import Sentences

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time
 
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
 from bot.costs.prices import shown

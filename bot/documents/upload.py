@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 import structlog
 
-from bot.commands.answer import Answer
+from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.documents.formats import DocumentRefused, Formats, format_of
 from bot.telegram.chat import Chat

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from bot.playground.bot_api.values import MessageEntity
 from memory.text.dates import dated
 
+_WORD = re.compile(r"\w+")
 _TAGS = {
     "bold": "strong",
     "italic": "em",
@@ -66,7 +67,7 @@ def _dated(at: float) -> str:
 
 def _initials(name: str) -> str:
     """Return the first letters of the first and the last word of a name."""
-    words = re.findall(r"\w+", name)
+    words = _WORD.findall(name)
     return "".join(word[0] for word in dict.fromkeys(words[:1] + words[-1:])).upper()
 
 

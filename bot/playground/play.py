@@ -14,6 +14,8 @@ from dataclasses import replace
 from functools import partial
 from threading import Thread
 
+from pydantic import SecretStr
+
 from bot.app import App
 from bot.model.call_report import ModelObserver
 from bot.model.circuit_breaker import CircuitBreaker
@@ -65,7 +67,11 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         telegram = await stack.enter_async_context(BotApiServer())
         is_offline = not _has_model(settings)
         note = _WITHOUT_KEY if is_offline else _WITH_MODEL.format(model=settings.openai_model)
-        here = settings.model_copy(update=_IN_PLAYGROUND | {"telegram_api_url": telegram.url})
+        telegram_here = {
+            "telegram_api_url": telegram.url,
+            "telegram_bot_token": SecretStr(telegram.token),
+        }
+        here = settings.model_copy(update=_IN_PLAYGROUND | telegram_here)
         scene = Scene(telegram, settings.data_dir / "playground" / "scene.json")
         inspector = Inspector(telegram, scene)
         page = InspectorPage(telegram, scene, inspector, note)
@@ -82,7 +88,6 @@ async def _play(settings: Settings, redis: str, stopping: asyncio.Event) -> None
         models = offline_models if is_offline else open_models
         app = App(
             here,
-            telegram.token,
             redis,
             observer=inspector.observe,
             models=_knowing_the_year(models, year),

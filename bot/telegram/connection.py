@@ -64,14 +64,14 @@ class Backoff:
 
     def __init__(self, step: str, health: TelegramHealth, pause: Pause = asyncio.sleep) -> None:
         self._step = step
-        self._health = health
-        self._pause = pause
+        self.health = health
+        self.pause = pause
         self._failures = 0
         self._logged = ""
 
     async def wait(self, error: Exception) -> None:
         """Wait before the next try; the wait that a `FloodWait` asks for is added in full."""
-        self._health.last_error = kind = type(error).__name__
+        self.health.last_error = kind = type(error).__name__
         if kind != self._logged:
             # Only the texts of our own errors are known to hold no secret.
             is_ours = isinstance(error, TelegramError | DeliveryError)
@@ -86,14 +86,14 @@ class Backoff:
         wait_s = random.uniform(longest_s / 2, longest_s)
         if isinstance(error, FloodWait):
             wait_s += error.retry_after_s
-        await self._pause(wait_s)
+        await self.pause(wait_s)
 
     def succeeded(self) -> None:
         """Reset the waits; log it if calls had failed before."""
         if self._failures:
             log.info("telegram call succeeded again", step=self._step, failures=self._failures)
             self._failures = 0
-            self._logged = self._health.last_error = ""
+            self._logged = self.health.last_error = ""
 
     async def retry(
         self, step: Callable[[], Awaitable[_Answer]], *final: type[TelegramError]

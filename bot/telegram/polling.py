@@ -12,7 +12,7 @@ from typing import cast
 import structlog
 
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import Backoff, Pause, TelegramHealth
+from bot.telegram.connection import Backoff
 from bot.telegram.errors import Conflict, IntakeClosed, NotAccepted, TelegramError
 from bot.telegram.intake import Accept, RawUpdate, deliver
 from bot.telegram.setup import make_way_for_polling
@@ -80,18 +80,16 @@ class Poller:
         client: TelegramClient,
         accept: Accept,
         lease: PollingLease,
-        health: TelegramHealth,
+        backoff: Backoff,
         *,
         take_over: bool = False,
-        pause: Pause = asyncio.sleep,
     ) -> None:
         self._client = client
         self._accept = accept
         self._lease = lease
-        self._health = health
         self._take_over = take_over
-        self._pause = pause
-        self._backoff = Backoff("poll", health, pause)
+        self._backoff = backoff
+        self._health, self._pause = backoff.health, backoff.pause
         self._offset: int | None = None
         self._accepted_ahead: set[int] = set()
         self._webhook_checked = False

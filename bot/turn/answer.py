@@ -11,7 +11,7 @@ from secrets import token_hex
 import structlog
 
 from bot.agent.refused import MessageRefused
-from bot.commands.answer import Handler
+from bot.commands.bot_command import Handler
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import billed_to
 from bot.documents.upload import Upload

@@ -114,10 +114,10 @@ def habits(sources: list[Source]) -> dict[str, object]:
             bool(ast.get_docstring(function)) for function in functions if _is_public(function)
         ),
         "functions_over_five_parameters": [
-            function.name for function in functions if _parameters(function) > 5
+            function.name for function in functions if parameters(function) > 5
         ],
-        "doubled_class_names": _doubled_classes(sources),
-        "doubled_file_stems": _doubled_stems(sources),
+        "doubled_class_names": doubled_classes(sources),
+        "doubled_file_stems": doubled_stems(sources),
         "broad_excepts": broad,
         "broad_excepts_a_thousand_lines": round(1000 * broad / sum(s.lines for s in sources), 2),
         "raising_functions": len(raising),
@@ -201,7 +201,8 @@ def _is_annotated(function: Function) -> bool:
     )
 
 
-def _parameters(function: Function) -> int:
+def parameters(function: Function) -> int:
+    """Count the parameters of a function, `self` and `cls` apart."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return sum(argument.arg not in ("self", "cls") for argument in named)
@@ -226,7 +227,8 @@ def _raised(function: Function) -> set[str]:
     return names
 
 
-def _doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
+def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
+    """Return each name of several public classes, with their files."""
     places = defaultdict(list)
     for source in sources:
         for node in source.classes:
@@ -235,7 +237,8 @@ def _doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
-def _doubled_stems(sources: list[Source]) -> dict[str, list[str]]:
+def doubled_stems(sources: list[Source]) -> dict[str, list[str]]:
+    """Return each file name that `bot` or `memory` has twice, with the files."""
     places = defaultdict(list)
     for source in sources:
         if not source.path.stem.startswith("__"):

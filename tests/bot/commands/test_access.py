@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bot.commands.access import Access, Operators
-from bot.commands.answer import Answer, BotCommand
+from bot.commands.bot_command import Answer, BotCommand
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part

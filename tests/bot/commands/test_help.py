@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bot.commands.answer import BotCommand
+from bot.commands.bot_command import BotCommand
 from bot.commands.build import CommandSet, Running, build_commands
 from bot.commands.general import HelpCommand
 from bot.commands.menus import menus

@@ -8,7 +8,7 @@ import pytest
 
 from bot.telegram import polling
 from bot.telegram.bot_api import TelegramClient
-from bot.telegram.connection import TelegramHealth
+from bot.telegram.connection import Backoff, TelegramHealth
 from bot.telegram.errors import NotAccepted, UnreadableUpdate
 from bot.telegram.polling import Poller
 from tests.bot.telegram.doubles import ClosedMailbox, Mailbox, Pauses, ScriptedLease
@@ -44,7 +44,7 @@ async def test_updates_are_accepted_in_order_and_confirmed_by_the_next_poll(
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), updates(7), "hang")
     mailbox = Mailbox()
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health))):
         await api.hanging.wait()
     assert mailbox.ids == [5, 6, 7]
     assert offsets(api) == [None, "7", "8"]
@@ -55,7 +55,9 @@ async def test_a_webhook_is_taken_over_if_we_may_and_waiting_updates_are_kept(
     client: TelegramClient, api: ScriptedApi, health: TelegramHealth
 ) -> None:
     api.script(WEBHOOK, DONE, updates(5), "hang")
-    poller = Poller(client, Mailbox().accept, ScriptedLease(), health, take_over=True)
+    poller = Poller(
+        client, Mailbox().accept, ScriptedLease(), Backoff("poll", health), take_over=True
+    )
     async with running(poller):
         await api.hanging.wait()
     (deleted,) = api.named("deleteWebhook")
@@ -71,7 +73,9 @@ async def test_a_webhook_that_we_may_not_delete_is_kept_and_reported(
     async def look(_: float) -> None:
         seen.append(health.last_error)
 
-    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=look)):
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(), Backoff("poll", health, look))
+    ):
         await api.hanging.wait()
     assert seen == ["WebhookTaken"]
     assert api.named("deleteWebhook") == []
@@ -84,7 +88,9 @@ async def test_after_a_conflict_the_webhook_is_checked_again(
     conflict = refusal(409, "Conflict: can't use getUpdates method while webhook is active")
     api.script(NO_WEBHOOK, conflict, WEBHOOK, DONE, updates(5), "hang")
     mailbox = Mailbox()
-    poller = Poller(client, mailbox.accept, ScriptedLease(), health, take_over=True, pause=Pauses())
+    poller = Poller(
+        client, mailbox.accept, ScriptedLease(), Backoff("poll", health, Pauses()), take_over=True
+    )
     async with running(poller):
         await api.hanging.wait()
     assert mailbox.ids == [5]
@@ -95,7 +101,7 @@ async def test_a_server_without_webhook_methods_is_polled(
 ) -> None:
     api.script(refusal(404, "Not Found"), updates(5), "hang")
     mailbox = Mailbox()
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health))):
         await api.hanging.wait()
     assert mailbox.ids == [5]
 
@@ -106,7 +112,9 @@ async def test_an_empty_answer_that_came_at_once_is_followed_by_a_pause(
     """A server that does not hold polls open would be polled hundreds of times a second."""
     api.script(NO_WEBHOOK, updates(), updates(), updates(5), "hang")
     pauses = Pauses()
-    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(), Backoff("poll", health, pauses))
+    ):
         await api.hanging.wait()
     assert pauses.taken_s == [1.0, 1.0]
 
@@ -120,7 +128,9 @@ async def test_a_poll_that_was_held_open_is_followed_by_the_next_at_once(
     monkeypatch.setattr(polling, "_AT_ONCE_S", 0.0)
     api.script(NO_WEBHOOK, updates(), "hang")
     pauses = Pauses()
-    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(), Backoff("poll", health, pauses))
+    ):
         await api.hanging.wait()
     assert pauses.taken_s == []
 
@@ -131,7 +141,9 @@ async def test_after_an_empty_poll_no_offset_is_sent(
     """Telegram restarts its update ids after a quiet week."""
     api.script(NO_WEBHOOK, updates(500), updates(), updates(3), "hang")
     mailbox, pause = Mailbox(), Pauses()
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
+    async with running(
+        Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health, pause))
+    ):
         await api.hanging.wait()
     assert mailbox.ids == [500, 3]
     assert offsets(api) == [None, "501", None, "4"]
@@ -143,7 +155,9 @@ async def test_the_offset_never_passes_an_update_that_was_not_accepted(
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), updates(5, 6), "hang")
     mailbox, pauses = Mailbox(failure), Pauses()
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+    async with running(
+        Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health, pauses))
+    ):
         await api.hanging.wait()
     assert mailbox.ids == [5, 6]
     assert offsets(api) == [None, None, "7"]
@@ -163,7 +177,9 @@ async def test_commands_behind_a_refused_message_are_accepted_once(
         seen.append([*mailbox.ids])
         mailbox.is_open = len(seen) == 2
 
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pause)):
+    async with running(
+        Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health, pause))
+    ):
         await api.hanging.wait()
     assert seen == [[6], [6, 8]]
     assert mailbox.ids == [6, 8, 5, 7, 9, 10]
@@ -183,7 +199,7 @@ async def test_no_message_overtakes_a_refused_message(
         finally:
             mailbox.is_open = True
 
-    async with running(Poller(client, accept, ScriptedLease(), health, pause=Pauses())):
+    async with running(Poller(client, accept, ScriptedLease(), Backoff("poll", health, Pauses()))):
         await api.hanging.wait()
     assert mailbox.ids == [5, 6]
 
@@ -206,7 +222,9 @@ async def test_after_any_other_failure_the_rest_of_the_poll_is_not_tried(
         waiting.set()
         await asyncio.Event().wait()
 
-    async with running(Poller(client, accept, ScriptedLease(), health, pause=wait_for_ever)):
+    async with running(
+        Poller(client, accept, ScriptedLease(), Backoff("poll", health, wait_for_ever))
+    ):
         await waiting.wait()
     assert (tried, mailbox.ids, health.last_error) == ([4, 5, 6], [5], "NotAccepted")
 
@@ -216,7 +234,7 @@ async def test_an_unreadable_update_is_counted_and_skipped(
 ) -> None:
     api.script(NO_WEBHOOK, updates(5, 6), "hang")
     mailbox = Mailbox(UnreadableUpdate(5))
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health)):
+    async with running(Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health))):
         await api.hanging.wait()
     assert (mailbox.ids, offsets(api)) == ([6], [None, "7"])
     assert health.unreadable_updates == 1
@@ -229,7 +247,9 @@ async def test_the_waits_after_conflicts_and_outages_grow(
     api.script(NO_WEBHOOK, conflict, NO_WEBHOOK, "cut", refusal(502, "Bad Gateway"))
     api.script(updates(5), "hang")
     mailbox, pauses = Mailbox(), Pauses()
-    async with running(Poller(client, mailbox.accept, ScriptedLease(), health, pause=pauses)):
+    async with running(
+        Poller(client, mailbox.accept, ScriptedLease(), Backoff("poll", health, pauses))
+    ):
         await api.hanging.wait()
     assert mailbox.ids == [5]
     bounds = [(0.25, 0.5), (0.5, 1.0), (1.0, 2.0)]
@@ -247,7 +267,9 @@ async def test_health_names_the_failure_while_it_lasts(health: TelegramHealth) -
         waiting.set()
         await asyncio.Event().wait()
 
-    poller = Poller(client, Mailbox().accept, ScriptedLease(), health, pause=wait_for_ever)
+    poller = Poller(
+        client, Mailbox().accept, ScriptedLease(), Backoff("poll", health, wait_for_ever)
+    )
     async with running(poller):
         await waiting.wait()
     assert health.last_error == "Unreachable"
@@ -259,7 +281,9 @@ async def test_the_wait_of_a_429_is_kept_in_full(
 ) -> None:
     api.script(refusal(429, "Too Many Requests", retry_after=9), NO_WEBHOOK, "hang")
     pauses = Pauses()
-    async with running(Poller(client, Mailbox().accept, ScriptedLease(), health, pause=pauses)):
+    async with running(
+        Poller(client, Mailbox().accept, ScriptedLease(), Backoff("poll", health, pauses))
+    ):
         await api.hanging.wait()
     assert pauses.taken_s[0] > 9
 
@@ -270,7 +294,7 @@ async def test_without_the_lease_telegram_is_not_polled(
     api.script(NO_WEBHOOK, "hang")
     pauses = Pauses()
     async with running(
-        Poller(client, Mailbox().accept, ScriptedLease(refusals=2), health, pause=pauses)
+        Poller(client, Mailbox().accept, ScriptedLease(refusals=2), Backoff("poll", health, pauses))
     ):
         await api.hanging.wait()
     assert pauses.taken_s == [1.0, 1.0]
@@ -291,7 +315,7 @@ async def test_a_process_on_standby_reports_no_failure(
             await asyncio.Event().wait()
         lease.refusals = 1
 
-    async with running(Poller(client, Mailbox().accept, lease, health, pause=pause)):
+    async with running(Poller(client, Mailbox().accept, lease, Backoff("poll", health, pause))):
         await standby.wait()
     assert health.last_error == ""
 
@@ -301,7 +325,7 @@ async def test_stopping_aborts_the_poll_and_releases_the_lease(
 ) -> None:
     api.script(NO_WEBHOOK, "hang")
     lease = ScriptedLease()
-    async with running(Poller(client, Mailbox().accept, lease, health)):
+    async with running(Poller(client, Mailbox().accept, lease, Backoff("poll", health))):
         await api.hanging.wait()
     await api.abandoned.wait()
     assert lease.released.is_set()
@@ -317,6 +341,6 @@ async def test_stopping_while_an_update_is_being_accepted_leaves_it_with_telegra
         taking.set()
         await asyncio.Event().wait()
 
-    async with running(Poller(client, accept, ScriptedLease(), health)):
+    async with running(Poller(client, accept, ScriptedLease(), Backoff("poll", health))):
         await taking.wait()
     assert offsets(api) == [None]
