@@ -68,7 +68,7 @@ class ChatMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftMessage:
     """What the bot shows while it is still writing; it vanishes by itself."""
 
     id: int
@@ -97,7 +97,7 @@ class LocalChat:
         self._messages: dict[int, ChatMessage] = {}
         self._ids = account.message_ids if kind in ("private", "group") else account.new_ids()
         self._typing_until = 0.0
-        self._drafts: dict[int, Draft] = {}
+        self._drafts: dict[int, DraftMessage] = {}
 
     def __repr__(self) -> str:
         return f"LocalChat({self.id}, {self.kind!r}, {self.title!r})"
@@ -113,11 +113,11 @@ class LocalChat:
         return self._account.clock() < self._typing_until
 
     @property
-    def draft(self) -> Draft | None:
+    def draft(self) -> DraftMessage | None:
         """What the bot is writing right now outside topics, as far as it shows it."""
         return self.draft_in(0)
 
-    def draft_in(self, topic_id: int) -> Draft | None:
+    def draft_in(self, topic_id: int) -> DraftMessage | None:
         """Return what the bot is writing in a topic: for 30 seconds, or until its next message."""
         draft = self._drafts.get(topic_id)
         return draft if draft and self._account.clock() < draft.until else None
@@ -162,4 +162,4 @@ class LocalChat:
     def show_draft(self, draft_id: int, content: FormattedText, topic_id: int = 0) -> None:
         """Show what the bot has written so far."""
         until = self._account.clock() + _DRAFT_LIFETIME_S
-        self._drafts[topic_id] = Draft(draft_id, content, until)
+        self._drafts[topic_id] = DraftMessage(draft_id, content, until)
