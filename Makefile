@@ -21,7 +21,8 @@ test: .venv/.dev  ## runs the whole suite
 
 quick: .venv/.dev  ## runs the unit part of the suite, in seconds
 	$(BIN)/python -m pytest -n 0 --hypothesis-profile=quick \
-	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply tests/memory/search
+	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply \
+	  tests/bot/commands tests/memory/behaviors tests/memory/search
 
 check: .venv/.dev  ## checks style, types and import directions
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """One turn, from what was sent to its commit: answer, write the outbox, deliver, commit.
 
-A turn whose outbox is already written is only delivered and committed, whichever worker wrote it.
+If the outbox exists, even from another worker, the model is not asked again: the turn is only
+delivered and committed.
 """
 
 import time
@@ -24,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 class TurnRunner:
-    """Runs turns; several at once, each of another conversation."""
+    """Runs turns: several at once, but never two of one conversation."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class TurnRunner:
     async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
         """Close a turn that failed too often with a notice; its messages are not even unpacked."""
         outbox = await self._answerer.give_up(opened)
+        # The notice replaces the reply, so nothing of the reply counts as sent.
         delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
         committed = await self._commit(opened, outbox, delivery, [])
         _log_closed(opened, outbox, delivery, began)
@@ -91,7 +93,7 @@ class TurnRunner:
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
     def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
-        """Return what enters the history: the message, and the reply if it was delivered."""
+        """Return what enters the history: the message, and the reply unless undeliverable."""
         if not request.message.text or outbox.is_unread:
             return []
         if outbox.is_refused:
