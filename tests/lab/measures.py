@@ -229,21 +229,21 @@ def _raised(function: Function) -> set[str]:
 
 def doubled_classes(sources: list[Source]) -> dict[str, list[str]]:
     """Return each name of several public classes, with their files."""
-    places = defaultdict(list)
+    paths = defaultdict(list)
     for source in sources:
         for node in source.classes:
             if not node.name.startswith("_"):
-                places[node.name].append(str(source.path.relative_to(ROOT)))
-    return {name: found for name, found in places.items() if len(found) > 1}
+                paths[node.name].append(str(source.path.relative_to(ROOT)))
+    return {name: found for name, found in paths.items() if len(found) > 1}
 
 
 def doubled_stems(sources: list[Source]) -> dict[str, list[str]]:
     """Return each file name that `bot` or `memory` has twice, with the files."""
-    places = defaultdict(list)
+    paths = defaultdict(list)
     for source in sources:
         if not source.path.stem.startswith("__"):
-            places[source.package, source.path.stem].append(str(source.path.relative_to(ROOT)))
-    return {stem: found for (_, stem), found in places.items() if len(found) > 1}
+            paths[source.package, source.path.stem].append(str(source.path.relative_to(ROOT)))
+    return {stem: found for (_, stem), found in paths.items() if len(found) > 1}
 
 
 def main() -> None:

@@ -88,9 +88,9 @@ def made_up_topics() -> list[Topic]:
     ]
 
 
-def _drawn(random: Random, sentences: Sequence[str], words: tuple[int, int]) -> str:
+def _drawn(random: Random, sentences: Sequence[str], word_range: tuple[int, int]) -> str:
     """Return sentences with a random number of words in a range; the last one may be cut."""
-    wanted = random.randint(*words)
+    wanted = random.randint(*word_range)
     drawn: list[str] = []
     while len(drawn) < wanted:
         drawn += random.choice(sentences).split()

@@ -15,7 +15,7 @@ from tests.servers.bot_api import BotApiServer, Chat, Message, Person
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A server, the bot at it, and Anna, who has said "/start"."""
+    """A server, its bot, and Anna, who has sent "/start"."""
 
     server: BotApiServer
     bot: Bot
@@ -49,7 +49,9 @@ async def scene(server: BotApiServer | None = None) -> AsyncIterator[Scene]:
 
 @asynccontextmanager
 async def bot_of(server: BotApiServer, token: str = "") -> AsyncIterator[Bot]:
-    plain = {"verify": False}  # it is http: loading certificates would be most of a test's time
+    plain = {
+        "verify": False
+    }  # it is http, and loading certificates would take longer than the test
     bot = Bot(
         token or server.token,
         base_url=f"{server.url}/bot",

@@ -1,4 +1,4 @@
-"""What OpenAI's models refuse, by family, in the words of the service.
+"""What OpenAI's models refuse, by family, with the texts of the service.
 
 Sources: BerriAI/litellm#34569 (measured on the live service), livekit/agents#7169, Vane#1173,
 egoist/chatwise-releases#1256.
@@ -39,11 +39,11 @@ FAMILIES = (
     Family("gpt-4.1"),
     Family("gpt-4o"),
 )
-"""The first that fits counts; other models are refused nothing."""
+"""The first matching family counts; other models refuse nothing."""
 
 
 def refused_by_openai(request: ApiRequest) -> ApiError | None:
-    """Return why the model would refuse a request that is otherwise in order."""
+    """Return the error with which the model refuses a valid request, or `None`."""
     family = next((each for each in FAMILIES if request.model.startswith(each.prefix)), None)
     if family is None or not isinstance(request, ChatRequest):
         return None
@@ -64,10 +64,10 @@ def _effort(request: ChatRequest, family: Family) -> ApiError | None:
     if not family.efforts:
         message = f"Unsupported parameter: '{param}' is not supported with this model."
         return bad_request(message, param, "unsupported_parameter")
-    known = ", ".join(f"'{effort}'" for effort in family.efforts)
+    supported = ", ".join(f"'{effort}'" for effort in family.efforts)
     message = (
         f"Unsupported value: '{param}' does not support '{request.effort}' with this model. "
-        f"Supported values are: {known}."
+        f"Supported values are: {supported}."
     )
     return bad_request(message, param, "unsupported_value")
 

@@ -1,4 +1,4 @@
-"""The nine servers of docs/models.md as data: what each refuses, lacks and says.
+"""The nine servers of docs/models.md as data: what each refuses, does not have and says.
 
 Read in their sources, on their pages and in reports of their users; LiteLLM 1.106 was asked.
 """
@@ -12,7 +12,7 @@ from tests.servers.openai_models import refused_by_openai
 
 
 def error(message: str, kind: str | None = None, code: object = None, **more: object) -> object:
-    """Return the body that most servers give an error."""
+    """Return the error body that most servers use."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
 
 
@@ -107,7 +107,7 @@ AZURE = Dialect(
 _NO_PROPERTY = (400, error("property '{param}' is unsupported", "invalid_request_error"))
 GROQ = Dialect(
     server="Groq",
-    lacks=frozenset({"/v1/embeddings"}),
+    missing_paths=frozenset({"/v1/embeddings"}),
     unsupported=frozenset({"include", "verbosity", "safety_identifier", "prompt_cache_key"}),
     refuses=lacks_store,
     headers={"x-groq-region": "fra"},
@@ -232,5 +232,5 @@ SERVERS = (
 
 
 def chat_only(dialect: Dialect) -> Dialect:
-    """Return a server of an older version, which does not know the Responses API."""
-    return replace(dialect, lacks=dialect.lacks | {"/v1/responses"})
+    """Return a server of an older version, without the Responses API."""
+    return replace(dialect, missing_paths=dialect.missing_paths | {"/v1/responses"})

@@ -18,7 +18,7 @@ from tests.servers.bot_api_client import raw_client, scene
 
 @pytest.fixture(autouse=True)
 def _durations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make python-telegram-bot speak of waiting without a warning."""
+    """Let python-telegram-bot give waiting times without a deprecation warning."""
     monkeypatch.setenv("PTB_TIMEDELTA", "1")
 
 
@@ -119,7 +119,7 @@ async def test_a_fault_can_be_limited_to_one_chat_and_text() -> None:
             await at.bot.send_message(at.chat.id, "a secret")
 
 
-async def test_faults_strike_in_the_order_they_were_ordered() -> None:
+async def test_faults_strike_in_the_order_in_which_they_were_added() -> None:
     async with scene() as at:
         at.server.faults.add(FloodWait(1))
         at.server.faults.add(ServerError())

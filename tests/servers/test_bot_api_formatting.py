@@ -1,4 +1,4 @@
-"""What holds for every text and file, not only for the examples that go over the wire."""
+"""Rules for every text and file, not only for examples."""
 
 import json
 
@@ -41,7 +41,7 @@ def test_an_entity_is_accepted_exactly_when_it_covers_whole_characters(
 
 
 @given(TEXTS, st.data())
-def test_cutting_whitespace_off_leaves_entities_on_the_same_words(
+def test_cutting_whitespace_off_leaves_entities_on_the_same_text(
     text: str, data: st.DataObject
 ) -> None:
     start = data.draw(st.integers(0, len(text) - 1))

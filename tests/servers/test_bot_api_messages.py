@@ -65,14 +65,14 @@ async def test_a_longer_text_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "Message text is empty"), (" \n ", "Text must be non-empty")]
+    ("text", "expected"), [("", "Message text is empty"), (" \n ", "Text must be non-empty")]
 )
-async def test_an_empty_text_is_refused(text: str, words: str) -> None:
+async def test_an_empty_text_is_refused(text: str, expected: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_message(at.chat.id, text)
 
-    assert refusal(caught) == words
+    assert refusal(caught) == expected
 
 
 async def test_whitespace_around_a_text_is_cut_and_entities_move_along() -> None:
@@ -123,7 +123,7 @@ async def test_entities_over_a_hundred_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entity", "words"),
+    ("entity", "expected"),
     [
         (MessageEntity("bold", -1, 1), "Receive an entity with incorrect offset -1"),
         (MessageEntity("bold", 0, -1), "Receive an entity with incorrect length -1"),
@@ -150,12 +150,12 @@ async def test_entities_over_a_hundred_are_ignored() -> None:
         ),
     ],
 )
-async def test_an_entity_outside_the_text_is_refused(entity: MessageEntity, words: str) -> None:
+async def test_an_entity_outside_the_text_is_refused(entity: MessageEntity, expected: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_message(at.chat.id, "a🙂", entities=[entity])
 
-    assert refusal(caught).lower() == words.lower()
+    assert refusal(caught).lower() == expected.lower()
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ async def test_callback_data_may_have_64_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("markup", "words"),
+    ("markup", "expected"),
     [
         (keyboard("ü" * 32 + "a"), "Button_data_invalid"),
         (
@@ -253,13 +253,13 @@ async def test_callback_data_may_have_64_bytes() -> None:
     ],
 )
 async def test_buttons_that_telegram_would_not_show_are_refused(
-    markup: InlineKeyboardMarkup, words: str
+    markup: InlineKeyboardMarkup, expected: str
 ) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_message(at.chat.id, "?", reply_markup=markup)
 
-    assert refusal(caught).lower() == words.lower()
+    assert refusal(caught).lower() == expected.lower()
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ async def test_in_a_group_the_bot_deletes_others_messages_only_as_admin() -> Non
     assert refusal(caught) == "Message can't be deleted"
 
 
-async def test_after_two_days_a_message_stays() -> None:
+async def test_a_message_older_than_two_days_cannot_be_deleted() -> None:
     clock = Clock()
     async with scene(BotApiServer(clock=clock)) as at:
         sent = await at.bot.send_message(at.chat.id, "There")
@@ -385,18 +385,18 @@ async def test_a_document_arrives_with_name_caption_and_content() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "words"),
+    ("document", "expected"),
     [
         ("", "There is no document in the request"),
         ("https://example.org/a.pdf", "Wrong file identifier/http url specified"),
     ],
 )
-async def test_a_document_from_another_server_is_refused(document: str, words: str) -> None:
+async def test_a_document_from_another_server_is_refused(document: str, expected: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.send_document(at.chat.id, document)
 
-    assert refusal(caught).lower() == words.lower()
+    assert refusal(caught).lower() == expected.lower()
 
 
 async def test_a_caption_has_at_most_1024_units() -> None:

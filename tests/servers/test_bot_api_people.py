@@ -99,14 +99,14 @@ async def test_an_edit_is_an_update_of_its_own() -> None:
         assert at.chat.messages[-1] == edited
 
 
-async def test_a_deleted_message_is_gone_and_the_bot_is_not_told() -> None:
+async def test_a_deleted_message_is_gone_and_the_bot_gets_no_update() -> None:
     async with scene() as at:
         said = await at.anna.say(at.chat, "oops")
-        known = len(at.server.updates.history)
+        before = len(at.server.updates.history)
         await at.anna.delete(said)
 
         assert said not in at.chat.messages
-        assert len(at.server.updates.history) == known
+        assert len(at.server.updates.history) == before
         with pytest.raises(ValueError, match="deleted"):
             await at.anna.edit(said, "better")
 
@@ -200,7 +200,7 @@ async def test_privacy_mode_does_not_hide_messages_from_an_admin_bot() -> None:
         assert len(await at.updates()) == 1
 
 
-async def test_a_bot_speaks_like_a_person_and_is_marked() -> None:
+async def test_another_bot_writes_like_a_person_and_is_marked_as_a_bot() -> None:
     async with scene() as at:
         other = at.server.user(3, "Weather", username="weather_bot", is_bot=True)
         group = at.server.group("Friends", [at.anna, other])
@@ -388,14 +388,14 @@ async def test_the_bot_gets_the_admins_of_a_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("user_id", "words"), [(404, "User not found"), (0, "Invalid user_id specified")]
+    ("user_id", "expected"), [(404, "User not found"), (0, "Invalid user_id specified")]
 )
-async def test_asking_for_user_zero_is_refused(user_id: int, words: str) -> None:
+async def test_asking_for_user_zero_is_refused(user_id: int, expected: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.get_chat_member(at.chat.id, user_id)
 
-    assert refusal(caught) == words
+    assert refusal(caught) == expected
 
 
 async def test_a_private_chat_has_no_admins() -> None:

@@ -7,7 +7,7 @@ from telegram.error import Conflict
 
 from tests.servers.bot_api_client import Scene, refusal, scene
 
-WEBHOOK = "http://127.0.0.1:9/telegram"  # nobody is there
+WEBHOOK = "http://127.0.0.1:9/telegram"  # no server listens there
 OTHER_POLL = (
     "Terminated by other getupdates request; make sure that only one bot instance is running"
 )

@@ -57,7 +57,7 @@ async def test_a_person_sees_the_menu_of_the_narrowest_scope_and_the_own_languag
         assert menu(at, at.anna, at.server.group("Friends", [at.anna])) == ["default"]
 
 
-async def test_in_a_group_admins_see_more() -> None:
+async def test_in_a_group_admins_see_the_menu_for_admins() -> None:
     async with scene() as at:
         bert = at.server.user(2, "Bert")
         group = at.server.group("Friends", [bert], [at.anna])
@@ -74,7 +74,7 @@ async def test_in_a_group_admins_see_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "description", "words"),
+    ("name", "description", "expected"),
     [
         (" ", "what", "Command must be non-empty"),
         ("a" * 33, "what", "Command length must not exceed 32"),
@@ -85,13 +85,13 @@ async def test_in_a_group_admins_see_more() -> None:
     ],
 )
 async def test_a_command_that_telegram_would_not_show_is_refused(
-    name: str, description: str, words: str
+    name: str, description: str, expected: str
 ) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
             await at.bot.set_my_commands([(name, description)])
 
-    assert refusal(caught) == words
+    assert refusal(caught) == expected
 
 
 async def test_a_menu_has_at_most_a_hundred_commands() -> None:
@@ -113,7 +113,7 @@ async def test_a_language_has_two_letters() -> None:
 async def test_a_scope_for_a_chat_must_fit_it() -> None:
     async with scene() as at:
         channel = at.server.channel("News", [at.anna])
-        for scope, words in (
+        for scope, expected in (
             (BotCommandScopeChat(404), "Chat not found"),
             (BotCommandScopeChat(channel.id), "Can't change commands in channel chats"),
             (
@@ -123,7 +123,7 @@ async def test_a_scope_for_a_chat_must_fit_it() -> None:
         ):
             with pytest.raises(BadRequest) as caught:
                 await set_menu(at.bot, "help", scope)
-            assert refusal(caught) == words
+            assert refusal(caught) == expected
 
 
 @pytest.mark.parametrize("scope", ["{", "[]", "{}", '{"type": "moon"}', '{"type": "chat"}'])
@@ -134,7 +134,7 @@ async def test_an_unknown_scope_is_refused(scope: str) -> None:
     assert answer.status_code == 400
 
 
-async def test_descriptions_have_their_lengths() -> None:
+async def test_descriptions_have_a_maximum_length() -> None:
     async with scene() as at:
         assert await at.bot.set_my_description("a" * 512, "de")
         assert await at.bot.set_my_short_description("a" * 120)

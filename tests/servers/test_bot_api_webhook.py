@@ -16,7 +16,7 @@ from bot.playground.loopback import LoopbackServer
 from tests.servers.bot_api import BotApiServer, Pace
 from tests.servers.bot_api_client import Scene, refusal, scene
 
-NOBODY = "http://127.0.0.1:9/telegram"
+CLOSED_URL = "http://127.0.0.1:9/telegram"
 BUTTON = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="yes")]])
 
 
@@ -68,7 +68,7 @@ async def receiving(*script: int) -> AsyncIterator[Receiver]:
 
 
 async def settled(at: Scene) -> None:
-    """Wait until Telegram knows that everything was accepted."""
+    """Wait until Telegram has noted that everything was accepted."""
     await at.server.wait_for(lambda: not at.server.updates.pending_count)
 
 
@@ -131,15 +131,15 @@ async def test_the_last_error_and_the_pending_count_are_reported() -> None:
 
         assert info.url == receiver.url
         assert (info.pending_update_count, info.max_connections) == (1, 7)
-        words = "Wrong response from the webhook: 500 Internal Server Error"
-        assert info.last_error_message == words
+        text = "Wrong response from the webhook: 500 Internal Server Error"
+        assert info.last_error_message == text
         assert info.last_error_date is not None
 
 
 async def test_a_new_webhook_is_tried_at_once() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at, receiving() as receiver:
-        await at.bot.set_webhook(NOBODY)
+        await at.bot.set_webhook(CLOSED_URL)
         await at.anna.say(at.chat, "one")
         error = await at.server.wait_for(lambda: at.server.updates.last_error)
         await at.bot.set_webhook(receiver.url)
@@ -161,7 +161,7 @@ async def test_a_webhook_that_does_not_answer_times_out() -> None:
         assert error[1] == "Read timeout expired"
 
 
-async def test_chats_are_posted_beside_each_other_and_each_in_order() -> None:
+async def test_chats_are_posted_concurrently_and_each_in_order() -> None:
     async with scene() as at, receiving() as receiver:
         bert = at.server.user(2, "Bert")
         berts = at.server.private_chat(bert)
@@ -218,7 +218,7 @@ async def test_no_more_connections_are_used_than_asked_for() -> None:
 async def test_updates_left_by_the_webhook_can_be_polled() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at:
-        await at.bot.set_webhook(NOBODY)
+        await at.bot.set_webhook(CLOSED_URL)
         await at.anna.say(at.chat, "one")
         await at.server.wait_for(lambda: at.server.updates.last_error)
         await at.bot.delete_webhook()
@@ -230,10 +230,10 @@ async def test_updates_left_by_the_webhook_can_be_polled() -> None:
 async def test_setting_the_same_webhook_again_changes_nothing() -> None:
     pace = Pace(first_retry_s=60, longest_retry_s=60)
     async with scene(BotApiServer(pace=pace)) as at:
-        await at.bot.set_webhook(NOBODY, allowed_updates=["message"])
+        await at.bot.set_webhook(CLOSED_URL, allowed_updates=["message"])
         await at.anna.say(at.chat, "one")
         await at.server.wait_for(lambda: at.server.updates.last_error)
-        await at.bot.set_webhook(NOBODY)
+        await at.bot.set_webhook(CLOSED_URL)
 
         info = await at.bot.get_webhook_info()
         assert info.last_error_message == "Connection refused"
@@ -242,7 +242,7 @@ async def test_setting_the_same_webhook_again_changes_nothing() -> None:
 
 async def test_an_empty_url_removes_the_webhook() -> None:
     async with scene() as at:
-        await at.bot.set_webhook(NOBODY)
+        await at.bot.set_webhook(CLOSED_URL)
         await at.bot.set_webhook("")
 
         assert (await at.bot.get_webhook_info()).url == ""
@@ -274,18 +274,18 @@ async def test_a_webhook_on_another_machine_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("secret", "words"),
+    ("secret", "expected"),
     [
         ("a" * 257, "Secret token is too long"),
         ("sp ace", "Secret token contains unallowed characters"),
     ],
 )
-async def test_a_bad_secret_is_refused(secret: str, words: str) -> None:
+async def test_a_bad_secret_is_refused(secret: str, expected: str) -> None:
     async with scene() as at:
         with pytest.raises(BadRequest) as caught:
-            await at.bot.set_webhook(NOBODY, secret_token=secret)
+            await at.bot.set_webhook(CLOSED_URL, secret_token=secret)
 
-    assert refusal(caught) == words
+    assert refusal(caught) == expected
 
 
 async def test_the_server_stops_at_once_while_deliveries_fail_or_hang() -> None:

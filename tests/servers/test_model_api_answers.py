@@ -1,4 +1,4 @@
-"""Good requests through the real SDK: what comes back is what the responder said."""
+"""Valid requests through the real SDK return what the responder answered."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ def test_the_pieces_of_any_text_form_the_text(text: str, quirks: set[Quirk]) -> 
     assert "".join(delta["content"] for delta in deltas) == text
 
 
-async def test_an_empty_text_is_empty() -> None:
+async def test_an_empty_text_is_returned_as_empty() -> None:
     async with ModelApiServer(Scripted("")) as server, client_of(server) as client:
         answer = await client.chat.completions.create(model="m", messages=[HELLO])
         stream = await client.chat.completions.create(model="m", messages=[HELLO], stream=True)
@@ -74,7 +74,7 @@ async def test_an_empty_text_is_empty() -> None:
     assert streamed.finish_reason == "stop"
 
 
-async def test_calls_come_with_the_text_beside_them() -> None:
+async def test_an_answer_may_have_calls_and_text() -> None:
     script = Scripted(Reply("Let me see.", CALLS))
     async with ModelApiServer(script) as server, client_of(server) as client:
         answer = await client.chat.completions.create(model="m", messages=[HELLO], tools=TOOLS)

@@ -1,4 +1,4 @@
-"""Vectors of hashed words: near where texts share words that say something, else far apart."""
+"""Vectors of hashed words: texts that share rare words are close, all others are far apart."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Each fault and each quirk looks to the real SDK as it does in the wild."""
+"""The real SDK sees each fault and each quirk as real servers show them."""
 
 import asyncio
 import json
@@ -174,7 +174,7 @@ async def test_a_stalled_stream_reaches_the_read_timeout(
 
 @pytest.mark.parametrize("quirk", Quirk)
 @pytest.mark.parametrize("asked", ["hello", "use tools"])
-async def test_no_quirk_loses_anything(
+async def test_a_quirk_loses_no_part_of_an_answer(
     server: ModelApiServer, client: AsyncOpenAI, quirk: Quirk, asked: str
 ) -> None:
     plain = await ask_streamed(client, asked)
@@ -186,7 +186,7 @@ async def test_no_quirk_loses_anything(
     assert [call.faults for call in server.log.calls] == [(), (quirk,)]
 
 
-async def test_all_quirks_together_lose_nothing(
+async def test_all_quirks_together_lose_no_part_of_an_answer(
     server: ModelApiServer, client: AsyncOpenAI
 ) -> None:
     for quirk in Quirk:

@@ -1,4 +1,4 @@
-"""What api.openai.com refuses, and what stricter servers refuse beyond it."""
+"""What api.openai.com refuses, and what stricter servers refuse in addition."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -443,9 +443,9 @@ def test_a_strict_schema_holds_no_other_keywords(inner: Json, complaint: str) ->
     assert schema_complaint(schema, strict=True) == expected
 
 
-@pytest.mark.parametrize("known", ["json_object", "json_schema"])
-async def test_a_dialect_may_lack_a_format(known: str) -> None:
-    dialect = Dialect(response_formats=frozenset({known}))
+@pytest.mark.parametrize("supported", ["json_object", "json_schema"])
+async def test_a_dialect_may_not_support_a_format(supported: str) -> None:
+    dialect = Dialect(response_formats=frozenset({supported}))
     message = {"role": "user", "content": "Answer in JSON."}
     closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
     named = {"name": "answer", "strict": True, "schema": closed}
@@ -453,6 +453,6 @@ async def test_a_dialect_may_lack_a_format(known: str) -> None:
         "json_object": {"type": "json_object"},
         "json_schema": {"type": "json_schema", "json_schema": named},
     }
-    await accepted([message], dialect, response_format=formats.pop(known))
+    await accepted([message], dialect, response_format=formats.pop(supported))
     body = {"model": "m", "messages": [message], "response_format": formats.popitem()[1]}
     assert_says(await refused(body, dialect), Refusal("This response_format type is unavailable"))

@@ -1,4 +1,4 @@
-"""The refusals of OpenAI's models and the habits of those that reason, through the real SDK."""
+"""The refusals of OpenAI's models, and the behavior of reasoning models, through the real SDK."""
 
 import asyncio
 from typing import Any
@@ -87,7 +87,7 @@ async def test_a_model_refuses_with_the_text_of_the_service(
         ("llama-3", {"tools": [CHAT_TOOL], "max_tokens": 100, "reasoning_effort": "minimal"}),
     ],
 )
-async def test_a_model_takes_what_it_is_known_to_take(model: str, body: dict[str, Any]) -> None:
+async def test_a_model_accepts_its_supported_parameters(model: str, body: dict[str, Any]) -> None:
     async with ModelApiServer(Scripted(), dialect=OPENAI) as server, client_of(server) as client:
         await chat(client, model, **body)
 
@@ -99,7 +99,7 @@ async def test_a_model_may_be_for_responses_only() -> None:
         await responses(client, "gpt-5.3-codex", tools=[TOOL], reasoning={"effort": "high"})
 
 
-async def test_responses_take_tools_whatever_the_effort() -> None:
+async def test_responses_accept_tools_with_every_effort() -> None:
     async with ModelApiServer(Scripted(), dialect=OPENAI) as server, client_of(server) as client:
         await responses(client, "gpt-6.2-vega", tools=[TOOL], reasoning={"effort": "max"})
         with pytest.raises(openai.BadRequestError, match="'minimal'") as caught:
@@ -107,7 +107,7 @@ async def test_responses_take_tools_whatever_the_effort() -> None:
     assert caught.value.param == "reasoning.effort"
 
 
-async def test_thoughts_may_use_up_the_room_of_an_answer() -> None:
+async def test_thoughts_may_use_up_all_tokens_of_an_answer() -> None:
     model = ReasoningModel(Scripted("A short answer."))
     async with ModelApiServer(model) as server, client_of(server) as client:
         cut = await responses(client, "m", max_output_tokens=300)

@@ -1,4 +1,4 @@
-"""That a profile changes what goes over the wire, answers and refusals alike."""
+"""A profile changes answers and refusals on the wire."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -133,7 +133,7 @@ async def test_every_event_fits_the_types_of_the_sdk(reply: Reply) -> None:
         (Reply("", finish_reason="failed"), "failed", None),
     ],
 )
-async def test_how_an_answer_ended_is_told_in_status_and_last_event(
+async def test_status_and_last_event_say_how_an_answer_ended(
     reply: Reply, status: str, reason: str | None
 ) -> None:
     async with ModelApiServer(Scripted(reply)) as server, client_of(server) as client:
@@ -175,7 +175,7 @@ async def test_thoughts_are_encrypted_when_included_and_taken_back() -> None:
     assert messages[1].tool_calls == CALLS
 
 
-async def test_usage_tells_cached_and_reasoning_tokens_in_both_dialects() -> None:
+async def test_usage_has_cached_and_reasoning_tokens_in_both_dialects() -> None:
     script = Scripted(Reply("Four.", thoughts="Two and two make four.", cached_tokens=4))
     async with ModelApiServer(script) as server, client_of(server) as client:
         response = await answer(client)

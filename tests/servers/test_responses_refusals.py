@@ -1,4 +1,4 @@
-"""What the Responses API refuses, in api.openai.com's words."""
+"""What the Responses API refuses, with api.openai.com's texts."""
 
 from collections.abc import Mapping
 from typing import Any

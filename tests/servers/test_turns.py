@@ -1,4 +1,4 @@
-"""A turn and what is learned from it, with every server and every family of OpenAI's models."""
+"""A turn and a request for learning, with every server and every family of OpenAI's models."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ MODELS = (
 
 
 class TwoTools:
-    """A model that calls both tools before it answers, and fills in what it is asked for."""
+    """A model that calls both tools before it answers, and fills every schema."""
 
     async def respond(self, request: ChatRequest) -> Reply:
         if request.response_format != "text":
@@ -50,7 +50,7 @@ async def turn(model: OpenAIChatModel) -> ModelReply:
     return await model.complete((*QUESTION, said, *results), TOOLS)
 
 
-async def turn_and_lesson(client: ModelClient, name: str) -> None:
+async def answer_and_fill(client: ModelClient, name: str) -> None:
     reply = await turn(OpenAIChatModel(client, name, 10, ChatParameters(reply_tokens=5000)))
     assert reply.text == "Both are done."
     assert await fill(StructuredModel(client, name, 10)) == PARTS
@@ -58,32 +58,32 @@ async def turn_and_lesson(client: ModelClient, name: str) -> None:
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
 @pytest.mark.parametrize("dialect", SERVERS, ids=named)
-async def test_every_server_takes_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
+async def test_every_server_answers_a_turn_over_both_apis(dialect: Dialect, api: Api) -> None:
     model = ReasoningModel(TwoTools())
     async with (
         ModelApiServer(model, dialect=dialect) as server,
         open_client(server.base_url, "any", 10, api=api) as client,
     ):
-        await turn_and_lesson(client, "stand-in")
+        await answer_and_fill(client, "local")
         refused = len(server.log.refusals)
-        await turn_and_lesson(client, "stand-in")
+        await answer_and_fill(client, "local")
     assert {chat.api for chat in server.log.chats} == {api}
     assert len(server.log.refusals) == refused
 
 
-@pytest.mark.parametrize("lacks", ["", "/v1/responses", "/v1/chat/completions"])
+@pytest.mark.parametrize("missing_path", ["", "/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize("name", MODELS)
 async def test_a_refused_parameter_of_an_openai_model_is_learned_once(
-    name: str, lacks: str
+    name: str, missing_path: str
 ) -> None:
-    dialect = replace(OPENAI, lacks=frozenset({lacks}))
+    dialect = replace(OPENAI, missing_paths=frozenset({missing_path}))
     async with (
         ModelApiServer(ReasoningModel(TwoTools()), dialect=dialect) as server,
         open_client(server.base_url, "any", 10) as client,
     ):
-        await turn_and_lesson(client, name)
+        await answer_and_fill(client, name)
         refused = len(server.log.refusals)
-        await turn_and_lesson(client, name)
+        await answer_and_fill(client, name)
     assert len(server.log.refusals) == refused
 
 
@@ -92,13 +92,13 @@ async def test_a_model_for_responses_only_is_asked_over_responses() -> None:
         ModelApiServer(ReasoningModel(TwoTools()), dialect=OPENAI) as server,
         open_client(server.base_url, "any", 10) as client,
     ):
-        await turn_and_lesson(client, "gpt-5.3-codex")
+        await answer_and_fill(client, "gpt-5.3-codex")
     assert {chat.api for chat in server.log.chats} == {"responses"}
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-async def test_thoughts_that_took_the_room_are_answered_with_less_of_them(api: Api) -> None:
-    model = ReasoningModel(Scripted("The whole answer."), room_tokens=200)
+async def test_after_thoughts_used_all_tokens_the_bot_asks_for_less_thinking(api: Api) -> None:
+    model = ReasoningModel(Scripted("The whole answer."), max_answer_tokens=200)
     async with (
         ModelApiServer(model) as server,
         open_client(server.base_url, "any", 10, api=api) as client,

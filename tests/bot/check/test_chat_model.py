@@ -31,7 +31,7 @@ def settings(model_api: ModelApiServer, settings_of: SettingsOf) -> Settings:
     return settings_of(
         openai_base_url=model_api.base_url,
         openai_api_key="sk-any",
-        openai_model="stand-in",
+        openai_model="local",
         prompt_tokens=PROMPT_TOKENS,
         reply_tokens=REPLY_TOKENS,
         model_timeout_s=5,
@@ -116,11 +116,11 @@ async def test_a_server_without_tools_fails(settings: Settings, model_api: Model
 @pytest.mark.parametrize(
     ("refused", "seen"),
     [
-        ((), "stand-in takes a strict schema"),
-        (("json_schema",), "stand-in takes JSON mode but no strict schema, which is enough"),
+        ((), "local takes a strict schema"),
+        (("json_schema",), "local takes JSON mode but no strict schema, which is enough"),
         (
             ("json_schema", "json_object"),
-            "stand-in takes neither a JSON schema nor JSON mode, but answers in JSON if asked to",
+            "local takes neither a JSON schema nor JSON mode, but answers in JSON if asked to",
         ),
     ],
 )
@@ -141,9 +141,9 @@ async def test_the_row_says_in_which_form_the_server_takes_a_json_request(
 async def test_json_is_asked_of_the_memory_model(
     settings_of: SettingsOf, model_api: ModelApiServer
 ) -> None:
-    model_api.dialect = Dialect(models=frozenset({"stand-in"}))
+    model_api.dialect = Dialect(models=frozenset({"local"}))
     settings = settings_of(
-        openai_base_url=model_api.base_url, openai_model="stand-in", openai_memory_model="typo"
+        openai_base_url=model_api.base_url, openai_model="local", openai_memory_model="typo"
     )
     row = (await rows_of(check_chat(settings)))["Model JSON"]
     assert (row.verdict, row.seen) == ("fail", "no such model, or no such path")

@@ -14,7 +14,7 @@ from tests.servers.model_api import Dialect, ModelApiServer
 
 KEY = "sk-right"
 WORKING: dict[str, object] = {
-    "openai_model": "stand-in",
+    "openai_model": "local",
     "prompt_tokens": 4000,
     "reply_tokens": 500,
     "model_timeout_s": 5,
@@ -191,9 +191,7 @@ WRONG = [
 async def test_a_typical_mistake_has_the_documented_row(
     settings_of: SettingsOf, model_api: ModelApiServer, wrong: Wrong
 ) -> None:
-    model_api.dialect = replace(
-        wrong.dialect, api_key=KEY, models=frozenset({"stand-in", "embedder"})
-    )
+    model_api.dialect = replace(wrong.dialect, api_key=KEY, models=frozenset({"local", "embedder"}))
     values: dict[str, object] = {
         "openai_base_url": model_api.base_url,
         "openai_api_key": KEY,

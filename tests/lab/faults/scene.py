@@ -46,8 +46,8 @@ class Stage:
     the bots' environment. `from_scratch` starts them with `python -m bot` instead of forking them,
     because preloaded libraries need that. `redis` are further options of the server, for example
     `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
-    `learns` the day ends only when everything was learned. `beside` runs another server and yields
-    the settings that lead to it.
+    `learns` the day ends only when everything was learned. `companion` runs another server and
+    yields the settings that lead to it.
     """
 
     intake: Literal["webhook", "polling"] = "webhook"
@@ -57,7 +57,7 @@ class Stage:
     redis: tuple[str, ...] = ()
     redis_environment: Mapping[str, str] = field(default_factory=dict)
     learns: bool = False
-    beside: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
+    companion: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
 
 
 POLLED_MANY = Stage("polling", ("web", "web", "worker", "worker"))
@@ -232,7 +232,7 @@ async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterato
     pace = Pace(longest_retry_s=_CHECK_EVERY_S)
     try:
         async with open_rig(redis.url, folder, stage.intake, pace) as rig:
-            with stage.beside() as further:
+            with stage.companion() as further:
                 changed = {**stage.settings, **further}
                 rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
                 rig.model.responder = Echo()

@@ -76,7 +76,7 @@ def _llmock() -> Iterator[Mapping[str, object]]:
         yield {"openai_base_url": f"{url}/v1"}
 
 
-_STAGE = Stage(settings={"model_timeout_s": 4}, beside=_llmock)
+_STAGE = Stage(settings={"model_timeout_s": 4}, companion=_llmock)
 
 FAULTS = (
     Fault(

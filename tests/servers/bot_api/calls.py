@@ -1,4 +1,4 @@
-"""The log of what the bot asked for and what it was told."""
+"""The log of the bot's calls and their answers."""
 
 from dataclasses import dataclass
 

@@ -102,7 +102,7 @@ class Chat(chats.LocalChat):
 
 
 def tested(chat: chats.LocalChat) -> Chat:
-    """Return a chat of the tests' world as what it is."""
+    """Return a chat of the tests' world with its own type."""
     if not isinstance(chat, Chat):
         raise TypeError(f"{chat} is not a chat of the tests' world")
     return chat

@@ -36,7 +36,7 @@ class WebhookDelivery:
         self._busy: set[str] = set()
 
     async def run(self) -> None:
-        """Deliver until cancelled; a second run begins with what was left."""
+        """Deliver until cancelled; a second run begins with the updates that are left."""
         self._busy.clear()
         await self._account.changes.until(lambda: self._updates.webhook)
         async with (
@@ -86,7 +86,7 @@ class WebhookDelivery:
         return f"Wrong response from the webhook: {response.status_code} {response.reason_phrase}"
 
     async def _back_off(self, webhook: Webhook, failures: int) -> None:
-        """Wait before posting again; a webhook set anew is tried at once."""
+        """Wait before posting again; a new webhook is tried at once."""
         delay_s = min(self._pace.first_retry_s * 2**failures, self._pace.longest_retry_s)
         with contextlib.suppress(TimeoutError):
             await self._account.changes.until(lambda: self._updates.webhook is not webhook, delay_s)

@@ -1,4 +1,4 @@
-"""Refusals that only tests meet.
+"""Refusals that only tests use.
 
 ApiError                any answer that is not ok (bot/playground/bot_api/errors.py)
 ├── ForbiddenError      403: the bot may not write here (blocked, kicked, never started)
@@ -20,7 +20,7 @@ class ForbiddenError(ApiError):
 
 
 class ConflictError(ApiError):
-    """Raised when two ways of getting updates meet."""
+    """Raised when polling and a webhook, or two polls, conflict."""
 
     def __init__(self, why: str) -> None:
         super().__init__(409, f"Conflict: {why}")

@@ -18,14 +18,14 @@ CarryOut = Callable[[], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class FloodWait:
-    """429: the call is not carried out."""
+    """429; the call is not executed."""
 
     retry_after_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Any other refusal, in Telegram's words: `Refuse(400, "Bad Request: …")`."""
+    """Any other refusal, with Telegram's text: `Refuse(400, "Bad Request: …")`."""
 
     status: int
     description: str
@@ -33,40 +33,40 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """Trouble on Telegram's side: the call is not carried out."""
+    """An error on Telegram's side; the call is not executed."""
 
     status: int = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Silence for so long, then the connection breaks; the call is never carried out."""
+    """No answer for so long, then the connection breaks; the call is never executed."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class SlowAnswer:
-    """The call is carried out at once, its answer comes late: a client may have given up."""
+    """The call is executed at once, but its answer comes late; the client may have given up."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class DropConnection:
-    """The connection breaks before the call is carried out."""
+    """The connection breaks before the call is executed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentThenDrop:
-    """The call is carried out, and the connection breaks before the answer."""
+    """The call is executed, and the connection breaks before the answer."""
 
 
 Fault = FloodWait | Refuse | ServerError | Hang | SlowAnswer | DropConnection | SentThenDrop
 
 
 async def strike(fault: Fault, carry_out: CarryOut) -> Answer | None:
-    """Return what the client gets instead of a plain answer; None cuts its connection."""
+    """Return what the client gets instead of a plain answer; `None` cuts its connection."""
     match fault:
         case FloodWait(retry_after_s):
             return Answer.refusing(FloodError(retry_after_s))
@@ -89,7 +89,7 @@ async def strike(fault: Fault, carry_out: CarryOut) -> Answer | None:
 
 @dataclass(slots=True)
 class Rule:
-    """Which calls a fault strikes, and how many of them are left; None is all."""
+    """Which calls a fault strikes, and how many of them are left; `None` means all."""
 
     fault: Fault
     method: str

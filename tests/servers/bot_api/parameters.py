@@ -57,7 +57,7 @@ class Fields:
 
 
 def fields_of(value: object, otherwise: str) -> Fields:
-    """Return a JSON value as an object, or refuse it with the words of `otherwise`."""
+    """Return a JSON value as an object, or refuse it with the text in `otherwise`."""
     if not isinstance(value, dict):
         raise BadRequestError(otherwise)
     return Fields(value)
@@ -68,7 +68,7 @@ class Parameters(parameters.Parameters):
     """Parameters that refuse structured values of the wrong type."""
 
     def flag(self, name: str) -> bool:
-        """Return whether a parameter says yes."""
+        """Return whether a parameter is true."""
         return self.values.get(name, "").lower() in ("true", "yes", "1")
 
     def fields(self, name: str, what: str) -> Fields | None:

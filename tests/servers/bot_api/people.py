@@ -1,4 +1,4 @@
-"""What people of the tests do beside writing: edit, delete, block the bot, migrate groups.
+"""What people of the tests do in addition to writing: edit, delete, block the bot, migrate groups.
 
 Each act changes a chat as people see it and becomes an update for the bot. An act that is
 impossible in Telegram raises `ValueError`, because the test is wrong.
@@ -22,7 +22,7 @@ from tests.servers.bot_api.errors import ForbiddenError
 from tests.servers.bot_api.shapes import membership_shape
 from tests.servers.bot_api.world import World
 
-# Telegram's own accounts, which stand as senders in front of chats.
+# Telegram's own accounts, which are the senders of messages that a chat writes.
 ANONYMOUS_ADMIN = User(1087968824, "Group", username="GroupAnonymousBot", is_bot=True)
 CHANNEL_POSTER = User(136817688, "Channel", username="Channel_Bot", is_bot=True)
 
@@ -86,7 +86,7 @@ class Person(people.LocalPerson):
         return edited
 
     async def delete(self, message: Message) -> None:
-        """Delete a message for everybody; bots are not told."""
+        """Delete a message for everybody; bots get no update."""
         message.chat.remove(self._seen(message))
         await self._world.account.changes.tell()
 
@@ -103,12 +103,12 @@ class Person(people.LocalPerson):
         await self._move_bot(chat, "member")
 
     async def kick_bot(self, chat: chats.Chat) -> None:
-        """Throw the bot out of a group."""
+        """Remove the bot from a group."""
         chat.closed = partial(ForbiddenError, f"bot was kicked from the {chat.kind} chat")
         await self._move_bot(chat, "kicked")
 
     async def take_bot_in(self, chat: chats.Chat) -> None:
-        """Take the bot into a group again after it was thrown out."""
+        """Add the bot to a group again after it was removed."""
         chat.closed = None
         await self._move_bot(chat, "member")
 
@@ -151,7 +151,7 @@ class Person(people.LocalPerson):
         chat = chats.tested(message.chat)
         if chat.kind == "private":
             if chat.members[self._world.account.bot.id].status == "kicked":
-                await self.unblock()  # Telegram asks for it before it lets one write
+                await self.unblock()  # Telegram requires it before a person can write again
             chat.closed = None
         return await super()._send(message)
 

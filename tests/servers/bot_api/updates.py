@@ -80,10 +80,10 @@ class Updates(update_queue.UpdateQueue):
         return None if self._allowed == _BY_DEFAULT else sorted(self._allowed)
 
     def allow(self, kinds: Sequence[str] | None) -> None:
-        """Let only these kinds in from now on; none named is the default, None changes nothing."""
+        """Accept only these kinds; an empty list is the default, `None` changes nothing."""
         if kinds is not None:
-            known = {kind.lower() for kind in kinds} & (_BY_DEFAULT | _ON_REQUEST_ONLY)
-            self._allowed = frozenset(known) or _BY_DEFAULT
+            supported = {kind.lower() for kind in kinds} & (_BY_DEFAULT | _ON_REQUEST_ONLY)
+            self._allowed = frozenset(supported) or _BY_DEFAULT
 
     async def add(self, kind: str, lane: str, body: Mapping[str, object]) -> None:
         """Append an update, if the bot asked for its kind."""
@@ -95,7 +95,7 @@ class Updates(update_queue.UpdateQueue):
     # What tests and the playground do to deliveries
 
     def hold(self) -> None:
-        """Deliver nothing until `release`; what is on its way arrives."""
+        """Deliver nothing until `release`; deliveries that have begun still arrive."""
         self._held = True
 
     async def release(
@@ -110,7 +110,7 @@ class Updates(update_queue.UpdateQueue):
         await self._changes.tell()
 
     def scatter(self) -> None:
-        """Post each update by itself from now on, as Telegram may: lanes keep no order."""
+        """Post each update separately from now on, as Telegram may; then chats keep no order."""
         self._scattered = True
 
     async def redeliver(self, update: Update) -> None:
@@ -119,7 +119,7 @@ class Updates(update_queue.UpdateQueue):
         await self._changes.tell()
 
     def due(self) -> bool:
-        """Whether there is something to hand out."""
+        """Whether an update can be delivered."""
         return super().due() and not self._held
 
     # What the webhook does

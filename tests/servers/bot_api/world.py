@@ -59,7 +59,7 @@ class World(world.World):
         return Chat(self.account, chat_id, kind, title, members)
 
     async def publish(self, message: Message, *, is_edited: bool = False) -> None:
-        """Tell the bot of a person's message, as far as the bot may see it."""
+        """Send the bot an update about a person's message, if the bot may see it."""
         if not self._reaches_bot(message):
             await self.account.changes.tell()
             return

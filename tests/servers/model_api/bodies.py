@@ -1,4 +1,4 @@
-"""The JSON bodies of requests: read strictly into typed values, refused in api.openai.com's words.
+"""The JSON bodies of requests: read strictly into typed values, refused as api.openai.com does.
 
 This checks single fields. `rules` checks how messages, tools and parameters fit together.
 """
@@ -21,7 +21,7 @@ _PASSED = frozenset(
     audio frequency_penalty logit_bias logprobs metadata modalities n parallel_tool_calls prediction
     presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier
     seed service_tier stop store top_logprobs user verbosity web_search_options
-    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+    """.split()  # noqa: SIM905 - a list of quoted names is harder to read
 )
 _Name = Annotated[str, Field(max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")]
 

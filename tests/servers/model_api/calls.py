@@ -54,7 +54,7 @@ class CallLog:
         return [call.refusal for call in self.calls if call.refusal]
 
     async def add(self, call: Call) -> None:
-        """Log a call and wake those who wait for it."""
+        """Log a call, and wake the tasks that wait for it."""
         async with self._added:
             self.calls.append(call)
             self._added.notify_all()

@@ -1,4 +1,4 @@
-"""The errors that api.openai.com answers with, in its own words where they are known.
+"""The errors that api.openai.com answers with, with its own texts if we know them.
 
 ApiError    any answer that is not 200
 """
@@ -24,7 +24,7 @@ class ApiError(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
-        """Return the body, which is also how an error stands inside of a stream."""
+        """Return the body, which is also the form of an error inside a stream."""
         error = {
             "message": self.message,
             "type": self.kind,
@@ -33,13 +33,13 @@ class ApiError(Exception):
         }
         return {"error": error}
 
-    def response(self, told: Mapping[str, tuple[int, object]] = _OPENAI) -> Response:
+    def response(self, overrides: Mapping[str, tuple[int, object]] = _OPENAI) -> Response:
         """Return what goes over the wire.
 
-        `told` are other servers' statuses and bodies by this error's code, by its status when it
-        has no code.
+        `overrides` are another server's statuses and bodies, by the error's code, or by its status
+        if it has no code.
         """
-        found = told.get(self.code or str(self.status))
+        found = overrides.get(self.code or str(self.status))
         if found is None:
             return JSONResponse(self.as_json(), self.status, headers=self.headers)
         status, body = found
@@ -55,7 +55,7 @@ def bad_request(message: str, param: str = "", code: str = "") -> ApiError:
 
 
 def content_filtered() -> ApiError:
-    """Return the 400 for a prompt that a filter declines, in Azure's words."""
+    """Return the 400 for a prompt that a filter refuses, with Azure's text."""
     return bad_request(
         "The response was filtered due to the prompt triggering Azure OpenAI's content management "
         "policy. Please modify your prompt and retry. To learn more about our content filtering "

@@ -13,7 +13,7 @@ from tests.servers.model_api.requests import ApiRequest, ChatRequest, is_chat
 
 
 class Break(Enum):
-    """What comes instead of an answer."""
+    """What the client gets instead of an answer."""
 
     HANG = auto()  # nothing, until the client goes
     DROP = auto()  # the connection is cut
@@ -36,7 +36,7 @@ class Quirk(Enum):
     """What a streamed answer looks like on servers that follow the format loosely."""
 
     EMPTY_FIRST_CHUNK = auto()  # one without choices comes first (Azure)
-    COMMENTS = auto()  # lines that begin with a colon stand between events (OpenRouter)
+    COMMENTS = auto()  # lines that begin with a colon, between events (OpenRouter)
     CRLF = auto()
     NO_INDEX = auto()  # neither on choices nor on calls; each call comes whole
     SAME_INDEX = auto()  # every call has index 0; each call comes whole (Gemini)
@@ -44,7 +44,7 @@ class Quirk(Enum):
     REASONING = auto()  # thoughts come first, as `reasoning_content` (DeepSeek, vLLM)
     NO_DONE = auto()
     NO_USAGE = auto()
-    BARE_USAGE = auto()  # neither cached nor reasoning tokens are told
+    BARE_USAGE = auto()  # usage has neither cached nor reasoning tokens
 
 
 Fault = ApiError | Break | StreamBreak | Quirk
@@ -81,7 +81,7 @@ class Faults:
         self._rules.clear()
 
     def take(self, request: ApiRequest) -> tuple[Fault, ...]:
-        """Return what `request` meets, and count it."""
+        """Return the faults that strike `request`, and count them."""
         met: list[Fault] = []
         for rule in self._rules:
             broken = any(not isinstance(fault, Quirk) for fault in met)

@@ -49,7 +49,7 @@ def first_wrong(first: ErrorDetails) -> ApiError:
 
 
 def spelled(loc: tuple[int | str, ...]) -> str:
-    """Spell a place as `messages[0].role`, leaving out the branches of unions."""
+    """Write a location as `messages[0].role`, without the branches of unions."""
     path = ""
     for part in loc:
         if isinstance(part, int):

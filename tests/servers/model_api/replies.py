@@ -15,14 +15,14 @@ from tests.servers.model_api.requests import ChatRequest
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model; a `refusal` stands where the text would be.
+    """One answer of the model; a `refusal` replaces the text.
 
     An empty `finish_reason` means the usual one: `tool_calls` with calls, else `stop`. `length`,
-    `content_filter` and `failed` are told in the words of the API that was asked. `thoughts` are
+    `content_filter` and `failed` are expressed in the form of the requested API. `thoughts` are
     billed as reasoning tokens; chat completions do not show them, Responses as a reasoning item.
 
     The answer begins `delay_s` after the request and not before `gate` is set; a streamed one is
-    silent for `thinking_s` after its first event and lets `chunk_delay_s` pass before each other.
+    silent for `thinking_s` after its first event and waits `chunk_delay_s` before each other one.
     """
 
     text: str = ""
@@ -41,7 +41,7 @@ class Responder(Protocol):
     """A model that answers requests."""
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Return the answer to a request that the server has found in order."""
+        """Return the answer to a valid request."""
         ...
 
 
@@ -54,8 +54,8 @@ class Scripted:
     """Answers by rules, then from a queue, then always the same.
 
     `log` holds each request with its answer. A rule gives its replies one after the other and
-    keeps giving the last; of the rules that fit, the one written first answers. A string stands
-    for a reply of that text.
+    keeps giving the last; of the rules that fit, the one written first answers. A string is
+    a reply with that text.
     """
 
     def __init__(self, otherwise: Reply | str = "All right.") -> None:
@@ -65,16 +65,16 @@ class Scripted:
         self._queue: deque[Reply] = deque()
 
     def on(self, when: str | Callable[[ChatRequest], bool], *replies: Reply | str) -> None:
-        """Answer so when the person's last words contain `when`, or `when` says yes."""
+        """Answer so if the person's last text contains `when`, or if `when` returns true."""
         fits = (lambda chat: when in chat.asked) if isinstance(when, str) else when
         self._rules.append((fits, deque(map(_reply, replies))))
 
     def then(self, *replies: Reply | str) -> None:
-        """Queue replies for requests that no rule fits, in their order; each is given once."""
+        """Queue replies for requests without a matching rule; each is given once, in order."""
         self._queue.extend(map(_reply, replies))
 
     async def respond(self, request: ChatRequest) -> Reply:
-        """Return what the script says."""
+        """Return the reply of the script."""
         reply = self._scripted(request)
         self.log.append((request, reply))
         return reply

@@ -46,7 +46,7 @@ class ChatRequest:
 
     @property
     def asked(self) -> str:
-        """The person's words in the last user message, without its `<memory>` section."""
+        """The person's text in the last user message, without its `<memory>` section."""
         return _MEMORY.sub("", self.last_user_message, count=1)
 
     @property
@@ -59,7 +59,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsRequest:
-    """A request for vectors; `dimensions` is 0 where the client leaves them to the server."""
+    """A request for vectors; `dimensions` is 0 if the client does not set them."""
 
     model: str
     texts: tuple[str, ...]

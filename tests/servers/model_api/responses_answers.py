@@ -26,7 +26,7 @@ _FAILURE = {
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A reply to one request; `server` is who encrypts its thoughts."""
+    """A reply to one request; `server` is the name of the server that encrypts its thoughts."""
 
     asked: ChatRequest
     reply: Reply
@@ -43,7 +43,7 @@ class Answered:
         return [*entries, *map(_call, reply.tool_calls)]
 
     def envelope(self, response_id: str) -> Json:
-        """Return the response as it stands before the first entry."""
+        """Return the response object before the first entry."""
         raw: Json = dict(self.asked.raw)
         return {
             "id": response_id,
@@ -75,7 +75,7 @@ class Answered:
         }
 
     def end(self, envelope: Json, output: list[Json]) -> Json:
-        """Return the response as it stands at the end."""
+        """Return the response object at the end of the answer."""
         status = _STATUS.get(self.reply.finish_reason, "completed")
         reason = _REASONS.get(self.reply.finish_reason)
         usage = None if Quirk.NO_USAGE in self.faults else usage_as_json(self.usage)
@@ -156,7 +156,7 @@ def response_stream(answered: Answered) -> tuple[list[bytes], list[bytes]]:
 
 
 def failed_event(message: str) -> bytes:
-    """Return the event that ends a stream on which the server has given up."""
+    """Return the event that ends a stream when the server fails."""
     return _event(
         {
             "type": "error",
@@ -186,47 +186,47 @@ def _event(payload: Json, faults: Collection[Fault] = ()) -> bytes:
 
 def _entry_events(at: int, entry: Json) -> Iterator[Json]:
     """Yield an entry's beginning, its pieces and its end."""
-    place = {"output_index": at, "item_id": entry["id"]}
+    position = {"output_index": at, "item_id": entry["id"]}
     begun = {**entry, "status": "in_progress"}
     match entry["type"]:
         case "function_call":
             begun["arguments"] = ""
-            pieces = _arguments_events(entry, place)
+            pieces = _arguments_events(entry, position)
         case "message":
             begun["content"] = []
-            pieces = _content_events(entry, place)
+            pieces = _content_events(entry, position)
         case _:
             begun = {name: entry[name] for name in ("type", "id", "summary")}
-            pieces = _thoughts_events(entry, place)
+            pieces = _thoughts_events(entry, position)
     yield {"type": "response.output_item.added", "output_index": at, "item": begun}
     yield from pieces
     yield {"type": "response.output_item.done", "output_index": at, "item": entry}
 
 
-def _arguments_events(entry: Json, place: Json) -> Iterator[Json]:
+def _arguments_events(entry: Json, position: Json) -> Iterator[Json]:
     kind = "response.function_call_arguments"
     arguments = str(entry["arguments"])
     for piece in PIECES.findall(arguments):
-        yield {"type": f"{kind}.delta", **place, "delta": piece}
-    yield {"type": f"{kind}.done", **place, "name": entry["name"], "arguments": arguments}
+        yield {"type": f"{kind}.delta", **position, "delta": piece}
+    yield {"type": f"{kind}.done", **position, "name": entry["name"], "arguments": arguments}
 
 
-def _content_events(entry: Json, place: Json) -> Iterator[Json]:
+def _content_events(entry: Json, position: Json) -> Iterator[Json]:
     [part] = entry["content"]
-    place = {**place, "content_index": 0}
+    position = {**position, "content_index": 0}
     name = "refusal" if part["type"] == "refusal" else "text"
     kind = "response.refusal" if name == "refusal" else "response.output_text"
     more: Json = {} if name == "refusal" else {"logprobs": []}
-    yield {"type": "response.content_part.added", **place, "part": {**part, name: ""}}
+    yield {"type": "response.content_part.added", **position, "part": {**part, name: ""}}
     for piece in PIECES.findall(part[name]):
-        yield {"type": f"{kind}.delta", **place, "delta": piece, **more}
-    yield {"type": f"{kind}.done", **place, name: part[name], **more}
-    yield {"type": "response.content_part.done", **place, "part": part}
+        yield {"type": f"{kind}.delta", **position, "delta": piece, **more}
+    yield {"type": f"{kind}.done", **position, name: part[name], **more}
+    yield {"type": "response.content_part.done", **position, "part": part}
 
 
-def _thoughts_events(entry: Json, place: Json) -> Iterator[Json]:
+def _thoughts_events(entry: Json, position: Json) -> Iterator[Json]:
     """Show thoughts as servers of open models do; OpenAI's are encrypted."""
     for part in entry.get("content", ()):
-        shown = {**place, "content_index": 0}
+        shown = {**position, "content_index": 0}
         yield {"type": "response.reasoning_text.delta", **shown, "delta": part["text"]}
         yield {"type": "response.reasoning_text.done", **shown, "text": part["text"]}

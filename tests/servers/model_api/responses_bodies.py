@@ -1,4 +1,4 @@
-"""The JSON body of a request to `/v1/responses`, held against the SDK's own types.
+"""The JSON body of a request to `/v1/responses`, checked against the SDK's own types.
 
 What the types cannot say (bounds, parts that fit their role) is refused here too; how the entries
 of `input` must follow each other is `responses_rules`' business.
@@ -85,7 +85,7 @@ def _check_types(raw: Json) -> None:
 
 
 def _typed(given: object) -> object:
-    """Add `type` to messages, which may omit it, so that the branch is known."""
+    """Add `type` to messages, which may omit it, so that pydantic finds the branch of the union."""
     if not isinstance(given, list):
         return given
     return [
@@ -154,9 +154,9 @@ def _check_values(raw: Json) -> None:
             "max_output_tokens",
             "integer_below_min_value",
         )
-    for name, most in (("temperature", 2), ("top_p", 1)):
-        if not 0 <= (raw.get(name) or 0) <= most:
-            raise bad_request(f"Invalid '{name}': expected a value from 0 to {most}.", name)
+    for name, maximum in (("temperature", 2), ("top_p", 1)):
+        if not 0 <= (raw.get(name) or 0) <= maximum:
+            raise bad_request(f"Invalid '{name}': expected a value from 0 to {maximum}.", name)
     if raw.get("stream_options") is not None and not raw.get("stream"):
         message = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise bad_request(message, "stream_options")

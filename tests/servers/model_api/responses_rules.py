@@ -1,4 +1,4 @@
-"""How the entries of a Responses request must fit together, in api.openai.com's words."""
+"""How the entries of a Responses request must fit together, with api.openai.com's texts."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -102,7 +102,7 @@ def _check_reasoning(asked: ChatRequest, entries: Sequence[Json], server: str) -
 
 
 def _follows(rest: Sequence[Json]) -> bool:
-    """Tell whether what the model did after these thoughts comes next."""
+    """Tell whether these thoughts are followed by what the model did after them."""
     following = rest[0] if rest else {}
     kind = following.get("type", "message")
     return kind in ("function_call", "reasoning") or following.get("role") == "assistant"

@@ -22,7 +22,7 @@ _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's 
 
 
 def quarter_of_bytes(text: str) -> int:
-    """Count tokens roughly, for servers that need no better."""
+    """Count tokens roughly, for servers that need no better count."""
     return len(text.encode(errors="surrogatepass")) // 4
 
 
@@ -30,21 +30,22 @@ def quarter_of_bytes(text: str) -> int:
 class Dialect:
     """How one server behaves: what it requires, what it refuses and what it supports.
 
-    0 and empty mean that it does not check.
+    0 and empty values mean that it does not check.
 
-    `server` is its name: only the server that encrypted thoughts can read them. `models` are the
-    names it serves, `unsupported` the parameters it refuses, `response_formats` what it can answer
-    in beside text, `context_tokens` its bound for a prompt and `embedding_tokens` for a single
-    text, counted by `count_tokens`. With `strict_templates` roles must alternate after one leading
-    system message. `reads_arguments`: the calls in a prompt must be valid JSON, as vLLM's
-    templates want it. A prompt with one of the words in `filtered` is refused, as Azure's content
-    filter does. `refuses` says what else is refused. A prompt that is too long is refused, or
-    loses its oldest messages when the server `cuts_front`.
+    `server` is its name; only the server that encrypted thoughts can read them. `models` are the
+    models that it has, `unsupported` the parameters that it refuses, and `response_formats` the
+    formats that it supports in addition to text. `context_tokens` is the maximum of a prompt, and
+    `embedding_tokens` the maximum of a single text, counted by `count_tokens`. With
+    `strict_templates`, roles must alternate after one leading system message. With
+    `reads_arguments`, the calls in a prompt must be valid JSON, as vLLM's templates require. A
+    prompt with a word in `filtered` is refused, as Azure's content filter does. `refuses` returns
+    any other refusal. A prompt that is too long is refused, or loses its oldest messages if the
+    server `cuts_front`.
 
-    How it looks: `lacks` are paths that it does not serve, `headers` stand on every answer,
-    `model_fields` in each entry of `/v1/models`, and `quirks` are met by every stream. `refusals`
-    are statuses and bodies by the code of an error (by its status when it has none); `{param}`
-    stands for the parameter at fault.
+    `missing_paths` are paths that it does not serve. `headers` are on every answer, `model_fields`
+    in each entry of `/v1/models`, and every stream has the `quirks`. `refusals` are statuses and
+    bodies by the code of an error, or by its status if it has no code; `{param}` is replaced by the
+    parameter at fault.
     """
 
     server: str = ""
@@ -62,7 +63,7 @@ class Dialect:
     honours_dimensions: bool = True
     refuses: Callable[[ApiRequest], ApiError | None] = lambda _: None
     cuts_front: bool = False
-    lacks: frozenset[str] = frozenset()
+    missing_paths: frozenset[str] = frozenset()
     headers: Mapping[str, str] = field(default_factory=dict)
     model_fields: Mapping[str, object] = field(default_factory=lambda: {"owned_by": "ricordo"})
     quirks: frozenset[Quirk] = frozenset()
@@ -86,7 +87,7 @@ def check_request(request: ApiRequest, dialect: Dialect) -> int:
 
 
 def cut_front(chat: ChatRequest, dialect: Dialect) -> ChatRequest:
-    """Return what this server's model sees of a prompt: without its oldest messages, maybe.
+    """Return what this server's model sees of a prompt: perhaps without its oldest messages.
 
     The system message and the last message always stay.
     """
@@ -114,7 +115,7 @@ def _check_texts(texts: Sequence[str], dialect: Dialect) -> int:
 
 def _check_chat(chat: ChatRequest, dialect: Dialect) -> int:
     if chat.response_format not in {"text", *dialect.response_formats}:
-        # The words of DeepSeek, which knows JSON mode only
+        # The text of DeepSeek, which supports JSON mode only
         raise bad_request("This response_format type is unavailable now")
     if chat.api == "responses":
         check_responses(chat, dialect.server)
@@ -201,7 +202,7 @@ def _check_answered(waiting: Collection[str] | None) -> None:
 
 
 def _check_template(messages: Sequence[PromptMessage]) -> None:
-    """Raise what the strictest chat templates do, among them those of Mistral, Gemma, Qwen."""
+    """Raise the errors of the strictest chat templates: Mistral, Gemma, Qwen."""
     talk = messages[1:] if messages[0].role == "system" else messages
     if any(message.role == "system" for message in talk):
         raise bad_request("System message must be at the beginning.", "messages")

@@ -55,7 +55,7 @@ _NO_EVENTS = {
     StreamBreak.GARBLED: b'{"type": "\xff\xfe"}',
     StreamBreak.MISSHAPEN: b'{"type": ["response.output_text.delta"], "delta": 3}',
 }
-_MODELS = frozenset({"stand-in", "stand-in-embedding"})
+_MODELS = frozenset({"local", "local-embedder"})
 
 
 class ModelApiServer:
@@ -80,7 +80,7 @@ class ModelApiServer:
 
     @property
     def url(self) -> str:
-        """Where the server is; `base_url` is what a client is configured with."""
+        """The server's address; a client is configured with `base_url`."""
         return self._loopback.url
 
     @property
@@ -111,7 +111,7 @@ class ModelApiServer:
 
     def _route(self, method: str, path: str, answer: Endpoint) -> Route:
         async def endpoint(request: Request) -> Response:
-            if path in self.dialect.lacks:
+            if path in self.dialect.missing_paths:
                 raise HTTPException(HTTPStatus.NOT_FOUND)
             self._check_key(request)
             response = await answer(request)
@@ -137,7 +137,7 @@ class ModelApiServer:
             await reply.gate.wait()
         await asyncio.sleep(reply.delay_s)
         if await request.is_disconnected():
-            return Response()  # nobody is there to be billed
+            return Response()  # the client has disconnected and is not billed
         usage = bill(reply, prompt_tokens(seen, self.dialect), self.dialect.count_tokens)
         answered = Answered(asked, reply, usage, self.dialect.server, faults)
         if not asked.stream:
@@ -168,7 +168,7 @@ class ModelApiServer:
             raise wrong_key(key)
 
     async def _judge(self, request: Request, asked: ApiRequest) -> tuple[int, tuple[Fault, ...]]:
-        """Return the prompt's tokens and the faults to meet; raise `ApiError` for a bad request."""
+        """Return the prompt's tokens and the faults that strike; raise `ApiError`."""
         tokens = check_request(asked, self.dialect)
         faults = (*self.dialect.quirks, *self.faults.take(asked))
         await self.log.add(Call(request.url.path, asked, prompt_tokens=tokens, faults=faults))
@@ -190,11 +190,11 @@ class ModelApiServer:
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
-    return Response()  # nobody is there to read it
+    return Response()  # the client has disconnected
 
 
 async def _broken(request: Request, faults: Iterable[Fault]) -> Response | None:
-    """Return the answer of a fault, None without a fault."""
+    """Return the answer that a fault causes, or `None` without a fault."""
     for fault in faults:
         match fault:
             case ApiError():

@@ -14,7 +14,7 @@ async def get_chat(world: World, given: Parameters) -> object:
 
 
 async def get_chat_member(world: World, given: Parameters) -> object:
-    """Describe a user's standing in a chat; a known user who is not there has left."""
+    """Describe a user's membership in a chat; a user of this server outside the chat has left."""
     if given.integer("user_id") <= 0:
         raise BadRequestError("invalid user_id specified")
     return await methods.get_chat_member(world, given)

@@ -41,7 +41,7 @@ async def send_message(world: World, given: Parameters) -> object:
 
 
 async def send_document(world: World, given: Parameters) -> object:
-    """Send a file, uploaded or known by its id."""
+    """Send a file, uploaded or named by its id."""
     caption = read_caption(given, world.users)
     message = _addressed(world, given)
     media = Media("document", _document(world, given))
@@ -49,7 +49,7 @@ async def send_document(world: World, given: Parameters) -> object:
 
 
 async def send_message_draft(world: World, given: Parameters) -> object:
-    """Show a person what is being written; only private chats have that."""
+    """Show a draft to a person; only private chats have drafts."""
     read_text(given, world.users, may_be_empty=True)
     chat = world.open_chat(given.text("chat_id"))
     if chat.kind != "private":
@@ -120,7 +120,7 @@ async def get_file(world: World, given: Parameters) -> object:
 
 
 def _addressed(world: World, given: Parameters) -> Message:
-    """Return a message of the bot's with everything but its content."""
+    """Return a message of the bot with everything except its content."""
     keyboard = read_keyboard(given)
     chat = world.open_chat(given.text("chat_id"))
     topic_id = _topic_id(chat, given)
@@ -132,7 +132,7 @@ def _addressed(world: World, given: Parameters) -> Message:
 
 
 def _topic_id(chat: Chat, given: Parameters) -> int:
-    """Return the topic asked for; where there are no topics a thread id means nothing."""
+    """Return the requested topic; without topics a thread id is ignored."""
     topic_id = given.integer("message_thread_id")
     if not topic_id or not (chat.is_forum or chat.kind == "private"):
         return 0

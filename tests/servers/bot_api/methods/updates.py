@@ -21,7 +21,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 
 async def get_updates(world: World, given: Parameters) -> object:
-    """Return what waits; with a timeout, wait for something. The newest poll ends an older one."""
+    """Return waiting updates, or wait for one up to the timeout. A new poll ends an older one."""
     updates = world.queue
     if updates.webhook:
         raise ConflictError(
@@ -95,7 +95,7 @@ async def _wait(world: World, updates: Updates, timeout_s: int) -> None:
 
 
 def _allowed_updates(given: Parameters) -> list[str] | None:
-    """Return the kinds asked for; None, as for anything unreadable, means as before."""
+    """Return the requested kinds; `None`, also for unreadable values, means no change."""
     try:
         kinds = given.array("allowed_updates", "String")
     except BadRequestError:
