@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 from memory.behaviors.call_context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Source
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry
 from memory.scopes.provenance import senders_of
+from memory.scopes.sources import Source
 from memory.text.untrusted_text import one_line
 
 MAX_CHARS = 200

@@ -23,8 +23,9 @@ from memory.behaviors.learning_behavior import (
 from memory.behaviors.narrative import Narrator
 from memory.behaviors.synopsis_search import found_synopses
 from memory.message import Message
-from memory.scopes.entries import Synopsis, Trust
+from memory.scopes.entries import Synopsis
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Trust
 from memory.search.message_search import SESSION_PAUSE_S
 from memory.text.dates import dated
 from memory.text.internal_model import InternalModel

@@ -18,8 +18,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import documents
 from memory.message import Message
-from memory.scopes.entries import Chunk
-from memory.scopes.fields import Document
+from memory.scopes.passages import Chunk, Document
 from memory.scopes.scope_memory import Found, ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

@@ -14,9 +14,8 @@ import orjson
 from memory.documents.chunking import Section
 from memory.queue.turns import LEARN_LATE_S
 from memory.scopes.changes import Revision, Write
-from memory.scopes.entries import Chunk
 from memory.scopes.field import name_of
-from memory.scopes.fields import Document
+from memory.scopes.passages import Chunk, Document
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.store.keys import Scope

@@ -14,12 +14,12 @@ from memory.erasure.confirmations import NotConfirmed, first_step
 from memory.message import Message
 from memory.queue.mailbox import Mailbox
 from memory.scopes.changes import Receipt, Revision
-from memory.scopes.entries import Erased
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.log import message_of, seq_of
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Erased
 from memory.store.keys import Scope
 from memory.store.store import Store
 

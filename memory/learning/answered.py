@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from memory.message import Message
 from memory.scopes.changes import NotWritten
-from memory.scopes.history import version_of
-from memory.scopes.log import message_of
+from memory.scopes.log import message_of, version_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.store import Store
 

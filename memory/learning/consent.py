@@ -13,12 +13,13 @@ from memory.behaviors.call_context import Asker, may_change
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import Correcting
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry, Source
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.fields import Question, State, ToolWrites
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite
 from memory.store.keys import Scope
 from memory.store.store import Store

@@ -11,11 +11,12 @@ from memory.erasure.pause import MemorySwitch
 from memory.learning.consent import WithDomain, expire_in, expired, question, remembered
 from memory.learning.progress import Progress
 from memory.scopes.changes import Write
-from memory.scopes.entries import ScopeEntry, Source
+from memory.scopes.entries import ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.fields import Kept, State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain
 
 

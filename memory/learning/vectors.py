@@ -10,8 +10,7 @@ from math import inf
 from memory.scopes import scope_memory
 from memory.scopes.changes import NotWritten
 from memory.scopes.entries import Record, read
-from memory.scopes.history import version_of
-from memory.scopes.log import message_of, packed, seq_of
+from memory.scopes.log import message_of, packed, seq_of, version_of
 from memory.scopes.stream import fingerprint_of
 from memory.search import message_search
 from memory.search.embeddings import Embedder

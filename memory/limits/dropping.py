@@ -12,8 +12,7 @@ import structlog
 
 from memory.scopes.field import name_of
 from memory.scopes.fields import Watermark
-from memory.scopes.history import version_of
-from memory.scopes.log import seq_of
+from memory.scopes.log import seq_of, version_of
 from memory.store.commands import Command, Reply
 from memory.store.keys import SHARDS, Scope
 from memory.store.store import Store

@@ -1,87 +1,19 @@
-"""The entries of a scope besides messages: facts, synopses, passages, and what amends a fact.
+"""The entries of a scope besides messages: facts and what amends them, synopses, hidden messages.
 
 Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, which
 `ScopeMemory` folds into the fact when it reads. Each kind is a class that says how it is indexed
-and what is left of it after an erasure; an entry kind without that rule cannot be defined.
+and what is left of it after an erasure. An entry kind without that rule cannot be defined.
 """
 
-from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from enum import IntEnum
 from functools import cache
 from typing import Any, ClassVar, Self
 
 import orjson
 from pydantic import TypeAdapter
 
-
-class Trust(IntEnum):
-    """How far a memory may be believed: the least of its sources decides.
-
-    `PERSON`: a person's own words. `DERIVED`: a model's summary of such. `UNTRUSTED`: forwarded or
-    quoted words, documents, what tools answered.
-    """
-
-    UNTRUSTED = 0
-    DERIVED = 1
-    PERSON = 2
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Source:
-    """A message that a memory rests on: the tag of its conversation, and its sequence there.
-
-    `epoch` is the conversation's when it was read (`ScopeMemory.epoch`): after a clear, what rests
-    on it only must go. `sender_id` is who said it, 0 when that is not one person.
-    """
-
-    tag: str
-    seq: int
-    epoch: int = 0
-    sender_id: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """What an erasure takes at its source, so that what rests on it can say what is left.
-
-    `seqs` are messages of the conversation `tag`. Messages before `oldest` were dropped earlier, so
-    nobody knows who said them. What was learned in an epoch before `epoch` goes, too. Of the
-    person `sender_id` goes what they said, and the documents they sent until `until` (Unix
-    seconds). `documents` are keys of documents that go. `is_here` is false for a scope that is not
-    the conversation's own.
-    """
-
-    tag: str
-    seqs: Collection[int] = ()
-    oldest: float = 0
-    epoch: int = 0
-    sender_id: int = 0
-    until: float = 0
-    documents: Collection[str] = ()
-    is_here: bool = True
-
-    def takes_message(self, seq: int) -> bool:
-        """Say whether this message of the scope's own conversation goes."""
-        return self.is_here and (seq in self.seqs or 0 < seq < self.oldest)
-
-    def takes_any_of(self, first: int, last: int) -> bool:
-        """Say whether a message from `first` to `last` goes."""
-        if not self.is_here:
-            return False
-        return first < self.oldest or any(first <= seq <= last for seq in self.seqs)
-
-    def takes_source(self, source: Source) -> bool:
-        """Say whether a source goes; it may be in any conversation."""
-        if self.sender_id and source.sender_id == self.sender_id:
-            return True
-        is_erased = source.seq in self.seqs or source.epoch < self.epoch
-        return source.tag == self.tag and is_erased
-
-    def takes_from(self, sender_id: int, at: float) -> bool:
-        """Say whether a document goes that somebody sent at a time."""
-        return self.sender_id != 0 and sender_id == self.sender_id and at <= self.until
+from memory.scopes.sources import Erased, Source, Trust
 
 
 class ScopeEntry:
@@ -152,7 +84,7 @@ class Fact(Record):
         return f"{_day(self.said_at)}: {self.text}"
 
     def without(self, erased: Erased) -> Self | None:
-        """Stay on the sources that are left; go with the last one."""
+        """Keep the sources that are left; without any source the fact is erased."""
         left = tuple(source for source in self.sources if not erased.takes_source(source))
         if left == self.sources:
             return self
@@ -161,7 +93,7 @@ class Fact(Record):
 
 @dataclass(frozen=True, slots=True)
 class Synopsis(Record):
-    """What one session was about; a field is empty if there is nothing to say.
+    """What one session was about; a field without a statement is empty.
 
     `began_at` and `ended_at` (Unix seconds) and the sequences `first_seq` to `last_seq` span it.
     """
@@ -184,7 +116,7 @@ class Synopsis(Record):
 
     @property
     def text(self) -> str:
-        """Return all that it says, one statement a line."""
+        """All its statements, one a line."""
         said = (
             ("Request", self.likely_request),
             ("Done", self.actions),
@@ -202,42 +134,8 @@ class Synopsis(Record):
         return f"{_day(self.began_at)}: {self.text}"
 
     def without(self, erased: Erased) -> Self | None:
-        """Go with any message of its session."""
+        """Erase the synopsis if any message of its session is erased."""
         return None if erased.takes_any_of(self.first_seq, self.last_seq) else self
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk(Record):
-    """A passage of a document: `document` names it within its scope (same name, same document).
-
-    `title` and `link` are its source as people are told of it; `place` says where in it ("page 3").
-    `number` counts the document's chunks from 0. `added_at` is in Unix seconds.
-    """
-
-    KIND = "chunk"
-    id: int
-    document: str
-    number: int
-    text: str
-    title: str
-    link: str = ""
-    place: str = ""
-    added_at: float = 0
-    trust: Trust = Trust.UNTRUSTED
-
-    @property
-    def indexed_text(self) -> str:
-        """The document's title, and the text."""
-        return f"{self.title}: {self.text}"
-
-    @property
-    def group(self) -> int:
-        """The passages of one document are neighbors."""
-        return hash(self.document)
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with its document."""
-        return None if self.document in erased.documents else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +147,17 @@ class Again(ScopeEntry):
     source: Source
 
     def without(self, erased: Erased) -> Self | None:
-        """Go with its source."""
+        """Erase it with its source."""
         return None if erased.takes_source(self.source) else self
 
 
 THE_ONE_BEFORE = -1
-"""Stands for the record that is written right before and has no id yet."""
+"""Stands for the record that is written just before this one and has no id yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(ScopeEntry):
-    """A fact holds no more since `at`; the record `by` replaces it (0: none does).
+    """A fact is no longer true since `at`; the record `by` replaces it (0: none does).
 
     Written with `THE_ONE_BEFORE`, it is read with that record's id.
     """
@@ -270,32 +168,32 @@ class Ended(ScopeEntry):
     by: int = 0
 
     def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Stay as it is; `provenance` lets a fact hold again whose successor goes."""
+        """Keep it. If the fact that replaced another is erased, `provenance` restores the other."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden(ScopeEntry):
-    """A message is not to be recalled (or is again, if not `hidden`)."""
+    """A message must not be found by searches; if not `hidden`, it may be found again."""
 
     KIND = "hidden"
     seq: int
     hidden: bool = True
 
     def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Stay as it is: the sequence is never used again."""
+        """Keep it: the sequence is never used again."""
         return self
 
 
 def written(entry: ScopeEntry) -> tuple[str, bytes]:
-    """Return kind and JSON as they are stored; the id of a record is the stream's own."""
+    """Return kind and JSON as stored. The id of a record is not in the JSON but in the stream."""
     content = asdict(entry)  # type: ignore[call-overload]  # every kind is a dataclass
     content.pop("id", None)
     return entry.KIND, orjson.dumps(content)
 
 
 def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
-    """Read a stored entry, passing over what a newer version added; None for an unknown kind."""
+    """Read a stored entry; None for an unknown kind. Fields of a newer version are ignored."""
     if kind not in ScopeEntry.KINDS:
         return None
     fields = orjson.loads(content)

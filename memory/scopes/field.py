@@ -8,7 +8,7 @@ only fields with a class can be written, so nothing survives an erasure unnotice
 from collections.abc import Mapping
 from typing import ClassVar, Protocol, Self, TypeVar
 
-from memory.scopes.entries import Erased
+from memory.scopes.sources import Erased
 
 
 class Field:

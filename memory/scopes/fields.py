@@ -1,12 +1,10 @@
 """Every kind of field of a scope's hash: one small class each, which alone writes and reads it."""
 
-from dataclasses import asdict, dataclass, replace
-from dataclasses import fields as dataclass_fields
+from dataclasses import dataclass, replace
 from typing import Self
 
 import orjson
 
-from memory.scopes.entries import Erased
 from memory.scopes.field import Field, goes, goes_with_message, stays
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, from_json, to_json
 
@@ -240,42 +238,6 @@ class Kept(Field):
         behavior, _, label = key.partition(":")
         seq, _, text = stored.partition("|")
         return cls(behavior, label, int(seq), text)
-
-
-@dataclass(frozen=True, slots=True)
-class Document(Field):
-    """A document as the list shows it; its passages are records.
-
-    `of_name` is the short key of its name. `digest` is of its content, so that the same content is
-    not embedded again. `added_at` (Unix seconds) stands in its passages too and tells them from
-    those of an older content. `sender_id` is who sent it, 0 for the operator.
-    """
-
-    PREFIX = "document"
-    KEY = "of_name"
-    of_name: str
-    title: str
-    digest: str
-    passages: int
-    added_at: float
-    link: str = ""
-    nbytes: int = 0
-    sender_id: int = 0
-
-    def without(self, erased: Erased) -> Self | None:
-        """Go with what its sender sent up to then."""
-        return None if erased.takes_from(self.sender_id, self.added_at) else self
-
-    def _stored(self) -> str:
-        described = asdict(self)
-        del described["of_name"]
-        return orjson.dumps(described).decode()
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        known = {each.name for each in dataclass_fields(cls)}  # another version may have added some
-        described = orjson.loads(stored)
-        return cls(key, **{name: value for name, value in described.items() if name in known})
 
 
 def _asked_write(stored: str) -> ToolWrite:

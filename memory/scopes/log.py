@@ -10,6 +10,7 @@ import numpy as np
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
+from memory.store.commands import Reply
 
 _UNTRUSTED = "foreign"
 """How the role of a person is written whose message holds others' words; of the assistant's message
@@ -40,6 +41,11 @@ def generation_of(first: Message) -> int:
 def seq_of(entry_id: bytes) -> int:
     """Return the sequence that a stream entry's id names."""
     return int(entry_id.partition(b"-")[0])
+
+
+def version_of(reply: Sequence[Reply]) -> tuple[str, str]:
+    """Read a scope's version from a reply that begins with its epoch and its erasure version."""
+    return (reply[0] or b"0").decode(), (reply[1] or b"0").decode()
 
 
 def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:

@@ -6,10 +6,11 @@ Pure functions of a scope as read; `Scopes` carries out the erasure.
 from dataclasses import replace
 
 from memory.scopes.changes import Revision
-from memory.scopes.entries import Erased, Fact, Record
+from memory.scopes.entries import Fact, Record
 from memory.scopes.field import Field, read_field
-from memory.scopes.fields import Document
+from memory.scopes.passages import Document
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Erased
 
 
 def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:

@@ -11,20 +11,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from memory.scopes.delta import Columns, Cursor, Delta
-from memory.scopes.entries import (
-    Again,
-    Chunk,
-    Ended,
-    Fact,
-    Hidden,
-    Record,
-    ScopeEntry,
-    Synopsis,
-    read,
-)
+from memory.scopes.entries import Again, Ended, Fact, Hidden, Record, ScopeEntry, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, Watermark
 from memory.scopes.message_stream import MessageStream
+from memory.scopes.passages import Chunk
 from memory.scopes.stream import EmbeddedStream, KindIndex
 from memory.search.embeddings import Vectors
 from memory.search.hybrid import IndexRecord

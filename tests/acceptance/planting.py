@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memory.scopes.changes import Write
-from memory.scopes.entries import Fact, ScopeEntry, Source, Synopsis
+from memory.scopes.entries import Fact, ScopeEntry, Synopsis
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Source
 from memory.search.embeddings import QuestionVectors
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope

@@ -13,8 +13,9 @@ from memory.behaviors.synopses import HEADING, NarrativeOptions, Synopses, Synop
 from memory.behaviors.synopsis_search import alike
 from memory.message import Message
 from memory.scopes.changes import Revision
-from memory.scopes.entries import Synopsis, Trust
+from memory.scopes.entries import Synopsis
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Trust
 from memory.text.internal_model import InternalModelUnavailable
 from memory.text.shape import AnswerShape
 from memory.text.tokens import TokenCounter

@@ -13,10 +13,11 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.entries import Again, Ended, Fact, ScopeEntry, Source
+from memory.scopes.entries import Again, Ended, Fact, ScopeEntry
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, from_json, to_json
 from memory.search.message_search import SearchResult
 from memory.store.keys import Scope

@@ -17,7 +17,8 @@ from memory.memory import Memory
 from memory.message import Message
 from memory.queue.open_turn import Closing, OpenTurn
 from memory.scopes.delta import Cursor
-from memory.scopes.entries import Fact, Source
+from memory.scopes.entries import Fact
+from memory.scopes.sources import Source
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.store.keys import Scope
 from memory.text.internal_model import InternalModelUnavailable

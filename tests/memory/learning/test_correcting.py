@@ -16,10 +16,11 @@ from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
-from memory.scopes.entries import Again, Fact, Source
+from memory.scopes.entries import Again, Fact
 from memory.scopes.field import name_of
 from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite, to_json
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter

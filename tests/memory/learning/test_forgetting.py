@@ -11,19 +11,12 @@ from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Receipt, Write
-from memory.scopes.entries import (
-    THE_ONE_BEFORE,
-    Again,
-    Chunk,
-    Ended,
-    Fact,
-    ScopeEntry,
-    Source,
-    Synopsis,
-)
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry, Synopsis
 from memory.scopes.field import Field
 from memory.scopes.fields import STATE_LEARNER, Digest, Question, State, Watermark
 from memory.scopes.history import ChatHistory
+from memory.scopes.passages import Chunk
+from memory.scopes.sources import Source
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError

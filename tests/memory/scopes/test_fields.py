@@ -7,22 +7,10 @@ import pytest
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.changes import Write
-from memory.scopes.entries import (
-    THE_ONE_BEFORE,
-    Again,
-    Chunk,
-    Ended,
-    Erased,
-    Fact,
-    Hidden,
-    ScopeEntry,
-    Source,
-    Synopsis,
-)
+from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, Hidden, ScopeEntry, Synopsis
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
-    Document,
     Failures,
     Kept,
     LearningPause,
@@ -33,8 +21,10 @@ from memory.scopes.fields import (
     Watermark,
     Written,
 )
+from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.sources import Erased, Source
 from memory.scopes.writes import Keep, Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.learning.scripted import talk

@@ -1,0 +1,114 @@
+"""Searches the messages of one conversation by words and, if they have vectors, by meaning."""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from memory.message import Message
+from memory.scopes.message_stream import MessageStream
+from memory.scopes.stream import fingerprint_of
+from memory.search.embeddings import QuestionVectors, Vectors
+from memory.search.growing import Flags
+from memory.search.hybrid import Hit
+from memory.search.message_search import RECIPE, SearchFilter, SearchResult
+
+_MESSAGES_PER_EXCHANGE = 2
+_RELATED_SHARE = 4
+_MAX_INDEXED_INLINE = 200
+"""With more messages to index first, a search runs in a thread so that other turns go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySearch:
+    """Searches messages that were read completely; those in `hidden` (sequences) are not found."""
+
+    stream: MessageStream
+    hidden: Collection[int]
+    questions: QuestionVectors
+
+    async def exchanges(
+        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
+    ) -> list[SearchResult]:
+        """Return at most `k` exchanges about `text`, best first.
+
+        After them come at most `k // 4` exchanges that resemble the best one (re-query). `exclude`
+        has sequences of messages that are not found.
+        """
+        max_hits = _MESSAGES_PER_EXCHANGE * k
+        hits, allowed = await self._search(text, max_hits, exclude, search_filter)
+        if not hits:
+            return []
+        found: dict[int, SearchResult] = {}
+        self._add_exchanges(found, hits, k)
+        related = self.stream.indexed().index.related(hits, max_hits, allowed)
+        self._add_exchanges(found, related, len(found) + k // _RELATED_SHARE)
+        return list(found.values())
+
+    async def messages(
+        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
+    ) -> list[Hit]:
+        """Return at most `k` messages about `text`, best first; `row` is the message's position."""
+        hits, _ = await self._search(text, k, exclude, search_filter)
+        return hits
+
+    async def _search(
+        self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
+    ) -> tuple[list[Hit], Flags | None]:
+        """Return the hits, and which messages could have been hit."""
+        if not self.stream.messages:
+            return [], None
+        query = await self._query_vector(text)
+        # After the await, because a turn may have appended messages in between.
+        allowed = self._allowed(exclude, search_filter)
+        if self.stream.unindexed > _MAX_INDEXED_INLINE:
+            return await asyncio.to_thread(self._hits, text, query, k, allowed), allowed
+        return self._hits(text, query, k, allowed), allowed
+
+    def _hits(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
+        return self.stream.indexed().search(text, query, k, allowed)
+
+    def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
+        """Return which messages may be hit, `(len(messages),)` bool."""
+        allowed = search_filter.mask(self.stream.messages)
+        for seq in (*exclude, *self.hidden, *self.stream.refused):
+            position = self.stream.position(seq)
+            if position is not None:
+                allowed[position] = False
+        return allowed
+
+    async def _query_vector(self, text: str) -> Vectors | None:
+        """Embed the text; None if its vector could not be compared with those of the messages."""
+        embedder = self.questions.embedder
+        if embedder is None or self.stream.fingerprint != fingerprint_of(embedder, RECIPE):
+            return None
+        if not self.stream.is_embedded:  # a message without a vector would look unrelated
+            return None
+        return await self.questions.vector(text)
+
+    def _add_exchanges(
+        self, found: dict[int, SearchResult], hits: Iterable[Hit], max_found: int
+    ) -> None:
+        """Add the exchanges of the hits, best hit first, until there are `max_found`."""
+        for hit in hits:
+            if len(found) >= max_found:
+                break
+            exchange = self._exchange_around(hit.row)
+            if exchange[0].exchange not in found:
+                found[exchange[0].exchange] = SearchResult(
+                    messages=exchange,
+                    score=hit.score,
+                    seq=self.stream.messages[hit.row].seq,
+                    lexical=hit.lexical,
+                    dense=hit.dense,
+                    is_boosted=hit.is_boosted,
+                )
+
+    def _exchange_around(self, position: int) -> tuple[Message, ...]:
+        """Return the exchange that has the message at a position; its messages are neighbors."""
+        messages = self.stream.messages
+        number, first, end = messages[position].exchange, position, position + 1
+        while first and messages[first - 1].exchange == number:
+            first -= 1
+        while end < len(messages) and messages[end].exchange == number:
+            end += 1
+        return tuple(messages[first:end])

@@ -1,0 +1,63 @@
+"""Reads all messages of a conversation, and their vectors, under one version."""
+
+from memory.scopes.delta import StreamDelta
+from memory.scopes.log import seq_of, version_of
+from memory.scopes.message_stream import MessageStream
+from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.scopes import Scopes
+from memory.store.commands import Reply
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+_PAGE = 200
+
+
+async def read_conversation(store: Store, scopes: Scopes, conversation: Scope) -> ScopeMemory:
+    """Read a conversation with all its messages under one version, and keep it in the cache."""
+    while True:
+        version, messages = await read_messages(store, conversation)
+        scope_memory = await scopes.read(conversation)
+        if scope_memory.version == version:
+            scope_memory.messages = messages
+            scopes.keep(scope_memory)
+            return scope_memory
+
+
+async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:
+    """Return the version (epoch, erasure) and all messages and vectors that it has.
+
+    A short conversation takes one round trip. A longer one is read in pages, because Redis counts
+    what it is about to send as used memory.
+    """
+    keys = store.keys.scope(conversation)
+    names = ("epoch", "erasure", "vector_fingerprint", "session", "generation")
+    stored: dict[str, list[Reply]] = {keys.log: [], keys.vectors: []}
+    versions, widths = set(), set()
+    is_whole = False
+    while not is_whole:
+        pages = [
+            ("XRANGE", name, b"(" + entries[-1][0] if entries else "-", "+", "COUNT", _PAGE)
+            for name, entries in stored.items()
+        ]
+        version = ("HMGET", keys.meta, *names)
+        before, *found, after = await store.client.pipeline([version, *pages, version])
+        versions |= {tuple(before), tuple(after)}
+        widths |= {len(fields[b"v"]) for _, fields in found[1]}
+        if len(versions) > 1 or len(widths) > 1:  # an erasure or another model came in between
+            return await read_messages(store, conversation)
+        for entries, page in zip(stored.values(), found, strict=True):
+            entries.extend(page)
+        is_whole = max(map(len, found)) < _PAGE
+    log, vectors = stored.values()
+    messages = MessageStream()
+    messages.session = int(after[3] or 0)
+    messages.add(
+        StreamDelta(
+            entries=[(seq_of(entry), fields) for entry, fields in log],
+            length=len(log),
+            fingerprint=(after[2] or b"").decode(),
+            vectors=[(seq_of(entry), fields[b"v"]) for entry, fields in vectors],
+            vectors_length=len(vectors),
+        )
+    )
+    return version_of(after), messages

@@ -1,0 +1,80 @@
+"""The documents of a scope: a field for the list, and one record for each passage."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Self
+
+import orjson
+
+from memory.scopes.entries import Record
+from memory.scopes.field import Field
+from memory.scopes.sources import Erased, Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Field):
+    """A document as the list shows it; its passages are records.
+
+    `of_name` is the short key of its name. `digest` is a digest of its content, so that the same
+    content is not embedded twice. `added_at` (Unix seconds) is in its passages, too: passages of
+    older content have another value. `sender_id` names its sender, 0 for the operator.
+    """
+
+    PREFIX = "document"
+    KEY = "of_name"
+    of_name: str
+    title: str
+    digest: str
+    passages: int
+    added_at: float
+    link: str = ""
+    nbytes: int = 0
+    sender_id: int = 0
+
+    def without(self, erased: Erased) -> Self | None:
+        """Erase it if its sender is erased, unless they sent it later."""
+        return None if erased.takes_from(self.sender_id, self.added_at) else self
+
+    def _stored(self) -> str:
+        described = asdict(self)
+        del described["of_name"]
+        return orjson.dumps(described).decode()
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        known = {each.name for each in fields(cls)}  # another version may have added some
+        described = orjson.loads(stored)
+        return cls(key, **{name: value for name, value in described.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Record):
+    """A passage of a document: `document` names it within its scope (same name, same document).
+
+    `title` and `link` show people the source; `place` is the position in it ("page 3").
+    `number` counts the document's chunks from 0. `added_at` is in Unix seconds.
+    """
+
+    KIND = "chunk"
+    id: int
+    document: str
+    number: int
+    text: str
+    title: str
+    link: str = ""
+    place: str = ""
+    added_at: float = 0
+    trust: Trust = Trust.UNTRUSTED
+
+    @property
+    def indexed_text(self) -> str:
+        """The document's title, and the text."""
+        return f"{self.title}: {self.text}"
+
+    @property
+    def group(self) -> int:
+        """The passages of one document are neighbors."""
+        return hash(self.document)
+
+    def without(self, erased: Erased) -> Self | None:
+        """Erase it with its document."""
+        return None if self.document in erased.documents else self

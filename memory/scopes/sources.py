@@ -1,0 +1,74 @@
+"""What a memory rests on, and what an erasure takes of that."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Trust(IntEnum):
+    """How far a memory may be trusted. The least trusted of its sources decides.
+
+    `PERSON`: a person's own words. `DERIVED`: a model's summary of them. `UNTRUSTED`: forwarded or
+    quoted text, documents, tool results.
+    """
+
+    UNTRUSTED = 0
+    DERIVED = 1
+    PERSON = 2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """A message that a memory rests on: the tag of its conversation, and its sequence there.
+
+    `epoch` is the epoch of the conversation when it was read (`ScopeMemory.epoch`). A clear erases
+    the memories that rest only on older epochs. `sender_id` names the person who sent the message,
+    0 if there is not exactly one.
+    """
+
+    tag: str
+    seq: int
+    epoch: int = 0
+    sender_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What an erasure takes away; entries and fields decide with it what is left of them.
+
+    `seqs` are the erased messages of the conversation `tag`. Messages before `oldest` were dropped
+    earlier, so their senders are unknown and memories of them are erased, too. So is what was
+    learned in an epoch before `epoch`. If a person is erased, `sender_id` names them: their
+    messages go, and the documents they sent until `until` (Unix seconds). `documents` are keys of
+    erased documents. `is_here` is false for a scope that is not the conversation's own.
+    """
+
+    tag: str
+    seqs: Collection[int] = ()
+    oldest: float = 0
+    epoch: int = 0
+    sender_id: int = 0
+    until: float = 0
+    documents: Collection[str] = ()
+    is_here: bool = True
+
+    def takes_message(self, seq: int) -> bool:
+        """Return whether this message of the scope's own conversation is erased."""
+        return self.is_here and (seq in self.seqs or 0 < seq < self.oldest)
+
+    def takes_any_of(self, first: int, last: int) -> bool:
+        """Return whether any message from `first` to `last` is erased."""
+        if not self.is_here:
+            return False
+        return first < self.oldest or any(first <= seq <= last for seq in self.seqs)
+
+    def takes_source(self, source: Source) -> bool:
+        """Return whether a source is erased; it may be in any conversation."""
+        if self.sender_id and source.sender_id == self.sender_id:
+            return True
+        is_erased = source.seq in self.seqs or source.epoch < self.epoch
+        return source.tag == self.tag and is_erased
+
+    def takes_from(self, sender_id: int, at: float) -> bool:
+        """Return whether a document is erased that this person sent at this time."""
+        return self.sender_id != 0 and sender_id == self.sender_id and at <= self.until
