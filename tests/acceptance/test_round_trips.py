@@ -4,8 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.acceptance.rig import open_rig
-from tests.lab.traffic import Traffic, is_learned
-from tests.lab.wire_tap import WireTap
+from tests.lab.wire_tap import Traffic, WireTap, is_learned
 from tests.valkey import ValkeyServer
 
 INTAKE = ["ZADD+spoke+intake", "XADD"]

@@ -39,8 +39,7 @@ from tests.lab.bots import EMBEDDINGS, KEY, PATIENCE_S, REPLY, Model, Running, W
 from tests.lab.made_up import CHARACTERS, made_up
 from tests.lab.recall import OPTIONS, TTL_S
 from tests.lab.scripted_models import ScriptedInternalModel, Tape
-from tests.lab.traffic import Traffic, is_learned
-from tests.lab.wire_tap import RoundTrip, WireTap
+from tests.lab.wire_tap import RoundTrip, Traffic, WireTap, is_learned
 from tests.servers.bot_api import BotApiServer, Chat, Person
 from tests.servers.model_api import Dialect, ModelApiServer
 from tests.valkey import ValkeyServer
