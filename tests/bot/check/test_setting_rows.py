@@ -28,7 +28,7 @@ async def row_of(model: str) -> Row:
         ("Flat", "ok", "fits"),
         ("Loose", "warn", "no strict schema"),
         ("Missing", "fail", "cannot be imported"),
-        ("row_of", "fail", "no class"),
+        ("row_of", "fail", "not a class"),
     ],
 )
 async def test_the_row_says_why_a_domain_model_does_not_fit_a_strict_schema(
