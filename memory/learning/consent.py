@@ -1,6 +1,6 @@
-"""Keeps or erases a memory only if a person agrees by a button within an hour.
+"""Keeps or erases a memory only if the person agrees, with a button, within an hour.
 
-The question waits in a field of the conversation. The bot sends it; an answer is carried out once.
+The question waits in a field of the conversation, and the bot sends it. An answer counts once.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from memory.store.store import Store
 ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
 _ANSWERS: Mapping[str, ConsentAnswer] = {
     **{each: each for each in get_args(ConsentAnswer)},
-    # Answers that an earlier version stored, in the hour after an update.
+    # An earlier version stored these; they remain for an hour after an update.
     "yes": "kept",
     "no": "not_kept",
 }
@@ -40,22 +40,22 @@ _PAUSE_S = 0.25
 
 
 def question(write: ToolWrite, seq: int, now: float) -> Question:
-    """Return the field in which a write waits that rests on the message `seq`."""
+    """Return the field in which a write waits for an answer; it rests on the message `seq`."""
     return Question(write.nonce, seq, now, "", write)
 
 
 def expired(here: ScopeMemory, now: float) -> list[str]:
-    """Return the names of questions that have waited long enough, to be removed."""
+    """Return the names of the questions that nobody answered in time; they are to be removed."""
     return [each.name for each in here.all(Question) if each.asked_at + _WAITS_S <= now]
 
 
 def expire_in(here: ScopeMemory, now: float) -> float:
-    """Return in how many seconds a question will have waited long enough; infinity for never."""
+    """Return the seconds until the next question expires; infinity if there is none."""
     return min((each.asked_at + _WAITS_S - now for each in here.all(Question)), default=inf)
 
 
 def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
-    """Return the entries that keep a statement and end the fact it replaces."""
+    """Return the entries that store a statement and end the fact that it replaces."""
     entries: list[ScopeEntry] = [Fact(0, write.text, (source,), said_at=now)]
     if write.replaces and facts.record(write.replaces) is not None:
         entries.append(Ended(write.replaces, now, THE_ONE_BEFORE))
@@ -63,7 +63,7 @@ def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) 
 
 
 class Consent:
-    """Hears the answers. `with_domain` returns a state with domain fields that a tool has set."""
+    """Carries out the answers. `with_domain` returns a state with the domain fields of a tool."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class Consent:
     async def answer(
         self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool
     ) -> ConsentAnswer:
-        """Carry out what waits, or do not; return what was decided the first time.
+        """Carry out the waiting write if `agrees`; a repeat returns the first answer.
 
-        Raise `NotConfirmed` for what is not asked any more, was asked of somebody else, or may not
-        be changed by whoever was asked any more.
+        Raise `NotConfirmed` if the question is unknown or expired, if it was asked of another
+        person, or if the asker may not change the fact any more.
         """
         answered: ConsentAnswer | None = None
 
         async def decide(facts: ScopeMemory) -> None:
-            # The facts were read first: whatever takes the question back refuses this write.
+            # Read the facts first, so that an erasure of the question also refuses this write.
             nonlocal answered
             here = await self._scopes.read(conversation)
             asked = here.get(Question, nonce)
@@ -122,7 +122,7 @@ class Consent:
             answer = "not_forgotten" if answer == "forgotten" else "not_kept"
         fields: list[Field] = [asked.answered(answer)]
         if answer == "forgotten" and isinstance(write, ForgetRecord):
-            # After a crash before the next step it is forgotten once more, which changes nothing.
+            # After a crash before the next step, it is erased once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
             here = await self._scopes.read(here.scope)
             if here.get(Question, asked.nonce) != asked:
@@ -143,11 +143,11 @@ class Consent:
         entries: Sequence[ScopeEntry],
         answered: Sequence[Field],
     ) -> None:
-        """Write a fact, and that the question is answered."""
+        """Write a fact, and the field that says that the question is answered."""
         if facts.scope == here.scope:
             await self._scopes.write(here, Write(entries, answered))
             return
-        # A crash before the next step must not keep it twice.
+        # The field in the scope of facts prevents a second fact after a crash before the next step.
         names = [field.name for field in answered]
         if not facts.fields.keys() & set(names):
             await self._scopes.write(facts, Write(entries, answered, learned_from=here))
@@ -156,7 +156,7 @@ class Consent:
         await self._scopes.write(facts, Write(removed=names))
 
     async def _is_on_its_way(self, conversation: Scope, nonce: str) -> bool:
-        """Say whether the reply that asks is still being closed, or waits to be learned from."""
+        """Return whether the question is stored, or still on its way from the turn that asks it."""
         turn = self._keys.scope(conversation).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
         here = await self._scopes.read(conversation)
@@ -166,7 +166,7 @@ class Consent:
 
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
-    """Raise `NotConfirmed` where it ends or erases what somebody else has said by now."""
+    """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
     fact_id = 0
     if isinstance(write, ForgetRecord):
         fact_id = write.record_id

@@ -1,7 +1,7 @@
-"""Writes what tools wanted written, once, after the reply.
+"""Carries out the writes that tools requested, once, after the reply.
 
-The commit of a turn leaves it in a field of the conversation. The step that writes it also removes
-the field. If the facts are in another scope, the next step removes it.
+The commit of a turn leaves them in a field of the conversation. The step that carries them out also
+removes the field. If the facts are in another scope, the next step removes it.
 """
 
 from dataclasses import replace
@@ -21,12 +21,12 @@ from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain
 
 
 def without_domain(state: str, _: str) -> str:
-    """Return the state as it is: it has no domain fields."""
+    """Return the state unchanged, because it has no domain fields."""
     return state
 
 
 class ToolWriter:
-    """Writes facts that a tool was asked to keep, and erases those it was asked to forget.
+    """Stores the facts that a tool was asked to keep, and erases those it was asked to forget.
 
     `with_domain` returns a state, as JSON, with the domain fields that an operator's tool has set.
     """
@@ -44,14 +44,14 @@ class ToolWriter:
         self._with_domain = with_domain
 
     async def carry_out(self, progress: Progress, *, is_off: bool) -> float:
-        """Do what waits in a conversation, oldest turn first; a repeat changes nothing.
+        """Carry out the waiting writes of a conversation, oldest turn first.
 
-        Where memory `is_off` nothing is kept. Return in how many seconds something will have to be
-        dropped that nobody agreed to; infinity for never. Raise `NotWritten` when something was
-        erased meanwhile; the rest waits.
+        A repeat changes nothing. If memory `is_off`, nothing is stored, but facts are erased.
+        Return the seconds until the next question expires; infinity if none waits. Raise
+        `NotWritten` if something was erased meanwhile; the remaining writes wait.
         """
         turns = [each.turn for each in progress.here.all(ToolWrites)]
-        # Also if it was turned off since, and before what waits was read.
+        # Memory may have been turned off since `is_off` was read.
         is_off = is_off or (bool(turns) and await self._switch.is_off(progress.conversation))
         for turn in sorted(turns, key=int):
             await self._forget(progress, turn)
@@ -68,7 +68,7 @@ class ToolWriter:
                 await self._correcting.delete_fact(progress.conversation, write.record_id)
 
     async def _remember(self, progress: Progress, turn: str, *, is_off: bool) -> None:
-        # The facts first: whatever takes back what waits here refuses writing under them.
+        # Read the facts first. An erasure that removes a waiting write then also refuses this one.
         facts = await self._scopes.read(progress.conversation.facts_scope)
         here = await self._scopes.read(progress.conversation)
         waiting = _waiting(here, turn)
@@ -100,5 +100,5 @@ class ToolWriter:
 
 
 def _waiting(here: ScopeMemory, turn: str) -> ToolWrites:
-    """Return what the tools of a turn want written, nothing if that is done."""
+    """Return the writes of a turn's tools; none if they were carried out."""
     return here.get(ToolWrites, turn) or ToolWrites(turn, 0, ())

@@ -1,6 +1,6 @@
-"""Embeds what has no vector yet: messages, and the records of a scope.
+"""Embeds the messages and records of a scope that have no vector yet.
 
-It continues where the stored vectors end, so a crash only delays it. No turn waits for it.
+It continues after the newest stored vector, so a crash only delays it. No turn waits for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,10 +23,10 @@ _BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """One kind of stream: its keys, its field in `meta`, and what of an entry is embedded.
+    """One kind of stream: its keys, its field in `meta`, and the text of an entry to embed.
 
-    `text_of` returns "" for an entry without a vector. `until` is the field of `meta` that has the
-    last id to embed; "", or no such field: all are embedded.
+    `text_of` returns "" for an entry that gets no vector. `until` names the field of `meta` with
+    the last id to embed. If it is "", or if there is no such field, all entries are embedded.
     """
 
     name: str
@@ -80,16 +80,19 @@ class VectorLearner:
 
     @property
     def model(self) -> str:
-        """Name model and dimensions."""
+        """The embedding model and its dimensions."""
         return self._embedder.fingerprint
 
     async def learn_messages(self, conversation: Scope) -> int:
         """Embed and store the messages that have no vector yet; return how many.
 
-        It is safe to repeat and to run twice at once. Vectors of another model are replaced from
-        the beginning. Does nothing if the vectors were dropped because Redis was full. Raise
-        `NotWritten` if something is erased, or another model's vectors are stored, in between; and
-        `EmbeddingsUnavailable`. What was stored until then stays, and the next call continues.
+        It is safe to repeat and to run twice at the same time. If the stored vectors are of another
+        model, all messages are embedded again. If the vectors were dropped because Redis was full,
+        nothing is embedded.
+
+        Raise `NotWritten` if something was erased or another model's vectors were stored meanwhile,
+        and `EmbeddingsUnavailable` if the model fails. The vectors stored so far remain, and the
+        next call continues after them.
         """
         meta = self._keys.scope(conversation).meta
         if await self._client.call("HEXISTS", meta, "lexical_only"):
@@ -97,7 +100,7 @@ class VectorLearner:
         return await self._learn(conversation, _MESSAGES)
 
     async def learn_records(self, scope: Scope) -> int:
-        """Do the same for the records of a scope."""
+        """Embed the records of a scope in the same way; return how many. Raise the same errors."""
         return await self._learn(scope, _RECORDS)
 
     async def _learn(self, scope: Scope, stream: _Stream) -> int:

@@ -1,4 +1,4 @@
-"""The scopes that this process has read, up to a number of bytes. Redis remains the truth."""
+"""The scopes that this process has read, up to a number of bytes. Redis has the truth."""
 
 from collections import OrderedDict
 
@@ -7,7 +7,7 @@ from memory.store.keys import Scope
 
 
 class ScopeCache:
-    """The most recently used scopes; the newest stays, however large it is."""
+    """The most recently used scopes. The newest one stays even if it is too large."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -16,11 +16,11 @@ class ScopeCache:
         self._bytes = 0
 
     def get(self, scope: Scope) -> ScopeMemory | None:
-        """Return a scope, without counting that as use."""
+        """Return a scope, None if it is not cached; this does not count as use."""
         return self._kept.get(scope)
 
     def keep(self, scope_memory: ScopeMemory) -> None:
-        """Keep a scope as the newest; the oldest leave if there are too many bytes."""
+        """Put a scope in as the newest; drop the oldest ones while there are too many bytes."""
         scope, nbytes = scope_memory.scope, scope_memory.nbytes
         self.drop(scope)
         self._kept[scope] = scope_memory
@@ -30,6 +30,6 @@ class ScopeCache:
             self.drop(next(iter(self._kept)))
 
     def drop(self, scope: Scope) -> None:
-        """Forget a scope."""
+        """Drop a scope, if it is cached."""
         self._kept.pop(scope, None)
         self._bytes -= self._sizes.pop(scope, 0)

@@ -1,7 +1,7 @@
-"""What one step changes in a scope, and what came of it.
+"""What one step changes in a scope, and the counts of what an erasure took.
 
-A `Write` adds what was learned. A `Revision` erases parts, with what rests on them. Both happen at
-once or not at all.
+A `Write` adds what was learned. A `Revision` erases parts of the scope and all that rests on them.
+Each is carried out completely or not at all.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,9 +21,9 @@ class NotWritten(Outdated):
 class Write:
     """What one step of learning adds.
 
-    `fields` get new values and `removed` names fields that go; the write is refused if one of them
-    has changed since the scope was read. `learned_from` is the memory of the conversation that this
-    rests on, if it is written to another scope.
+    `fields` get new values and `removed` names fields to remove. The write is refused if one of
+    these fields has changed since the scope was read. `learned_from` is the conversation that the
+    write rests on, if the write is to another scope.
     """
 
     entries: Sequence[ScopeEntry] = ()
@@ -34,11 +34,12 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What an erasure takes from a scope, and what it leaves instead.
+    """What an erasure takes from a scope, and what replaces it.
 
     `messages` are sequences. `records` are ids of records and of the entries that amend them.
-    `instead` are records in their new form. `fields` get new values, `removed` names those that go.
-    With a `receipt_id`, a repeat within the hour changes nothing and returns the same receipt.
+    `instead` are records in their new form. `fields` get new values and `removed` names fields to
+    remove. With a `receipt_id`, a repeat within the hour changes nothing and returns the same
+    receipt.
     """
 
     messages: Sequence[int] = ()
@@ -51,7 +52,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Counts of what an erasure took. `left` counts messages that came after it was confirmed."""
+    """Counts of what was erased. `left` counts messages that came after the confirmation."""
 
     messages: int = 0
     vectors: int = 0
@@ -61,13 +62,13 @@ class Receipt:
 
     @classmethod
     def of(cls, written: str | bytes) -> "Receipt":
-        """Read the form in which scripts keep it."""
+        """Read the form in which scripts store it."""
         text = written.decode() if isinstance(written, bytes) else written
         return cls(*map(int, text.split(",")))
 
     @property
     def written(self) -> str:
-        """Return the form in which scripts keep it."""
+        """The form in which scripts store it."""
         return f"{self.messages},{self.vectors},{self.waiting},{self.left},{self.records}"
 
     def __add__(self, other: "Receipt") -> "Receipt":

@@ -1,4 +1,4 @@
-"""What a read of a scope brings: all that is newer than what the reader has already.
+"""The result of reading a scope: all that is newer than what the reader has already.
 
 Reads the answers of the scripts `acquire`, `commit` and `read_scope`; sends nothing.
 """
@@ -31,12 +31,12 @@ class Cursor:
 
     @property
     def request(self) -> dict[str, object]:
-        """Return what a script is told that reads the messages, too."""
+        """The request for scripts that also read the messages."""
         return self.of_records | {"message": self.message, "message_vector": self.message_vector}
 
     @property
     def of_records(self) -> dict[str, object]:
-        """Return what a script is told that leaves the messages out."""
+        """The request for scripts that do not read the messages."""
         epoch, erasure = self.version
         records = {"record": self.record, "record_vector": self.record_vector}
         return {"epoch": epoch, "erasure": erasure, **records}
@@ -46,8 +46,8 @@ class Cursor:
 class StreamDelta:
     """What is new in one stream: entries and packed vectors by their ids, ascending.
 
-    `length` and `vectors_length` count all that is stored. `fingerprint` names the model of the
-    vectors, "" without one.
+    `length` and `vectors_length` count all stored entries and vectors. `fingerprint` is that of the
+    embeddings, "" if there are no vectors.
     """
 
     entries: Sequence[tuple[int, Columns]] = ()
@@ -62,8 +62,8 @@ class Delta:
     """What is new in a scope, and the version (epoch, erasure) under which it was read.
 
     `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
-    Messages up to `session` belong to earlier sessions. `messages` is None if they were not asked
-    for; otherwise it has the newest ones, at most as many as the reader wanted.
+    Messages up to `session` belong to earlier sessions. `messages` is None if the reader did not
+    ask for messages. Otherwise it has the newest ones, at most as many as the reader asked for.
     """
 
     version: tuple[str, str]

@@ -1,8 +1,9 @@
-"""`Field`: what every field of a scope's hash has in common, and the usual rules for erasures.
+"""`Field`: the base class of all fields of a scope's hash, and the usual rules for erasures.
 
 A field is stored as `<prefix>:<key>` or, if there is only one of its kind, as `<prefix>`. Every
-class says what is left of it after an erasure. A class without that rule cannot be defined, and
-only fields with a class can be written, so nothing survives an erasure unnoticed.
+class has a rule that returns what is left of a field after an erasure. A class without a rule
+cannot be defined, and only fields with a class can be written. So no field survives an erasure
+unnoticed.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ class Field:
     """One field of a scope.
 
     A subclass sets `PREFIX` and defines `without`, `_stored` and `_read`. `KEY` names the attribute
-    that tells it from other fields of its kind, "" if there is only one.
+    that distinguishes fields of one kind, "" if there is only one.
     """
 
     __slots__ = ()
@@ -25,7 +26,7 @@ class Field:
     KINDS: ClassVar[dict[str, type["Field"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Register the class; raise `TypeError` if it lacks a rule or takes another's prefix."""
+        """Register the class; raise `TypeError` if it has no rule or its prefix is taken."""
         for required in ("PREFIX", "without", "_stored", "_read"):
             if required not in cls.__dict__:
                 raise TypeError(f"{cls.__name__} does not define `{required}`")
@@ -36,7 +37,7 @@ class Field:
 
     @property
     def key(self) -> str:
-        """What tells it from other fields of its kind; "" if there is only one."""
+        """The part of the name after the prefix; "" if there is only one field of its kind."""
         return str(getattr(self, self.KEY)) if self.KEY else ""
 
     @property
@@ -55,7 +56,7 @@ class Field:
         return cls._read(key, stored)
 
     def without(self, erased: Erased) -> "Field | None":
-        """Return what is left of it after an erasure, None for nothing."""
+        """Return what is left of the field after an erasure, None for nothing."""
         raise NotImplementedError
 
     def _stored(self) -> str:
@@ -70,12 +71,12 @@ F = TypeVar("F", bound=Field)
 
 
 def stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - a rule
-    """Be the rule of a field that holds only numbers and names."""
+    """Keep the field: the rule for fields that hold only numbers and names."""
     return field
 
 
 def goes(field: Field, erased: Erased) -> None:
-    """Be the rule of a field that does not know its sources: it goes with any message."""
+    """Erase the field with any message: the rule for fields that do not know their sources."""
 
 
 class _RestsOnMessage(Protocol):
@@ -87,7 +88,7 @@ M = TypeVar("M", bound=_RestsOnMessage)
 
 
 def goes_with_message(field: M, erased: Erased) -> M | None:
-    """Be the rule of a field that rests on the message `seq`."""
+    """Erase the field with its message: the rule for fields that rest on the message `seq`."""
     return None if erased.takes_message(field.seq) else field
 
 

@@ -1,4 +1,4 @@
-"""Every kind of field of a scope's hash: one small class each, which alone writes and reads it."""
+"""The fields of a scope's hash: each class alone writes and reads one kind of field."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -31,7 +31,7 @@ class State(Field):
 
 @dataclass(frozen=True, slots=True)
 class StateUntrusted(Field):
-    """Says that untrusted text went into the running state, now or before. It goes with it."""
+    """Whether untrusted text has ever gone into the running state; erased together with it."""
 
     PREFIX = "state_untrusted"
     is_untrusted: bool
@@ -48,7 +48,7 @@ class StateUntrusted(Field):
 
 @dataclass(frozen=True, slots=True)
 class Watermark(Field):
-    """Up to which message a behavior has learned.
+    """The newest message from which a behavior has learned.
 
     `learner` is the behavior's name. In another scope than the conversation's own it also names
     the conversation and its generation, because that scope may outlive the conversation.
@@ -71,9 +71,9 @@ class Watermark(Field):
 
 @dataclass(frozen=True, slots=True)
 class Failures(Field):
-    """How often a behavior's part was bad in a row, and when it may be asked for again.
+    """How often in a row a behavior rejected its part of the answer, and when to ask again.
 
-    `learner` is that of the watermark, `again_at` in Unix seconds.
+    `learner` is named as in `Watermark`; `again_at` is in Unix seconds.
     """
 
     PREFIX = "failures"
@@ -95,9 +95,9 @@ class Failures(Field):
 
 @dataclass(frozen=True, slots=True)
 class LearningPause(Field):
-    """How long a conversation waits after a model failed: failures in a row, of which model.
+    """How often in a row a model failed, and until when learning waits because of it.
 
-    `task` is what the model is needed for, `again_at` in Unix seconds.
+    `task` names what needs the model; `again_at` is in Unix seconds.
     """
 
     PREFIX = "pause"
@@ -120,7 +120,7 @@ class LearningPause(Field):
 
 @dataclass(frozen=True, slots=True)
 class Digest(Field):
-    """What tools did in a turn that is not learned yet; `seq` is the assistant's message."""
+    """What tools did in a turn, until learning reads it; `seq` is the assistant's message."""
 
     PREFIX = "digest"
     KEY = "seq"
@@ -139,9 +139,9 @@ class Digest(Field):
 
 @dataclass(frozen=True, slots=True)
 class ToolWrites(Field):
-    """What the tools of a turn want written, until learning carries it out.
+    """The writes that the tools of a turn requested, until learning carries them out.
 
-    `turn` is the turn's id, `seq` the person's message that it answered.
+    `turn` is the turn's id and `seq` the person's message that it answered.
     """
 
     PREFIX = "tool_writes"
@@ -163,7 +163,7 @@ class ToolWrites(Field):
 
 @dataclass(frozen=True, slots=True)
 class Written(Field):
-    """In a person's scope: the newest turn of a conversation whose tool writes were carried out."""
+    """In a person's scope: the newest turn of a conversation whose tool writes are done."""
 
     PREFIX = "written"
     KEY = "tag"
@@ -182,10 +182,10 @@ class Written(Field):
 
 @dataclass(frozen=True, slots=True)
 class Question(Field):
-    """A write about which a person is asked by a button; once answered, its text is gone.
+    """A write that waits until a person agrees with a button. The answer removes its text.
 
-    `seq` is the message that it rests on, `asked_at` in Unix seconds, `answer` what was decided or
-    "" while it is open.
+    `seq` is the message that it rests on. `asked_at` is in Unix seconds. `answer` is what was
+    decided, "" while the question is open.
     """
 
     PREFIX = "question"
@@ -199,7 +199,7 @@ class Question(Field):
     without = goes_with_message
 
     def answered(self, answer: str) -> Self:
-        """Return what stays of it, so that a repeat gets the same answer."""
+        """Return the answered question without its text, so that a repeat gets the same answer."""
         return replace(self, answer=answer, write=ForgetRecord(0, sender_id=self.write.sender_id))
 
     def _stored(self) -> str:
@@ -227,7 +227,7 @@ class Kept(Field):
 
     @property
     def place(self) -> str:
-        """The behavior, and the name under which it keeps the text."""
+        """The behavior, and its name for the text."""
         return f"{self.behavior}:{self.label}"
 
     def _stored(self) -> str:
@@ -241,7 +241,7 @@ class Kept(Field):
 
 
 def _asked_write(stored: str) -> ToolWrite:
-    """Read a write; a question of an older version held text, replaced fact and who was asked."""
+    """Read a write; an older version stored the text, the replaced fact and the person's id."""
     values = orjson.loads(stored)
     if values and isinstance(values[0], str):
         text, replaces, sender_id = values

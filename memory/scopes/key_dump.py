@@ -1,6 +1,6 @@
 """Shows what Redis has stored of one scope, key by key, for the playground's inspector.
 
-It shows what people said, so a bot in service must not call it. `stats` counts without content.
+It shows what people said, so only the playground may call it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from memory.store.commands import Command, Reply
 from memory.store.keys import Keys, Scope
 
 _NEWEST = 20
-"""Entries shown of what only grows."""
+"""The most entries shown of a stream or a sorted set."""
 
 _VALUE_CHARS = 600
 
@@ -20,8 +20,8 @@ _VALUE_CHARS = 600
 class KeyDump:
     """One key: the last part of its name, its size and its newest entries, oldest first.
 
-    `nbytes` is what Redis says that the key takes; `expires_s` is -1 where it stays for good. An
-    entry is a name (a field, an id, a score) and a value cut to be read.
+    `nbytes` is the memory of the key according to Redis. `expires_s` is -1 if it does not expire.
+    An entry is a name (a field, an id or a score) and a value, shortened.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class KeyDump:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How a type is counted and read."""
+    """The commands that count and read a type, and the function that reads the reply."""
 
     count: str
     newest: Callable[[str], Command]
@@ -74,8 +74,8 @@ async def dump_keys(client: RedisClient, keys: Keys, scope: Scope) -> list[KeyDu
 
 def _of_stream(reply: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> Iterator[tuple[str, str]]:
     for entry_id, fields in reversed(reply):
-        told = " · ".join(f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
-        yield _shown(entry_id), told
+        shown = " · ".join(f"{_shown(name)}: {_shown(value)}" for name, value in fields.items())
+        yield _shown(entry_id), shown
 
 
 def _of_hash(reply: Mapping[bytes, bytes]) -> Iterator[tuple[str, str]]:
@@ -93,7 +93,7 @@ def _of_string(reply: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: bytes) -> str:
-    """Return a value as text; of what is none, such as a vector, how long it is."""
+    """Return a value as text, or its length if it is not text, such as a vector."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -114,4 +114,4 @@ _READ = {
     ),
     "string": _Reading("EXISTS", lambda name: ("GET", name), _of_string),
 }
-"""The types that this project's keys have."""
+"""The types of this project's keys."""

@@ -1,7 +1,7 @@
-"""How messages and vectors stand in Redis streams: flat fields out, typed values in.
+"""Converts messages and vectors to and from their form in Redis streams.
 
-The entry id is `<seq>-0`, so that reading a range of the history is one command and a deleted
-message leaves no hole to search for.
+The id of an entry is `<seq>-0`, so one command reads a range of the history, even if messages in it
+were deleted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from memory.search.embeddings import Vectors
 from memory.store.commands import Reply
 
 _UNTRUSTED = "foreign"
-"""How the role of a person is written whose message holds others' words; of the assistant's message
-it stands behind the role."""
+"""The stored role of a person's message with untrusted text. In the assistant's messages this word
+follows the role."""
 
 _REFUSED = "refused"
-"""The same for words that the model's server did not take; others' words are told behind it."""
+"""The stored role of a message that the model's server refused; `_UNTRUSTED` may follow it."""
 
 
 def stored_fields(message: Message) -> dict[str, str]:
-    """Return what a script stores of a message; the script adds its sequence and exchange."""
+    """Return the fields of a message to store; the script adds its sequence and exchange."""
     return {
         "role": _role_of(message),
         "text": message.text,
@@ -34,12 +34,12 @@ def stored_fields(message: Message) -> dict[str, str]:
 
 
 def generation_of(first: Message) -> int:
-    """Return what names the life of a conversation that begins with this message (Unix ms)."""
+    """Return the generation of a conversation that begins with this message (Unix ms)."""
     return round(1000 * float(_sent_at(first)))
 
 
 def seq_of(entry_id: bytes) -> int:
-    """Return the sequence that a stream entry's id names."""
+    """Return the sequence in the id of a stream entry."""
     return int(entry_id.partition(b"-")[0])
 
 
@@ -75,7 +75,7 @@ def _role_of(message: Message) -> str:
 
 
 def paired(flat: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return the fields of an entry that a script answered as a flat list."""
+    """Return the fields of an entry that a script returned as a flat list."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 

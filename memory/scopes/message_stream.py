@@ -12,11 +12,11 @@ from memory.search.message_search import SESSION_PAUSE_S, record_of
 
 _MESSAGE_OVERHEAD_BYTES = 400
 _FRESH = 10
-"""Messages that may wait for their vectors after a few quick replies."""
+"""So many messages may have no vector yet, because embedding follows the replies."""
 
 
 class MessageStream(EmbeddedStream):
-    """The newest messages without gaps, oldest first; row n of the index is message n.
+    """The newest messages without a gap, oldest first; row n of the index is message n.
 
     Messages up to `session` belong to earlier sessions. `refused` are sequences of messages that
     the model's server refused.
@@ -32,7 +32,7 @@ class MessageStream(EmbeddedStream):
 
     @property
     def is_embedded(self) -> bool:
-        """Whether all but the freshest messages, or a tenth, have vectors."""
+        """Whether all messages have vectors, except a tenth of them or the ten newest."""
         missing = len(self.messages) - len(self.refused) - self.vectors.count
         return missing <= max(_FRESH, len(self.messages) // 10)
 
@@ -42,7 +42,7 @@ class MessageStream(EmbeddedStream):
         return len(self.messages) - len(self._index.ids) + len(self.vectors)
 
     def append(self, messages: Sequence[Message]) -> None:
-        """Append messages of ascending sequences, without those that are here already."""
+        """Append messages in the order of their sequences, except those that are here already."""
         for message in messages:
             if message.seq > self.newest:
                 self._text_bytes += self._keep(message)
@@ -50,7 +50,7 @@ class MessageStream(EmbeddedStream):
                 self.count += 1
 
     def indexed(self) -> KindIndex:
-        """Index what is new, at about 0.1 ms a message, and return the index."""
+        """Index new messages, in about 0.1 ms each, and return the index."""
         for row in range(len(self._index.ids), len(self.messages)):
             message = self.messages[row]
             if row and message.sent_at - self.messages[row - 1].sent_at > SESSION_PAUSE_S:
@@ -61,7 +61,7 @@ class MessageStream(EmbeddedStream):
         return self._index
 
     def position(self, seq: int) -> int | None:
-        """Return the position of the message of this sequence, None if it is not here."""
+        """Return the position of the message with this sequence, None if it is not here."""
         at = bisect_left(self.messages, seq, key=lambda message: message.seq)
         return at if at < len(self.messages) and self.messages[at].seq == seq else None
 

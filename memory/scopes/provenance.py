@@ -1,6 +1,6 @@
-"""What rests on what: what goes from a scope when its sources are erased, and what stays.
+"""Decides which records and fields of a scope are erased together with their sources.
 
-Pure functions of a scope as read; `Scopes` carries out the erasure.
+The functions are pure and work on a scope as it was read. `Scopes` carries out the erasure.
 """
 
 from dataclasses import replace
@@ -16,8 +16,8 @@ from memory.scopes.sources import Erased
 def without(scope_memory: ScopeMemory, erased: Erased) -> Revision:
     """Return what an erasure leaves of a scope's fields and records; messages are not touched.
 
-    Each field and record applies its own rule. A field that this version does not know goes. A fact
-    holds again if the one that had replaced it goes.
+    Each field and record applies its own rule. A field that this version does not know is erased.
+    If a fact is erased, the fact that it had replaced is current again.
     """
     erased = replace(erased, is_here=erased.tag == scope_memory.scope.tag)
     changed: list[Field] = []
@@ -57,7 +57,7 @@ def _records_without(scope_memory: ScopeMemory, erased: Erased) -> tuple[list[in
 
 
 def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:
-    """Return the entries of a fact and of all that it had replaced, directly or not."""
+    """Return the entry ids of a fact and of all facts that it replaced, also indirectly."""
     entries = scope_memory.entries_of(fact)
     for older in scope_memory.facts:
         if older.replaced_by == fact.id and older.id < fact.id:
@@ -66,7 +66,7 @@ def chain_of(scope_memory: ScopeMemory, fact: Fact) -> list[int]:
 
 
 def senders_of(scope_memory: ScopeMemory, fact: Fact) -> set[int]:
-    """Return who said what a fact, and all that it had replaced, rests on."""
+    """Return the senders of all sources of a fact and of the facts that it replaced."""
     return {
         source.sender_id
         for entry in chain_of(scope_memory, fact)

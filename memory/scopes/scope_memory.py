@@ -1,6 +1,6 @@
 """`ScopeMemory`: all that is remembered in one scope, as this process has read it.
 
-It lists and searches. `Scopes` reads and writes the store.
+It lists and searches records. `Scopes` reads and writes the store.
 """
 
 import sys
@@ -31,7 +31,7 @@ R = TypeVar("R", Fact, Synopsis, Chunk)
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[R]):
-    """A record that a search found; `is_related` when it resembles the best hit (re-query)."""
+    """A record that a search found; `is_related` if it only resembles the best hit (re-query)."""
 
     record: R
     score: float
@@ -39,10 +39,10 @@ class Found(Generic[R]):
 
 
 class ScopeMemory(EmbeddedStream):
-    """All that is remembered in one scope: its fields, its records, and what was said in it.
+    """All that is remembered in one scope: its fields, its records and its messages.
 
-    Its own stream is that of the records; `messages` is that of a conversation. All of it is valid
-    for one version (epoch, erasure) and one generation of the scope.
+    The object itself is the stream of the records; `messages` is the stream of the messages. All of
+    it is valid for one version (epoch, erasure) and one generation of the scope.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def cursor(self) -> Cursor:
-        """What need not be read again."""
+        """The newest entries read so far; a read returns only newer ones."""
         said = self.messages
         return Cursor(
             said.newest, said.vectors.newest, self.newest, self.vectors.newest, self.version
@@ -79,17 +79,17 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def state(self) -> str:
-        """The running state as JSON; "" where there is none."""
+        """The running state as JSON; "" if there is none."""
         return self.fields.get(State.PREFIX, "")
 
     @property
     def is_state_untrusted(self) -> bool:
-        """Whether untrusted text went into the running state, now or before."""
+        """Whether untrusted text has ever gone into the running state."""
         return bool(self.state and self.fields.get(StateUntrusted.PREFIX))
 
     @property
     def epoch(self) -> int:
-        """The conversation's epoch for other scopes, which may outlive it: it never begins anew."""
+        """The epoch for use in other scopes: it grows even if the conversation starts over."""
         return self.generation + int(self.version[0] or 0)
 
     @property
@@ -99,7 +99,7 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def facts(self) -> list[Fact]:
-        """All facts, oldest first, ended ones included."""
+        """All facts, oldest first, including ended ones."""
         return [record for record in self._records.values() if isinstance(record, Fact)]
 
     @property
@@ -109,20 +109,20 @@ class ScopeMemory(EmbeddedStream):
 
     @property
     def chunks(self) -> list[Chunk]:
-        """All chunks of documents, in their order."""
+        """All passages of documents, in the order in which they were stored."""
         return [record for record in self._records.values() if isinstance(record, Chunk)]
 
     @property
     def hidden(self) -> Collection[int]:
-        """Sequences of messages that are not to be recalled."""
+        """Sequences of messages that searches must not find."""
         return self._hidden
 
     def record(self, record_id: int) -> Record | None:
-        """Return one record, nothing when there is none of this id."""
+        """Return one record, None if there is no record with this id."""
         return self._records.get(record_id)
 
     def entries_of(self, record: Record) -> list[int]:
-        """Return the ids of a record and of all that was written about it later."""
+        """Return the ids of a record and of the entries that amend it."""
         return [record.id, *self._amendments.get(record.id, ())]
 
     def get(self, kind: type[F], key: str = "") -> F | None:
@@ -140,9 +140,9 @@ class ScopeMemory(EmbeddedStream):
         return found.seq if found else 0
 
     def search(self, kind: type[R], text: str, vector: Vectors | None, k: int) -> list[Found[R]]:
-        """Return up to `k` records that `text` is about, best first, then what resembles the first.
+        """Return up to `k` records about `text`, best first, then those that resemble the best one.
 
-        Facts that have ended are not found. `vector` is that of `text`, or missing.
+        Ended facts are not found. `vector` is the vector of `text`, `(dim,)`, or None.
         """
         index = self._indexed(kind)
         if index is None or not text.strip():
@@ -159,10 +159,11 @@ class ScopeMemory(EmbeddedStream):
         ]
 
     def join(self, delta: Delta, max_entries: int) -> "ScopeMemory":
-        """Return the scope with what was read; another object unless it continues this one.
+        """Return the scope with the entries that were read.
 
-        At most `max_entries` messages were read. If it was as many, there may be a gap before them,
-        so the messages from before the gap go.
+        It is this object, unless the scope has another version or other vectors now. At most
+        `max_entries` messages were read. If there are as many, there may be a gap before them, so
+        the messages before the gap are dropped.
         """
         if (self.version, self.generation) != (delta.version, delta.generation):
             return ScopeMemory(self.scope, delta.version, delta.generation).join(delta, max_entries)
@@ -207,7 +208,7 @@ class ScopeMemory(EmbeddedStream):
         return not isinstance(record, Fact) or record.is_current
 
     def _indexed(self, kind: type[Record]) -> KindIndex | None:
-        """Index what is new, and return the index of a kind; None if there is no such record."""
+        """Index new records, and return the index of a kind; None if it has no records."""
         for record in self._unindexed:
             index = self._by_kind.setdefault(type(record), KindIndex())
             index.append(record.id, IndexRecord(record.indexed_text, record.group))

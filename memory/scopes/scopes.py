@@ -1,6 +1,6 @@
-"""`Scopes`: reads what is new in a scope, changes it under its version, and erases parts of it.
+"""`Scopes`: reads new entries of a scope, writes to it under its version, and erases parts of it.
 
-Redis remains the truth. What a process has read is valid only for the version it was read under.
+Redis has the truth. What a process has read is valid only for the version that it was read under.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ _NOTHING_ERASED = Revision()
 
 
 Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
-"""Returns what to change in a scope as it was read, None for nothing. It may be called again."""
+"""Returns what to change in a scope as it was read, None for nothing; it may be called again."""
 
 
 class Scopes:
@@ -51,20 +51,20 @@ class Scopes:
         self._cache = ScopeCache(max_bytes)
 
     def drop(self, scope: Scope) -> None:
-        """Forget what was read of a scope."""
+        """Remove a scope from the cache."""
         self._cache.drop(scope)
 
     def cursor(self, scope: Scope) -> Cursor:
-        """Return what of a scope need not be read again."""
+        """Return the cursor of the cached scope, an empty one if it is not in the cache."""
         held = self._cache.get(scope)
         return held.cursor if held else Cursor()
 
     def keep(self, scope_memory: ScopeMemory) -> None:
-        """Keep what was read of a scope, as the newest."""
+        """Put a scope into the cache, as the most recently used."""
         self._cache.keep(scope_memory)
 
     def join(self, scope: Scope, delta: Delta, max_entries: int) -> ScopeMemory:
-        """Return a scope with what a turn has loaded; of its records something may be missing."""
+        """Return a scope with what a turn has loaded; some records may still be missing."""
         held = self._cache.get(scope) or ScopeMemory(scope)
         scope_memory = held.join(delta, max_entries)
         self._cache.keep(scope_memory)
@@ -79,11 +79,11 @@ class Scopes:
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory
-            if scope_memory.cursor == before:  # old entries have gone: read all of it again
+            if scope_memory.cursor == before:  # old entries were erased: read all of it again
                 self._cache.drop(scope)
 
     async def current(self, scope: Scope) -> ScopeMemory:
-        """Return a scope as it was read at the beginning of this turn."""
+        """Return the cached scope, as the turn has read it; read it if it is not complete."""
         held = self._cache.get(scope)
         return held if held and held.is_whole else await self.read(scope)
 
@@ -92,7 +92,7 @@ class Scopes:
     ) -> list[Found[R]]:
         """Search the records of a kind by words and, if they have vectors of our model, by meaning.
 
-        Return at most `k` of them, best first, and then those that resemble the best one.
+        Return at most `k` of them, best first, and after them those that resemble the best one.
         """
         vector = None
         if scope_memory.fingerprint == self.vector_fingerprint:
@@ -101,15 +101,15 @@ class Scopes:
 
     @property
     def vector_fingerprint(self) -> str:
-        """The embedding fingerprint of records; vectors of another one are never compared."""
+        """The embedding fingerprint of records; vectors with another one are never compared."""
         embedder = self._questions.embedder
         return fingerprint_of(embedder, RECIPE) if embedder else ""
 
     async def update(self, scope: Scope, decide: Decide) -> Receipt:
         """Read a scope, let `decide` say what to change in it, and change it.
 
-        If anything else has changed meanwhile, all of it is done again. `decide` may also write to
-        other scopes: its own `NotWritten` starts again, too. Return what a revision has erased.
+        If the scope has changed meanwhile, start again. `decide` may also write to other scopes; if
+        it raises `NotWritten`, start again, too. Return the counts of what a revision has erased.
         """
         while True:
             scope_memory = await self.read(scope)
@@ -124,7 +124,7 @@ class Scopes:
             return Receipt()
 
     async def erase(self, scope: Scope, revision: Revision = _NOTHING_ERASED) -> Receipt:
-        """Carry out a revision that does not depend on what is stored; open turns begin again."""
+        """Carry out a revision that does not depend on stored content; open turns start again."""
 
         async def decide(_: ScopeMemory) -> Revision:
             return revision
@@ -160,7 +160,7 @@ class Scopes:
         return first
 
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
-        """Erase and change parts of a scope for good, at once; an open turn begins again.
+        """Erase and change parts of a scope in one step; an open turn starts again.
 
         Raise `NotWritten` if anything was learned or erased since the scope was read.
         """
@@ -186,9 +186,9 @@ class Scopes:
         return Receipt.of(answer["counts"])
 
     async def cut(self, scope: Scope, conversation: Scope) -> int:
-        """Let nothing more be written here that rests on a conversation before its last clear.
+        """Refuse later writes here that rest on a conversation before its last clear.
 
-        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that still counts.
+        Return the lowest epoch (`ScopeMemory.epoch`) of the conversation that is still accepted.
         """
         meta = self._keys.scope(conversation).meta
         generation, clears = await self._client.call("HMGET", meta, "generation", "epoch")
@@ -198,12 +198,12 @@ class Scopes:
         return epoch
 
     async def touch(self, scope: Scope) -> None:
-        """Keep a scope for as long as if something had been learned in it now."""
+        """Renew the expiry of a scope, as learning something would."""
         await self._index(scope)
         await self._scripts["touch"](self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
 
     async def _index(self, scope: Scope) -> None:
-        """Name the scope where erasures look for it, before anything is stored in it."""
+        """Add the scope to the index that erasures read; call it before anything is stored."""
         await self._client.call("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
 
     async def _called(
@@ -216,7 +216,7 @@ class Scopes:
 
 
 def _values(change: Write | Revision) -> dict[str, str]:
-    """Return the new values of all fields that change, "" for those that go."""
+    """Return the new values of all changed fields by name, "" for removed ones."""
     return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
 
 

@@ -1,7 +1,7 @@
-"""Which part of a conversation goes into the prompt: the window.
+"""Selectors choose which messages of a conversation go into the prompt: the window.
 
-A selector gets the history without the words to answer, oldest message first, and returns one
-contiguous end of it. It reads nothing and changes nothing; messages carry their token counts.
+A selector gets the messages before the current one, oldest first, and returns the newest ones of
+them, without a gap. It reads nothing and changes nothing. Messages have their token counts.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ _EXCHANGE = 2  # messages of an exchange: a question and its answer
 
 
 class MessageSelector(Protocol):
-    """Chooses what of a history is shown again."""
+    """Chooses which messages are shown again."""
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return a contiguous end of `messages`, in their order."""
+        """Return the newest of `messages` without a gap, in their order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoMessages:
-    """Shows nothing, so that only recall remembers."""
+    """Shows no messages, so that only search finds them."""
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:  # noqa: ARG002 - protocol
         """Return nothing."""
@@ -34,7 +34,7 @@ class NoMessages:
 
 @dataclass(frozen=True, slots=True)
 class MessageWindowMessageSelector:
-    """Shows exactly the `n` most recent messages, or all when there are fewer."""
+    """Shows exactly the `n` most recent messages, or all if there are fewer."""
 
     n: int
 
@@ -47,14 +47,14 @@ class MessageWindowMessageSelector:
 class TokenWindowMessageSelector:
     """Shows the newest whole exchanges that fit in `max_tokens`.
 
-    It stops at the first exchange that does not fit, so that nothing older slips in behind a gap.
+    It stops at the first exchange that does not fit, so there is never a gap.
     """
 
     max_tokens: int
     overhead_per_message: int = MESSAGE_OVERHEAD
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the longest end of whole exchanges within the limit."""
+        """Return as many of the newest whole exchanges as fit."""
         tokens = 0
         fitting = len(messages)
         for start in reversed(_exchange_starts(messages)):
@@ -68,14 +68,13 @@ class TokenWindowMessageSelector:
 
 @dataclass(frozen=True, slots=True)
 class BlockWindowMessageSelector:
-    """Shows the newest whole exchanges within both limits, moving its front in blocks of messages.
+    """Shows the newest whole exchanges within both limits, and moves its start in whole blocks.
 
-    A front that stays where it is keeps the prompt's beginning byte-identical for many turns, which
-    servers reward by reusing their work. Blocks are counted by `seq`: a message keeps its own for
-    good, and it grows by one a message whatever commands and failed turns do to the exchange
-    numbers. So an exchange that begins a block does so however much is said after it.
+    While the start does not move, the prompt begins with the same bytes in every turn, and the
+    server can use its prompt cache. Blocks are counted by `seq`, which a message never changes and
+    which grows by one with each message. So the start of a block does not depend on later messages.
 
-    The history may be cut off at its old end if it still holds more than `max_messages`.
+    The caller may leave out old messages, if more than `max_messages` remain.
     """
 
     max_messages: int
@@ -87,17 +86,17 @@ class BlockWindowMessageSelector:
     def in_quarters(cls, max_messages: int, max_tokens: int) -> Self:
         """Make blocks of a quarter of the window, in whole exchanges and at least one.
 
-        A window of fewer than 16 messages so moves by single exchanges: it shows all it may.
+        So a window of fewer than 16 messages moves by single exchanges and shows all that fits.
         """
         exchanges = max(1, max_messages // 4 // _EXCHANGE)
         return cls(max_messages, max_tokens, exchanges * _EXCHANGE)
 
     def select(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the longest end within the limits that begins with the first exchange of a block.
+        """Return the most messages within the limits that begin with the first exchange of a block.
 
-        Of a long history of two-message exchanges with room in tokens, these are more than
-        `max_messages - block`. Where less than half of what fits would be left (a few long
-        exchanges fill the limits), all that fits is returned.
+        In a long history of two-message exchanges that are within `max_tokens`, these are more than
+        `max_messages - block`. If a few long exchanges fill the limits, less than half of what fits
+        could be left. Then all that fits is returned.
         """
         starts = _exchange_starts(messages)
         fitting = self._fitting(messages, starts)
@@ -116,7 +115,7 @@ class BlockWindowMessageSelector:
         return tokens.select(messages[next(few, len(messages)) :])
 
     def _number(self, message: Message) -> int:
-        """Return the number of the block in which `message` stands."""
+        """Return the number of the block of a message."""
         return (message.seq - 1) // self.block
 
 

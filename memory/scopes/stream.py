@@ -1,6 +1,6 @@
 """One stream of a scope with the vectors of its entries, as far as this process has read it.
 
-Messages and records are kept alike. What was read is indexed only when it is searched.
+Messages and records are kept in the same way. Entries are indexed at the next search.
 """
 
 from bisect import bisect_left
@@ -14,12 +14,12 @@ from memory.search.hybrid import Hit, HybridIndex, IndexRecord
 
 
 def fingerprint_of(embedder: Embedder, recipe: str) -> str:
-    """Name model, dimensions and text recipe; vectors of different fingerprints do not compare."""
+    """Return model, dimensions and text recipe; vectors with different ones cannot be compared."""
     return f"{embedder.fingerprint} | {recipe}"
 
 
 class PackedRows:
-    """Packed vectors with ascending ids, all of one length, from reading until indexing.
+    """Packed vectors that wait to be indexed: with ascending ids, all of one length.
 
     `newest` is the last id, `count` the number of rows so far.
     """
@@ -39,11 +39,11 @@ class PackedRows:
         return len(self._waiting) * self._row_bytes
 
     def fits(self, rows: Sequence[tuple[int, bytes]]) -> bool:
-        """Say whether rows are as long as those before; if not, the model has changed."""
+        """Return whether rows are as long as earlier ones; if not, the model has changed."""
         return not rows or self._row_bytes in (0, len(rows[0][1]))
 
     def extend(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Append rows that fit, without those that were there already."""
+        """Append rows that fit, except those that are here already."""
         newer = [(number, row) for number, row in rows if number > self.newest]
         if newer:
             self._waiting.extend(newer)
@@ -52,7 +52,7 @@ class PackedRows:
             self._row_bytes = len(row)
 
     def taken(self) -> Iterator[tuple[int, Vectors]]:
-        """Give ids and `(dim,)` float32 unit rows of what waits; then nothing waits."""
+        """Yield the ids and `(dim,)` float32 unit rows that wait, and remove them."""
         if self._waiting:
             numbers, rows = zip(*self._waiting, strict=True)
             self._waiting.clear()
@@ -77,16 +77,16 @@ class KindIndex:
         return at if at < len(self.ids) and self.ids[at] == entry_id else None
 
     def put_vector(self, entry_id: int, vector: Vectors) -> None:
-        """Give an entry its `(dim,)` unit vector, if it is indexed."""
+        """Set the `(dim,)` unit vector of an entry, if the entry is indexed."""
         row = self.row(entry_id)
         if row is not None:
             self.index.put_vector(row, vector)
 
     def search(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
-        """Return up to `k` hits, best first; by words alone if the width of the vectors changed."""
+        """Return up to `k` hits, best first; by words alone if the vectors have another length."""
         try:
             return self.index.search(text, query, k, allowed)
-        except ValueError:  # until all is embedded again
+        except ValueError:  # the model has changed, and not all entries are embedded again
             return self.index.search(text, None, k, allowed)
 
 
@@ -106,22 +106,22 @@ class EmbeddedStream:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing that is stored is missing here."""
+        """Whether all stored entries and vectors are here."""
         return self.count == self.length and self.vectors.count == self.vectors_length
 
     @property
     def nbytes(self) -> int:
-        """Roughly the bytes held."""
+        """Roughly the bytes in memory."""
         indexes = sum(each.index.nbytes for each in self._indexes())
         return self._text_bytes + self.vectors.nbytes + indexes
 
     def joins(self, delta: StreamDelta) -> bool:
-        """Say whether what was read has vectors of the same model as what is here."""
+        """Return whether what was read has vectors of the same model as the entries here."""
         is_same = self.length < 0 or self.fingerprint == delta.fingerprint
         return is_same and self.vectors.fits(delta.vectors)
 
     def add(self, delta: StreamDelta) -> None:
-        """Add what was read and joins, without what is here already."""
+        """Add entries for which `joins` is true, except those that are here already."""
         self.fingerprint = delta.fingerprint
         self.length, self.vectors_length = delta.length, delta.vectors_length
         for entry_id, columns in delta.entries:

@@ -1,8 +1,8 @@
-"""What a tool wants written: recorded with the reply, carried out after it, once.
+"""The writes that tools request. They are stored with the reply and carried out once, after it.
 
-Values and their stored form; carrying them out is learning's business. With `asks_first` a write is
-kept back until `sender_id` has agreed by a button, which `nonce` names: the turn held words that
-were not theirs.
+This module has the values and their stored form; `memory.learning` carries them out. A write with
+`asks_first` waits until `sender_id` agrees with a button, whose id is `nonce`. Writes ask first if
+the turn contained untrusted text.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ _ONLY_SHOWN = {"is_stored": False}
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """Keep a statement of `sender_id` as a fact; `replaces` is what it supersedes, 0 for none.
+    """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none).
 
-    `old_text` tells people what is superseded; it is not stored.
+    `old_text` shows people the replaced fact. It is not stored.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRecord:
-    """Erase one fact; `old_text` tells people which, and is not stored."""
+    """Erase one fact. `old_text` shows it to people and is not stored."""
 
     record_id: int
     asks_first: bool = False
@@ -51,7 +51,7 @@ class SetDomain:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Keep a text of an operator's behavior under a name; "" drops it."""
+    """Keep a text of an operator's behavior under a name; "" removes it."""
 
     behavior: str
     name: str
@@ -65,12 +65,12 @@ ToolWrite = Remember | ForgetRecord | SetDomain | Keep
 
 
 def to_json(writes: Sequence[ToolWrite]) -> bytes:
-    """Return the stored form, b"" for nothing."""
+    """Return the stored form, b"" if there are no writes."""
     return orjson.dumps(list(map(_written, writes))) if writes else b""
 
 
 def from_json(stored: str | bytes) -> tuple[ToolWrite, ...]:
-    """Read the stored form; raise `ValueError` when it is not JSON."""
+    """Read the stored form; raise `ValueError` if it is not JSON."""
     return tuple(_KINDS[kind](*rest) for kind, *rest in orjson.loads(stored)) if stored else ()
 
 

@@ -1,6 +1,6 @@
 -- Uses: scope
--- Drops all vectors of a conversation to free memory: with some of them, search would be worse than without any. Nothing
--- here is embedded while `lexical_only` is set. Answers how many vectors there were.
+-- Drops all vectors of a conversation to free memory, because search with some of the vectors would be worse than
+-- without any. While `lexical_only` is set, no messages are embedded here. Returns the number of dropped vectors.
 local dropped = redis.call('XLEN', VEC)
 redis.call('DEL', VEC)
 redis.call('HSET', META, 'lexical_only', 1)
