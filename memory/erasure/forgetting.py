@@ -55,8 +55,14 @@ class Forgetting:
         receipt. `as_admin` lets any administrator of the group confirm. Raise `NotConfirmed`.
         """
         keys = self._keys.scope(conversation)
-        arguments = (nonce, presser, update_id, "1" if as_admin else "", self._ttl_s)
-        outcome, *counts = await self._scripts["clear"](keys.all, arguments)
+        request = {
+            "nonce": nonce,
+            "person": str(presser),
+            "last_update": str(update_id),
+            "by_admin": as_admin,
+            "ttl_s": self._ttl_s,
+        }
+        outcome, *counts = await self._scripts["clear"](keys.all, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
         await self._tell_erased(conversation)

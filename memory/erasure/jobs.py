@@ -142,7 +142,8 @@ class Jobs:
     ) -> AsyncIterator[tuple[Scope, Receipt]]:
         if job.kind == "forget":
             epoch = self._keys.person_epoch(job.target)
-            await self._scripts["forget_until"]([epoch], (job.cut_update, SEEN_MS))
+            until = {"last_update": str(job.cut_update), "ttl_ms": SEEN_MS}
+            await self._scripts["forget_until"]([epoch], until)
         async for conversation, stored in self._conversations(job):
             lease = self._keys.job_lease(job.id)
             if not await self._scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
@@ -168,8 +169,12 @@ class Jobs:
         await self._client.call("HSET", self._keys.job(job.id), conversation.tag, receipt.written)
         person = self._keys.person(job.target)
         oldest_ms = int(job.cut_at * 1000) - SEEN_MS
-        arguments = (conversation.tag, stored, job.cut_update, oldest_ms)
-        await self._scripts["drop_unless_newer"]([person], arguments)
+        request = {
+            "conversation": conversation.tag,
+            "last_update": str(job.cut_update),
+            "oldest_ms": oldest_ms,
+        }
+        await self._scripts["drop_unless_newer"]([person], request, stored)
 
     async def _conversations(self, job: Job) -> AsyncIterator[tuple[Scope, bytes]]:
         """Yield each scope that a job erases, with its entry in the person's index.
@@ -199,8 +204,13 @@ class Jobs:
 
     async def _wipe(self, conversation: Scope, job: Job) -> Receipt:
         keys = self._keys.scope(conversation).all
-        arguments = (job.id, job.cut_update, self._ttl_s, job.cut_at)
-        return Receipt.of(await self._scripts["wipe"](keys, arguments))
+        request = {
+            "receipt": job.id,
+            "last_update": str(job.cut_update),
+            "until": job.cut_at,
+            "ttl_s": self._ttl_s,
+        }
+        return Receipt.of(await self._scripts["wipe"](keys, request))
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group.
@@ -209,7 +219,11 @@ class Jobs:
         the log. Then their messages with all that rests on them.
         """
         keys = self._keys.scope(group)
-        arguments = (f"{job.id}:waiting", job.target, job.cut_update)
-        waiting = Receipt.of(await self._scripts["erase_person"](keys.all, arguments))
+        request = {
+            "receipt": f"{job.id}:waiting",
+            "person": str(job.target),
+            "last_update": str(job.cut_update),
+        }
+        waiting = Receipt.of(await self._scripts["erase_person"](keys.all, request))
         said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
         return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)

@@ -19,7 +19,7 @@ class MemorySwitch:
 
     async def turn_off(self, conversation: Scope) -> None:
         """Remember nothing that is said from now on; a repeat changes nothing."""
-        await self._scripts["turn_off"](self._keys.scope(conversation).all, (self._ttl_s,))
+        await self._scripts["turn_off"](self._keys.scope(conversation).all, {"ttl_s": self._ttl_s})
 
     async def turn_on(self, conversation: Scope) -> int:
         """Remember again, and erase what was said meanwhile; return the number of these messages.
@@ -27,7 +27,7 @@ class MemorySwitch:
         If there were any, an open turn starts again.
         """
         keys = self._keys.scope(conversation).all
-        erased = int(await self._scripts["turn_on"](keys, (self._ttl_s,)))
+        erased = int(await self._scripts["turn_on"](keys, {"ttl_s": self._ttl_s}))
         if erased:
             await self._tell_erased(conversation)
         return erased

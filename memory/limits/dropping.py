@@ -99,8 +99,9 @@ class Dropping:
             oldest = heappop(heads)
             keep = min(oldest.seq + _SLICE, oldest.end)
             keys = self._keys.scope(oldest.conversation).all
-            arguments = (*oldest.version, keep, self._tail)
-            messages, vectors = await self._scripts["drop_messages"](keys, arguments)
+            epoch, erasure = oldest.version
+            request = {"epoch": epoch, "erasure": erasure, "keep": keep, "window": self._tail}
+            messages, vectors = await self._scripts["drop_messages"](keys, request)
             if not messages:
                 continue
             dropped = Dropped(vectors, messages)

@@ -1,12 +1,13 @@
 -- Uses: scope
--- ARGV: nonce of the question, the person who pressed the button, update id of the confirmation, '1' if any admin may
--- confirm, ttl in s. Erases the conversation, once for a nonce.
+-- ARGV[1], a JSON object: `nonce` of the question; `person` who pressed the button; `last_update`, the update id of
+-- the confirmation; `by_admin`, whether any admin may confirm; `ttl_s`. Erases the conversation, once for a nonce.
 -- Answers {'done', counts}, or {'unknown'} or {'not_yours'} if nothing was erased.
-local receipt, asked = receipt_of(ARGV[1])
+local request = cjson.decode(ARGV[1])
+local receipt, asked = receipt_of(request.nonce)
 if receipt then return {'done', receipt} end
 if not asked then return {'unknown'} end
 local kind, asker = string.match(asked, '^(%a+)|(%-?%d+)')
-if kind ~= 'clear' or (asker ~= ARGV[2] and ARGV[4] ~= '1') then return {'not_yours'} end
-local counts = wipe(ARGV[3])
-touch(ARGV[5])
-return {'done', keep_receipt(ARGV[1], counts)}
+if kind ~= 'clear' or (asker ~= request.person and not request.by_admin) then return {'not_yours'} end
+local counts = wipe(request.last_update)
+touch(request.ttl_s)
+return {'done', keep_receipt(request.nonce, counts)}

@@ -1,5 +1,5 @@
 -- Uses: scope
--- ARGV: ttl in s. Learning continues with the next message. Messages from the time when memory was off are erased.
+-- ARGV[1], a JSON object: `ttl_s`. Learning continues with the next message. Messages from the time when memory was off are erased.
 -- Answers how many.
 local off_at = redis.call('HGET', META, 'off_at')
 if not off_at then return 0 end
@@ -13,5 +13,5 @@ end
 leave_no_bytes(LOG)
 leave_no_bytes(VEC)
 begin_again()
-touch(ARGV[1])
+touch(cjson.decode(ARGV[1]).ttl_s)
 return #said

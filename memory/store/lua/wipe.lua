@@ -1,16 +1,18 @@
 -- Uses: scope
--- ARGV: job, update id of the confirmation, ttl in s, time of the confirmation in Unix seconds.
+-- ARGV[1], a JSON object: `receipt`, the id of the receipt; `last_update`, the update id of the confirmation; `until`,
+-- its time in Unix seconds; `ttl_s`.
 -- Erases the conversation for a job. Messages that people wrote after the confirmation stay, with their answers.
-local receipt = receipt_of(ARGV[1])
+local request = cjson.decode(ARGV[1])
+local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
 local kept
 for _, entry in ipairs(redis.call('XREVRANGE', LOG, '+', '-', 'COUNT', 1000)) do
   local _, _, _, role, _, _, _, sent_at = unpack(entry[2])
   if role ~= 'assistant' then
-    if tonumber(sent_at) <= tonumber(ARGV[4]) then break end
+    if tonumber(sent_at) <= request['until'] then break end
     kept = entry[1]
   end
 end
-local counts = wipe(ARGV[2], kept)
-touch(ARGV[3])
-return keep_receipt(ARGV[1], counts)
+local counts = wipe(request.last_update, kept)
+touch(request.ttl_s)
+return keep_receipt(request.receipt, counts)

@@ -110,7 +110,8 @@ class StoreAuditor(TurnAuditor):
         for update_id in waiting - seen.waiting:
             self._accepted(update_id, script, seen)
         if script == "clear" and isinstance(reply, list) and reply[0] == b"done":
-            self._cleared(args[0], int(args[2]), reply[1], seen)
+            request = orjson.loads(args[0])
+            self._cleared(request["nonce"], int(request["last_update"]), reply[1], seen)
         for update_id in sorted(seen.waiting - waiting):
             self._closed(update_id, script, seen)
         seen.waiting = waiting
@@ -149,9 +150,7 @@ class StoreAuditor(TurnAuditor):
             self.records.erased.setdefault(update_id, self.step)
         self.records.counts[f"closed by {update.closed_by}"] += 1
 
-    def _cleared(
-        self, nonce: bytes, confirmed: int, receipt: Reply, seen: SeenConversation
-    ) -> None:
+    def _cleared(self, nonce: str, confirmed: int, receipt: Reply, seen: SeenConversation) -> None:
         """Note that nothing written up to the confirmation may be seen again."""
         tag, waiting = seen.tag, self._waiting(seen)
         first = self.records.receipts.setdefault(nonce, receipt)

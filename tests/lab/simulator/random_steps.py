@@ -96,12 +96,14 @@ class RandomSteps:
         return [{**asked, **sender}, {**answered, **nobody}]
 
     def _erase(self) -> Step:
-        cut, receipt = self._made // 2, f"receipt{self._made}"
+        cut, receipt = str(self._made // 2), f"receipt{self._made}"
+        erased = {"receipt": receipt, "last_update": cut}
+        confirmed = {"nonce": receipt, "person": "7", "last_update": cut}
         return self._random.choice(
             (
-                ("wipe", (receipt, cut, _TTL_S, self._made - 20)),
-                ("erase_person", (receipt, self._random.choice(_PEOPLE), cut)),
-                ("clear", (receipt, 7, cut, "", _TTL_S)),
+                ("wipe", _request({**erased, "until": self._made - 20, "ttl_s": _TTL_S})),
+                ("erase_person", _request({**erased, "person": str(self._random.choice(_PEOPLE))})),
+                ("clear", _request({**confirmed, "by_admin": False, "ttl_s": _TTL_S})),
                 ("touch", _request({"ttl_s": _TTL_S})),
                 ("read_scope", self._read_scope()),
             )

@@ -107,7 +107,7 @@ class Records:
     undeliverable: set[int] = field(default_factory=set)
     """Replies with a part that Telegram refused."""
     conversations: dict[str, SeenConversation] = field(default_factory=dict)
-    receipts: dict[bytes, object] = field(default_factory=dict)
+    receipts: dict[str, object] = field(default_factory=dict)
     """Confirmed erasures, with their receipts."""
     unanswered: set[str] = field(default_factory=set)
     """Leases whose holder got no answer from the store whether the part just sent counts."""

@@ -213,6 +213,6 @@ async def test_a_step_decided_before_an_erasure_drops_nothing(
 async def _step(memory: Memory, epoch: str, erasure: str) -> Sequence[int]:
     keys = memory.keys.scope(ANN).all
     counts: Sequence[int] = await memory.scripts["drop_messages"](
-        keys, (epoch, erasure, 150, OPTIONS.tail)
+        keys, {"epoch": epoch, "erasure": erasure, "keep": 150, "window": OPTIONS.tail}
     )
     return counts
