@@ -132,8 +132,9 @@ class UsageStore:
     def _counting(self, call: BilledCall) -> ScriptCall:
         month, keys = month_of(call.at), self._keys
         names = ("all", "days", "people", f"u:{call.person}", call.conversation or "none")
-        is_bounded = call.person != NO_PERSON and call.source.kind == _ANSWER
-        tokens = call.tokens
+        tokens, quota = call.tokens, {}
+        if call.person != NO_PERSON and call.source.kind == _ANSWER:
+            quota = {"quota_tokens": tokens.total, "quota_s": _QUOTA_S}
         return self._scripts["count_usage"].command(
             (
                 keys.counted_calls,
@@ -148,8 +149,7 @@ class UsageStore:
                 "day": datetime.fromtimestamp(call.at, UTC).day,
                 "person": str(call.person),
                 "tokens": (tokens.fresh, tokens.cached, tokens.output, tokens.reasoning),
-                "quota_tokens": tokens.total if is_bounded else 0,
-                "quota_s": _QUOTA_S,
+                **quota,
             },
         )
 

@@ -87,7 +87,7 @@ class Mailbox:
             seen = self._store.keys.scope(conversation).seen
             index = self._store.keys.index_of(conversation)
             await self._replicate((seen, entry.update_id), (index, conversation.tag))
-        if outcome == "duplicate" or (outcome == "taken" and not answer["is_held"]):
+        if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
             await self.wake(conversation, coalesces=not entry.is_command)
         return Outcome(outcome)
 
@@ -102,14 +102,13 @@ class Mailbox:
         spoke = scripts["spoke"].command(
             sender,
             {
-                "conversation": conversation.tag,
+                "tag": conversation.tag,
                 "update_id": entry.update_id,
                 "seen_ms": SEEN_MS,
             },
         )
         index = ("ZADD", keys.index_of(conversation), int(time()), conversation.tag)
         request: dict[str, object] = {
-            "update_id": entry.update_id,
             "ttl_s": self._store.ttl_s,
             "max_updates": MAX_UPDATES,
             "seen_ms": SEEN_MS,
@@ -117,7 +116,7 @@ class Mailbox:
         answer: dict[str, str] = {"outcome": "unmet"}
         while answer["outcome"] == "unmet":
             intake = scripts["intake"].command(
-                keys.scope(conversation).all, request, entry.to_member()
+                keys.scope(conversation).of_turns, request, entry.to_member()
             )
             _, forgotten_until, reply = await self._store.client.pipeline([index, spoke, intake])
             answer = orjson.loads(reply)

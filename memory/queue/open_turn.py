@@ -125,15 +125,16 @@ def _open_turn(
     entries: Sequence[bytes],
     loaded: Sequence[Reply],
 ) -> OpenTurn:
+    delta = Delta.of(loaded)
     return OpenTurn(
-        lease=Lease(conversation, head["token"], head["epoch"], head["erasure"]),
+        lease=Lease(conversation, head["token"], *delta.version),
         id=head["id"],
         attempts=head["attempts"],
         outbox=outbox,
-        sending=head["sending"],
-        sent=tuple(int(part) for part in head["sent"].split(",") if part),
-        failures=head["failures"],
-        error=head["error"],
+        sending=head.get("sending", 0),
+        sent=tuple(int(part) for part in head.get("sent", "").split(",") if part),
+        failures=head.get("failures", 0),
+        error=head.get("error", ""),
         entries=tuple(map(Entry.of_member, entries)),
-        loaded=Delta.of(loaded),
+        loaded=delta,
     )

@@ -114,7 +114,9 @@ class ReadyQueue:
 
     async def _remove(self, wake_up: WakeUp, other: str) -> None:
         entry = wake_up.entry.decode()
-        request = {"entry": entry, "deliveries": wake_up.deliveries, "other": other}
+        request: dict[str, object] = {"entry": entry, "deliveries": wake_up.deliveries}
+        if other:
+            request["other"] = other
         await self._run("ack", request)
 
     async def _run(self, script: str, request: Request) -> Reply:

@@ -33,8 +33,6 @@ from memory.store.store import Store
 LEARN_LATE_S = 60
 """If learning has not followed a commit after so many seconds, any process takes it up."""
 
-_MAX_ENTRIES = 32
-
 
 @dataclass(frozen=True, slots=True)
 class TurnTimes:
@@ -132,8 +130,8 @@ class TurnStore:
 
         It is not an error if the lease is lost.
         """
-        hand_over = self._script("hand_over", conversation, {"token": token})
-        await self._store.client.pipeline([hand_over])
+        keys = self._store.keys.scope(conversation).of_step
+        await self._store.scripts["hand_over"](keys, {"token": token})
 
     async def defer(self, lease: Lease, pause_ms: int) -> None:
         """Give the lease back unfinished, and wake the conversation up after `pause_ms`.
@@ -157,14 +155,17 @@ class TurnStore:
         """
         closing, lease = closing or Closing(), turn.lease
         request = {
+            **_named(lease),
             "turn": turn.id,
             "ttl_s": self._store.ttl_s,
-            "ends_session": closing.ends_session,
-            "digest": closing.digest,
             "messages": [stored_fields(message) for message in messages],
             **self._begin_fields(cursor),
         }
-        commit = self._step_call("commit", lease, request, closing.writes)
+        if closing.ends_session:
+            request["ends_session"] = True
+        if closing.digest:
+            request["digest"] = closing.digest
+        commit = self._script("commit", lease.conversation, request, closing.writes)
         turn.committing.set()
         noted = self._note_learning(lease, messages, closing)
         *_, (head, *begun) = await self._store.client.pipeline([*noted, commit])
@@ -183,7 +184,7 @@ class TurnStore:
         scope = conversation.facts_scope
         if scope == conversation:
             return []
-        keys = self._store.keys.scope(scope).all
+        keys = self._store.keys.scope(scope).of_records
         request = {"cursor": cursor.of_records, "max": self._tail}
         return [self._store.scripts["read_scope"].command(keys, request)]
 
@@ -202,7 +203,6 @@ class TurnStore:
             "lease_ms": self._times.lease_ms,
             "coalesce_ms": self._times.coalesce_ms,
             "max_coalesce_ms": self._times.max_coalesce_ms,
-            "max_entries": _MAX_ENTRIES,
             "tail": self._tail,
             "cursor": cursor.request,
         }
@@ -215,15 +215,20 @@ class TurnStore:
     def _step_call(
         self, name: str, lease: Lease, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
-        """Return a step that names its lease and the versions it was loaded under."""
-        named = {"token": lease.token, "epoch": lease.epoch, "erasure": lease.erasure}
-        return self._script(name, lease.conversation, {**named, **request}, *opaque)
+        """Return a step that changes only the open turn and its lease."""
+        keys = self._store.keys.scope(lease.conversation).of_step
+        return self._store.scripts[name].command(keys, {**_named(lease), **request}, *opaque)
 
     def _script(
         self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
-        keys = self._store.keys.scope(conversation).all
+        keys = self._store.keys.scope(conversation).of_turns
         return self._store.scripts[name].command(keys, request, *opaque)
+
+
+def _named(lease: Lease) -> dict[str, object]:
+    """Return the fields by which a step names its lease and the versions it was loaded under."""
+    return {"token": lease.token, "epoch": lease.epoch, "erasure": lease.erasure}
 
 
 def _refusal(answer: bytes, lease: Lease) -> LeaseLost:

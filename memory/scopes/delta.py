@@ -32,14 +32,16 @@ class Cursor:
     @property
     def request(self) -> dict[str, object]:
         """The request for scripts that also read the messages."""
-        return self.of_records | {"message": self.message, "message_vector": self.message_vector}
+        vector = {"message_vector": self.message_vector} if self.message_vector else {}
+        return {**self.of_records, "message": self.message, **vector}
 
     @property
     def of_records(self) -> dict[str, object]:
-        """The request for scripts that do not read the messages."""
+        """The request for scripts that do not read the messages; what is absent is 0."""
         epoch, erasure = self.version
         records = {"record": self.record, "record_vector": self.record_vector}
-        return {"epoch": epoch, "erasure": erasure, **records}
+        named = {"epoch": epoch, "erasure": erasure, **records}
+        return {name: value for name, value in named.items() if value not in (0, "0")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Delta:
         newest_first, vectors = said or ((), ())
         return cls(
             version=(read["epoch"], read["erasure"]),
-            generation=read["generation"],
-            session=read["session"],
+            generation=read.get("generation", 0),
+            session=read.get("session", 0),
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
             records=_stream(read["records"], records, record_vectors),
             messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,

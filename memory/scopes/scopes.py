@@ -75,7 +75,7 @@ class Scopes:
         while True:
             before = self.cursor(scope)
             request = {"cursor": before.of_records, "max": _PAGE}
-            answer = await self._scripts["read_scope"](self._keys.scope(scope).all, request)
+            answer = await self._scripts["read_scope"](self._keys.scope(scope).of_records, request)
             scope_memory = self.join(scope, Delta.of(answer), _PAGE)
             if scope_memory.is_whole:
                 return scope_memory

@@ -90,7 +90,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class ScopeKeys:
-    """The keys of one scope, in the order in which scripts take them."""
+    """The keys of one scope. A script takes those that it uses."""
 
     meta: str
     lease: str
@@ -107,11 +107,26 @@ class ScopeKeys:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return all keys, in the order in which scripts take them."""
+        """Return all keys."""
         return (
             *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
             *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
         )
+
+    @property
+    def of_turns(self) -> tuple[str, ...]:
+        """Return the keys of intake and turns, which need no confirmations."""
+        return tuple(key for key in self.all if key != self.confirm)
+
+    @property
+    def of_step(self) -> tuple[str, ...]:
+        """Return the keys of a step that changes only the open turn and its lease."""
+        return self.meta, self.lease, self.turn
+
+    @property
+    def of_records(self) -> tuple[str, ...]:
+        """Return the keys of what was learned, for a reader."""
+        return self.meta, self.learned, self.records, self.record_vectors
 
 
 class Keys:

@@ -1,8 +1,8 @@
 """Loads the Lua scripts that make each step atomic.
 
 A script's first line may name shared parts ("-- Uses: scope, notes"), which stand before it. Each
-script takes one JSON object, and opaque bytes after it. The scripts of one scope take all its keys
-in the order of `ScopeKeys.all`; the others say in their comments which keys they take.
+script takes one JSON object, and opaque bytes after it. The scripts of one scope take those of its
+`ScopeKeys` that they use; the others say in their comments which keys they take.
 """
 
 from functools import cache

@@ -1,6 +1,6 @@
 -- Uses: scope, delta, begin
--- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`; `digest`,
--- a summary of the tool steps; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
+-- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so;
+-- `digest`, a summary of the tool steps, if there is one; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
@@ -51,7 +51,7 @@ redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchang
 if request.ends_session then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
 -- Learning needs these beside the messages, and removes them afterwards.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
-if request.digest ~= '' and count > 1 and not is_off then
+if request.digest and count > 1 and not is_off then
   redis.call('HSET', LEARNED, 'digest:' .. first + count - 1, request.digest)
 end
 if is_off then writes = only_forgets(writes) end

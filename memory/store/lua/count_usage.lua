@@ -3,7 +3,7 @@
 -- person's days; the conversation's sums; what the person's quota of today has spent.
 -- ARGV[1], a JSON object: `call`, its id; `known_ms`, how long ids are remembered; `expires_at`, when the month's sums
 -- expire; `source`; `day` of the month; `person`; `tokens` (fresh, cached, output, reasoning); `quota_tokens`, which
--- count for the quota, kept for `quota_s`.
+-- count for the quota, kept for `quota_s`; both absent if none count.
 -- Answers 1, or 0 if the call was counted before. Begins with a write that frees memory, so that a full Redis takes it:
 -- a reply is stored in the same round trip and must not fail because of the count.
 local request, now = cjson.decode(ARGV[1]), now_ms()
@@ -18,7 +18,7 @@ redis.call('ZINCRBY', KEYS[4], total(tokens), request.person)
 redis.call('EXPIREAT', KEYS[4], expires_at)
 add(KEYS[5], of_day, tokens, expires_at)
 add(KEYS[6], source, tokens, expires_at)
-if request.quota_tokens > 0 then
+if request.quota_tokens then
   redis.call('HINCRBY', KEYS[7], 'sum', request.quota_tokens)
   redis.call('EXPIRE', KEYS[7], request.quota_s)
 end

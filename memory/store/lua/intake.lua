@@ -1,22 +1,22 @@
 -- Uses: scope
 -- Takes one update into the mailbox, once.
--- ARGV[1], a JSON object: `update_id`; `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
+-- ARGV[1], a JSON object: `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender
 -- was forgotten, and `read_under`, the erasure version under which the caller read that. ARGV[2]: the member.
--- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and whether a lease
--- is held (`is_held`); for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
+-- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and `is_held`, if
+-- a lease is held; for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
 local request, member = cjson.decode(ARGV[1]), ARGV[2]
 local moved_to = redis.call('HGET', META, 'moved_from')
 if moved_to then return cjson.encode({outcome = 'moved', storage = moved_to}) end
-local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1
+local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1 or nil
 local function outcome(name) return cjson.encode({outcome = name, is_held = is_held}) end
 
-if redis.call('ZSCORE', SEEN, request.update_id) then return outcome('duplicate') end
+local update_id, sender, kind = read_entry(member)
+if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end
 -- An erasure was confirmed by an update. Messages sent before it are not taken in after it.
 local function is_cut_off(update, at)
-  return update and request.update_id <= tonumber(update) and now - at < request.seen_ms
+  return update and tonumber(update_id) <= tonumber(update) and now - at < request.seen_ms
 end
-local _, sender, kind = read_entry(member)
 -- After an erasure here, this conversation may be missing in the sender's index. The caller has to write the index
 -- first and then read up to where the sender was forgotten. So a forgetting that the caller did not see yet finds
 -- this conversation in the index.
@@ -40,8 +40,8 @@ if is_cut_off(cut[1], cut[2]) or is_cut_off(senders_update, senders_at) then ret
 if count + before >= request.max_updates then return outcome('full') end
 -- Other scripts free memory before they use more. This one must fail when Redis is full.
 redis.call('HSET', META, counter, whole(today) .. '|' .. whole(count + 1) .. '|' .. before)
-redis.call('ZADD', SEEN, whole(now), request.update_id)
-redis.call('ZADD', MAILBOX, request.update_id, member)
+redis.call('ZADD', SEEN, whole(now), update_id)
+redis.call('ZADD', MAILBOX, update_id, member)
 redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms))
 touch(request.ttl_s)
 return outcome('taken')

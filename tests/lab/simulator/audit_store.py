@@ -6,7 +6,7 @@ from functools import cache
 import orjson
 
 from memory.queue.ready_queue import GROUP
-from memory.store.keys import Keys
+from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit_base import Note, trace_line
 from tests.lab.simulator.audit_turns import TurnAuditor
@@ -35,6 +35,7 @@ class StoreAuditor(TurnAuditor):
 
     def __init__(self, space: Keyspace, keys: Keys, note: Note | None) -> None:
         super().__init__(space, note)
+        self._keys = keys
         self._ready_queue = keys.ready_queue.encode()
         self._due = keys.due.encode()
         self._held = False
@@ -64,12 +65,18 @@ class StoreAuditor(TurnAuditor):
         if tag and script not in _READING:
             if script in _FENCED and reply not in _REFUSALS and not self._held:
                 self.violated("a lost lease is refused", f"{script} in {tag}")
-            seen = self.records.conversations.setdefault(tag, SeenConversation(tag, keys))
+            seen = self._seen(tag)
             self._noted(script, keys, args, reply, seen)
             self._check_conversation(script, args, reply, seen)
             self._check_wake_ups([seen])
         elif script in _REMOVES_WAKE_UPS and reply:
             self._check_wake_ups(self.records.conversations.values())
+
+    def _seen(self, tag: str) -> SeenConversation:
+        conversations = self.records.conversations
+        if tag not in conversations:
+            conversations[tag] = SeenConversation(tag, self._keys.scope(Scope(tag)))
+        return conversations[tag]
 
     def delivered(self, tag: str) -> None:
         """Check the wake-ups again: Telegram has delivered all of a conversation's updates."""
@@ -90,14 +97,15 @@ class StoreAuditor(TurnAuditor):
             if script == "set_aside":
                 self._check_given_up(args[1], seen)
         elif script == "intake" and _outcome(reply) == "dropped":
-            self._check_dropped(orjson.loads(args[0])["update_id"], args[1], seen.tag)
+            self._check_dropped(args[1], seen.tag)
         elif script in ("acquire", "commit") and isinstance(reply, list):
             begun = reply if script == "acquire" else reply[-1]
             if isinstance(begun, list) and _outcome(begun[0]) == "turn":
                 self._check_begun(begun, seen)
 
-    def _check_dropped(self, update_id: int, member: bytes, tag: str) -> None:
+    def _check_dropped(self, member: bytes, tag: str) -> None:
         """Check that only updates covered by an erasure are dropped."""
+        update_id = int(member.split(b"|")[0])
         covered = max(self.records.cleared.get(tag, 0), self.world.forgetting(_sender(member)))
         if update_id > covered:
             self.violated("only what was erased is dropped", f"w{update_id} in {tag}")

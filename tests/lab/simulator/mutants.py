@@ -54,10 +54,10 @@ def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protoc
 _FENCE = "redis.call('GET', LEASE) ~= step.token or "
 _STEPS = ("outbox", "sending", "park", "renew", "commit", "set_aside", "failed")
 _SENDING = ("sending", "commit")
-_SEEN = "if redis.call('ZSCORE', SEEN, request.update_id) then return outcome('duplicate') end"
+_SEEN = "if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end"
 _BEGINNING = ("acquire", "commit")
 _APPENDED = "for _, message in ipairs(messages) do"
-_PUSHED = "redis.call('ZADD', MAILBOX, request.update_id, member)\n"
+_PUSHED = "redis.call('ZADD', MAILBOX, update_id, member)\n"
 _GROWS = (
     "redis.call('HINCRBY', META, 'epoch', 1)\n  redis.call('HINCRBY', META, 'erasure', 1)\n",
     "redis.call('DEL', LEASE, TURN)",
@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
-        _lua(("ack", "if request.other ~= '' then", "if false then")),
+        _lua(("ack", "if request.other then", "if false then")),
         since=40,
     ),
     Mutant(
@@ -163,7 +163,7 @@ MUTANTS = (
         "updates are answered in order",
         _lua(
             *(
-                (script, "0, request.max_entries - 1)", "0, request.max_entries - 1, 'REV')")
+                (script, "0, MAX_ENTRIES - 1)", "0, MAX_ENTRIES - 1, 'REV')")
                 for script in _BEGINNING
             )
         ),

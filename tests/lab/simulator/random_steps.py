@@ -19,7 +19,6 @@ _BEGIN = {
     "lease_ms": _LEASE_MS,
     "coalesce_ms": 0,
     "max_coalesce_ms": 0,
-    "max_entries": 32,
     "tail": 12,
     "cursor": _CURSOR,
 }
@@ -47,9 +46,9 @@ class RandomSteps:
             self._erasure = answer["erasure"]
         begun = answer if script == "acquire" else answer[-1] if script == "commit" else []
         if isinstance(begun, list) and begun and begun[0]["outcome"] == "turn":
-            head = begun[0]
-            self._token, self._epoch, self._erasure = head["token"], head["epoch"], head["erasure"]
-            self._turn = head["id"]
+            head, versions = begun[0], begun[3][0]
+            self._token, self._turn = head["token"], head["id"]
+            self._epoch, self._erasure = versions["epoch"], versions["erasure"]
 
     def _intake(self) -> Step:
         update_id = self._made - self._random.choice((0, 0, 0, 1, 5))
@@ -58,7 +57,7 @@ class RandomSteps:
         forgotten_until = str(self._random.choice((0, 0, self._made // 2)))
         kept = {"ttl_s": _TTL_S, "max_updates": 20_000, "seen_ms": 10**9}
         read = {"forgotten_until": forgotten_until, "read_under": self._erasure}
-        return "intake", _request({"update_id": update_id, **kept, **read}, member)
+        return "intake", _request({**kept, **read}, member)
 
     def _acquire(self) -> Step:
         token = self._random.choice(("", "", self._token))
@@ -75,7 +74,7 @@ class RandomSteps:
             "lease_ms": _LEASE_MS,
             "ttl_s": _TTL_S,
         }
-        closing = {"ends_session": True, "digest": "", "messages": self._said(), **_BEGIN}
+        closing = {"ends_session": True, "messages": self._said(), **_BEGIN}
         return self._random.choice(
             (
                 ("renew", _request(named)),

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.lab.simulator.store.keyspace import Args
+from memory.store.keys import ScopeKeys
 from tests.lab.simulator.store.stream import MIN_ID, Id
 
 
@@ -68,9 +68,10 @@ class SentPart:
 class SeenConversation:
     """A conversation, its keys, and its state in the store when it was last checked."""
 
-    def __init__(self, tag: str, keys: Args) -> None:
+    def __init__(self, tag: str, keys: ScopeKeys) -> None:
         self.tag = tag
-        self.lease, self.mailbox, self.log, self.vectors = keys[1], keys[3], keys[5], keys[6]
+        self.lease, self.mailbox = keys.lease.encode(), keys.mailbox.encode()
+        self.log, self.vectors = keys.log.encode(), keys.vectors.encode()
         self.waiting: frozenset[int] = frozenset()
         self.logged: frozenset[int] = frozenset()
         self.last: Id = MIN_ID

@@ -1,8 +1,10 @@
 -- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `delta`.
--- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `max_entries`, `tail` (how many messages, and how
--- many of anything else, are read at most) and `cursor`, the newest of each kind that the caller has already.
+-- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `tail` (how many messages, and how many of anything
+-- else, are read at most) and `cursor`, the newest of each kind that the caller has already.
 -- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
--- the answer of `read_delta` follow.
+-- the answer of `read_delta` follow. The object leaves out what a turn does not have yet.
+local MAX_ENTRIES = 32
+
 local function no_turn(why, details)
   local head = details or {}
   head.outcome = why
@@ -54,7 +56,7 @@ local function begin(token, request)
   local entries = taken_entries()
   if #entries == 0 then
     redis.call('DEL', TURN)
-    local members = redis.call('ZRANGE', MAILBOX, 0, request.max_entries - 1)
+    local members = redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)
     if #members == 0 then
       redis.call('DEL', LEASE)
       return no_turn('empty')
@@ -75,9 +77,7 @@ local function begin(token, request)
   end
   local id, attempts, outbox, sending, sent, failures, error = unpack(redis.call('HMGET', TURN,
     'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error'))
-  local epoch, erasure = versions()
-  local head = {outcome = 'turn', token = token, epoch = epoch, erasure = erasure, id = id,
-    attempts = tonumber(attempts), sending = tonumber(sending or 0), sent = sent or '',
-    failures = tonumber(failures or 0), error = error or ''}
+  local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
+    sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil}
   return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail)}
 end

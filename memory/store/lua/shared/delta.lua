@@ -1,23 +1,25 @@
 -- Reads what is new in a scope. `cursor` has the newest `record` and `record_vector` that the caller has, and the
--- versions under which it read them; if something was erased since, all is read again. If it has `message` and
--- `message_vector`, messages are read, too. At most `max` entries of each stream are read.
--- Answers a list: a JSON object with the versions and the lengths; then the fields, the records and their vectors
--- (oldest first); then the messages (newest first) and their vectors.
+-- versions under which it read them; if something was erased since, all is read again. What it leaves out is 0.
+-- If it has `message`, messages are read, too, and their vectors after `message_vector`. At most `max` entries of
+-- each stream are read.
+-- Answers a list: a JSON object with the versions and the lengths, without those that are 0; then the fields, the
+-- records and their vectors (oldest first); then the messages (newest first) and their vectors.
 local function read_delta(cursor, max)
   local function newer(stream, known)
     return redis.call('XRANGE', stream, '(' .. known .. '-0', '+', 'COUNT', max)
   end
   local function sizes(stream, vectors, fingerprint)
-    return {length = redis.call('XLEN', stream), vectors_length = redis.call('XLEN', vectors),
-      fingerprint = fingerprint or ''}
+    local length, vectors_length = redis.call('XLEN', stream), redis.call('XLEN', vectors)
+    return {length = length > 0 and length or nil, vectors_length = vectors_length > 0 and vectors_length or nil,
+      fingerprint = fingerprint or nil}
   end
   local epoch, erasure = versions()
   local generation, session, of_messages, of_records = unpack(redis.call('HMGET', META,
     'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint'))
-  local is_stale = cursor.epoch ~= epoch or cursor.erasure ~= erasure
-  local function known(name) return is_stale and 0 or cursor[name] end
-  local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation or 0),
-    session = tonumber(session or 0), records = sizes(RECORDS, RVEC, of_records)}
+  local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
+  local function known(name) return is_stale and 0 or cursor[name] or 0 end
+  local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
+    session = tonumber(session), records = sizes(RECORDS, RVEC, of_records)}
   local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record')),
     newer(RVEC, known('record_vector'))}
   if cursor.message then

@@ -1,5 +1,9 @@
--- Shared by all scripts of one scope. Each gets all keys of the scope, in this order.
-local META, LEASE, TURN, MAILBOX, SEEN, LOG, VEC, CONFIRM, LEARNED, RECORDS, RVEC, DEAD_LETTERS = unpack(KEYS)
+-- Shared by all scripts of one scope. Each gets those keys of the scope that it uses; a key is known by its last word.
+local key_of = {}
+for _, key in ipairs(KEYS) do key_of[string.match(key, '[%a_]+$')] = key end
+local META, LEASE, TURN, MAILBOX, SEEN = key_of.meta, key_of.lease, key_of.turn, key_of.mailbox, key_of.seen
+local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_of.learned
+local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
 
 local function versions()
   local found = redis.call('HMGET', META, 'epoch', 'erasure')
