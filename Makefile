@@ -20,7 +20,7 @@ test: .venv/.dev  ## runs the whole suite
 	$(BIN)/python -m pytest
 
 quick: .venv/.dev  ## runs the unit part of the suite, in seconds
-	$(BIN)/python -m pytest -n 0 --hypothesis-profile=quick \
+	$(BIN)/python -m pytest -n 0 --hypothesis-profile=quick tests/test_structure.py \
 	  tests/config tests/bot/language tests/bot/agent tests/bot/prompt tests/bot/reply \
 	  tests/bot/commands tests/memory/behaviors tests/memory/search
 

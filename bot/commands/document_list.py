@@ -45,7 +45,7 @@ class DocumentList:
         return ListContent("documents.listed", entries, above=empty)
 
     async def check(self, pressed: ButtonPress, conversation: Scope, code: str) -> None:
-        """Raise `NotConfirmed` if somebody else sent the document; one that is gone is nobody's."""
+        """Raise `NotConfirmed` if the document is somebody else's and still there."""
         listed = await self._library.listed(conversation)
         if senders := {each.sender_id for each in listed if each.key == code}:
             await self._access.check(pressed, senders)

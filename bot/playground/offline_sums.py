@@ -1,4 +1,4 @@
-"""Finds the sum that a sentence asks for, for a stand-in that understands nothing else of it."""
+"""Finds the sum that a sentence asks for, for a model that understands nothing else of it."""
 
 import re
 

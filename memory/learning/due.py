@@ -22,7 +22,7 @@ _MAX_BATCH_TOKENS = 4_000
 _FIRST_PAUSE_S = 60
 _MAX_PAUSE_S = 86_400
 
-PausedTask = Literal["lessons", "vectors"]
+PausedTask = Literal["batches", "vectors"]
 """What pauses: model calls for behaviors, or embedding. The words are stored."""
 
 

@@ -184,7 +184,7 @@ class ConversationLearner:
         embedding = self._vectors.model if self._vectors else ""
         return (
             LearningBackoff.read(progress.here, "vectors", embedding),
-            LearningBackoff.read(progress.here, "lessons", self._model_name),
+            LearningBackoff.read(progress.here, "batches", self._model_name),
         )
 
     async def _settle(

@@ -201,13 +201,8 @@ class ChatHistory:
         """Erase the conversation and its waiting messages at once, even during a turn."""
         parts, store = self._parts, self._parts.store
         keys = store.keys.scope(self.conversation).all
-        request = {
-            "receipt": token_hex(8),
-            "last_update": _ALL_THAT_WAITS,
-            "until": _FOR_ALL_TIME,
-            "ttl_s": store.ttl_s,
-        }
-        await store.scripts["wipe"](keys, request)
+        erased = {"receipt": token_hex(8), "last_update": _ALL_THAT_WAITS, "until": _FOR_ALL_TIME}
+        await store.scripts["wipe"](keys, {**erased, "ttl_s": store.ttl_s})
         await store.tell_erased(self.conversation)
         parts.scopes.drop(self.conversation)
         self._here = await read_conversation(parts.store, parts.scopes, self.conversation)

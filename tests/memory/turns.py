@@ -47,7 +47,7 @@ async def texts(memory: Memory, conversation: Scope = HERE) -> list[str]:
 async def end_pauses(memory: Memory, conversation: Scope = HERE) -> None:
     """Let the time pass that a conversation waits after failures."""
     learned = memory.keys.scope(conversation).learned
-    for kind in ("lessons", "vectors"):
+    for kind in ("batches", "vectors"):
         stored = await memory.client.call("HGET", learned, f"pause:{kind}")
         if stored is not None:
             failures, _, model = stored.decode().split("|", 2)

@@ -32,7 +32,7 @@ local function read_delta(cursor, max)
 end
 
 -- Where memory is off, what was said since then is kept only as far as the window may show it. Done
--- now and then, for it writes anew all that stays.
+-- now and then, for it rewrites all that stays.
 local function forget_beyond_window(tail)
   local off_at = redis.call('HGET', META, 'off_at')
   if not off_at then return end
