@@ -14,6 +14,7 @@ _MAX_OPEN = 300
 
 _LIST = r"(?:[ \t>]|[-*+][ \t]|\d+[.)][ \t])*"
 _FENCE = re.compile(rf"^{_LIST}(`{{3,}}|~{{3,}})[^\n]*", re.MULTILINE)
+_CLOSING_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _TABLE_LINE = re.compile(r"^[ \t>]*\|", re.MULTILINE)
 _ONLY_MARKS = re.compile(r"(?:^|\n)[ \t]*(?:[#>*+=|~_.)-]|\d)+[ \t]*$")
@@ -35,8 +36,8 @@ def settled(markdown: str) -> str:
     text = markdown[: _last_word(markdown)]
     begins = 0
     while fence := _FENCE.search(text, begins):
-        closing = re.compile(rf"^[ \t>]*{re.escape(fence[1])}[`~]*[ \t]*$", re.MULTILINE)
-        end = closing.search(text, fence.end())
+        ends = _CLOSING_FENCE.finditer(text, fence.end())
+        end = next((end for end in ends if end[1].startswith(fence[1])), None)
         if end is None:
             return _of_code(text, fence)
         begins = end.end()

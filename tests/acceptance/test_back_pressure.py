@@ -45,6 +45,7 @@ async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) ->
         await anna.say(annas, f"And {number}")
     assert (await rig.ask(ben, bens, "Hello")).text == "All right."
     assert annas.replies == []
+    await rig.telegram.wait_for(lambda: rig.telegram.updates.pending_count == 0, timeout_s=20)
     gate.set()
     await rig.telegram.wait_for(lambda: "And 99" in rig.requests[-1].asked, timeout_s=20)
     assert [chat.asked.count("And") for chat in rig.requests[2:]] == [32, 32, 32, 4]
