@@ -7,12 +7,13 @@ import pytest
 from bot.model.answering import OpenAIChatModel
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
+from tests.bot.model.dialogue import TEXT
 from tests.servers.model_api import ModelApiServer, Scripted
 
 
 @pytest.fixture
 def script() -> Scripted:
-    return Scripted("One two three four five six seven eight.")
+    return Scripted(TEXT)
 
 
 @pytest.fixture

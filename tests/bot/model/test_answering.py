@@ -22,7 +22,7 @@ from bot.model.model_errors import (
 )
 from bot.model.openai_client import ModelClient
 from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
 from tests.servers.model_api import (
     ApiError,
     ApiRequest,
@@ -35,13 +35,8 @@ from tests.servers.model_api import (
     StreamBreak,
     content_filtered,
     rate_limited,
-    tool_call,
 )
 
-TEXT = "One two three four five six seven eight."
-HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))
-CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
-CALLS = (tool_call("clock", zone="Asia/Tokyo"), tool_call("sum", expression="1 + 1"))
 QUIRKS: tuple[tuple[Quirk, ...], ...] = (
     *((quirk,) for quirk in Quirk),
     (Quirk.COMMENTS, Quirk.EMPTY_FIRST_CHUNK, Quirk.NO_INDEX),

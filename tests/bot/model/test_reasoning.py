@@ -10,7 +10,7 @@ from bot.model.call_report import CallReport
 from bot.model.model_errors import AnswerIncomplete, ModelError
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
-from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.dialogue import CLOCK
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill, write
 from tests.servers.model_api import (
     ApiError,
@@ -24,7 +24,6 @@ from tests.servers.model_api import (
 )
 
 HELLO = (PromptMessage("user", "hello"),)
-CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
 THOUGHTS = "Let me think about that once more. " * 50
 LOST = Reply("", finish_reason="length", thoughts=THOUGHTS)
 CUT = Reply("Once upon", finish_reason="length", thoughts=THOUGHTS)

@@ -10,7 +10,7 @@ from bot.model.model_errors import AnswerIncomplete, ContentRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.structured import StructuredModel
 from memory.behaviors.steps import ToolCall
-from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.dialogue import CALLS, CLOCK, HELLO, TEXT
 from tests.bot.model.internal_calls import ANSWER, LOOSE, PARTS, SCHEMALESS, fill, write
 from tests.servers.model_api import (
     ChatRequest,
@@ -20,13 +20,7 @@ from tests.servers.model_api import (
     Reply,
     Scripted,
     StreamBreak,
-    tool_call,
 )
-
-TEXT = "One two three four five six seven eight."
-HELLO = (PromptMessage("system", "Be brief."), PromptMessage("user", "hello"))
-CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
-CALLS = (tool_call("clock", zone="Asia/Tokyo"), tool_call("sum", expression="1 + 1"))
 
 
 @pytest.fixture

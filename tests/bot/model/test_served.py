@@ -11,7 +11,7 @@ from bot.model.model_errors import ModelRefused
 from bot.model.openai_client import ModelClient, open_client
 from bot.model.served import ServerApi
 from bot.model.structured import StructuredModel
-from memory.behaviors.tool import ToolDefinition
+from tests.bot.model.dialogue import CLOCK
 from tests.bot.model.internal_calls import ANSWER, PARTS, fill
 from tests.servers.model_api import (
     ApiError,
@@ -24,7 +24,6 @@ from tests.servers.model_api import (
 )
 
 HELLO = (PromptMessage("user", "hello"),)
-CLOCK = ToolDefinition("clock", "Tell the time", {"type": "object", "properties": {}})
 TOOLS = (CLOCK,)
 TOOLS_REFUSED = ApiError(
     400,
