@@ -1,7 +1,7 @@
-"""Shows a reply while the model writes it: frames of one draft, each a beginning of the reply.
+"""Shows a reply while the model writes it, in frames of one draft.
 
-A draft holds no state. Nothing of it is kept, no error of it reaches the turn, and the reply is the
-same without it.
+A frame is a beginning of the reply, or a line that says what the tools do. The bot does not save a
+draft. Errors of a draft do not reach the turn, and the reply is the same without it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
 class Draft:
-    """One draft; `doing` returns the line for tools that run, by their names."""
+    """One draft; `doing` takes the names of called tools and returns the line that is shown."""
 
     def __init__(
         self, chat: Chat, to: Destination, draft_id: int, doing: Callable[[set[str]], Part]
@@ -49,7 +49,7 @@ class Draft:
         """Whether the person sees the draft, so that "typing" is not needed."""
 
     def watch(self, so_far: SoFar) -> None:
-        """Remember an answer that grows; a second model, or a second attempt, is another one."""
+        """Add an answer that grows; a second model or a second attempt writes another one."""
         if so_far not in self._answers:
             self._answers.append(so_far)
         if not self._begun.is_set() and self._written():
@@ -82,7 +82,7 @@ class Draft:
             await asyncio.sleep(max(0.0, now + _EVERY_S - now_s()))
 
     async def _next_frame(self) -> Part:
-        """Return what the person should see now; between two tool calls it only grows."""
+        """Return the frame to show now; text gives way only to longer text, or to a tool call."""
         written = self._written()
         if isinstance(written, str):
             source = settled(written[:_MAX_CHARS])
@@ -96,7 +96,10 @@ class Draft:
         return self._frame
 
     def _written(self) -> str | set[str]:
-        """Return the longest text since the last tool call, or the names of tools that run."""
+        """Return the longest text after the newest answer that called tools.
+
+        Without such a text, return the names of the tools it called; without a call, "".
+        """
         replies = [so_far() for so_far in self._answers]
         calling = [at for at, reply in enumerate(replies) if reply.tool_calls]
         if calling:
@@ -117,6 +120,7 @@ def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None
         key = "draft.searching" if tools & _SEARCHES else "draft.working"
         return sentences.say(request.language, key)[0]
 
-    # A turn keeps its name when it begins again: that of the first of its messages.
+    # The first message names the draft, so a turn that begins again goes on with the same draft.
+    # The mask keeps its id within 31 bits; Telegram refuses zero.
     draft_id = request.message.message_ids[0] & 0x7FFFFFFF or 1
     return Draft(chat, request.to, draft_id, doing)

@@ -70,25 +70,25 @@ class Field:
 F = TypeVar("F", bound=Field)
 
 
-def stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - a rule
+def stays(field: F, erased: Erased) -> F:  # noqa: ARG001 - every rule takes `erased`
     """Keep the field: the rule for fields that hold only numbers and names."""
     return field
 
 
 def goes(field: Field, erased: Erased) -> None:
-    """Erase the field with any message: the rule for fields that do not know their sources."""
+    """Erase the field at every erasure: the rule for fields that do not record their sources."""
 
 
-class _RestsOnMessage(Protocol):
+class _FromMessage(Protocol):
     @property
     def seq(self) -> int: ...
 
 
-M = TypeVar("M", bound=_RestsOnMessage)
+M = TypeVar("M", bound=_FromMessage)
 
 
 def goes_with_message(field: M, erased: Erased) -> M | None:
-    """Erase the field with its message: the rule for fields that rest on the message `seq`."""
+    """Erase the field if its message `seq` goes: the rule for fields that come from one message."""
     return None if erased.takes_message(field.seq) else field
 
 
