@@ -507,6 +507,47 @@ async def test_a_draft_belongs_to_its_topic() -> None:
         assert at.chat.draft_in(topic.id) is None
 
 
+@pytest.mark.parametrize("keep", [False, True])
+async def test_stop_under_a_draft_can_be_pressed_once(*, keep: bool) -> None:
+    async with scene() as at:
+        await at.bot.get_updates(allowed_updates=["message", "stopped_message_generation"])
+        topic = at.chat.add_topic("Boats", 40)
+        stoppable = {"can_stop": True, "keep_on_stop": keep}
+        for thread_id in (None, topic.id):
+            await at.bot.send_message_draft(
+                at.chat.id, 7, "I am", message_thread_id=thread_id, api_kwargs=stoppable
+            )
+
+        await at.anna.stop(at.chat, topic)
+        await at.anna.stop(at.chat)
+
+        inside, outside = (update.body for update in at.server.updates.history[-2:])
+        assert (inside["draft_id"], inside["message_thread_id"]) == (7, 40)
+        assert outside == {
+            "chat": {"id": 1, "first_name": "Anna", "last_name": "Berg", "type": "private"},
+            "draft_id": 7,
+        }
+        assert (at.chat.draft is not None) is keep
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+
+
+async def test_only_a_draft_with_a_stop_button_can_be_stopped() -> None:
+    async with scene() as at:
+        await at.bot.send_message_draft(at.chat.id, 7, "I am")
+        with pytest.raises(ValueError, match="can be stopped"):
+            await at.anna.stop(at.chat)
+
+
+async def test_a_bot_that_did_not_ask_for_stops_gets_none() -> None:
+    async with scene() as at:
+        before = len(at.server.updates.history)
+        await at.bot.send_message_draft(at.chat.id, 7, "I am", api_kwargs={"can_stop": True})
+        await at.anna.stop(at.chat)
+
+        assert (len(at.server.updates.history), at.chat.draft) == (before, None)
+
+
 async def test_a_draft_needs_an_id_and_a_private_chat() -> None:
     async with scene() as at:
         group = at.server.group("Friends", [at.anna])

@@ -69,11 +69,17 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class DraftMessage:
-    """What the bot shows while it is still writing; it vanishes by itself."""
+    """What the bot shows while it is still writing; it vanishes by itself.
+
+    `can_stop` puts a Stop button under it. The draft is gone when a person presses it, unless
+    `keep_on_stop` keeps the draft until the bot's next message. `show_draft` sets `until`.
+    """
 
     id: int
     content: FormattedText
-    until: float
+    can_stop: bool = False
+    keep_on_stop: bool = False
+    until: float = 0.0
 
 
 class LocalChat:
@@ -159,7 +165,17 @@ class LocalChat:
         """Show that the bot is busy."""
         self._typing_until = self._account.clock() + _TYPING_LIFETIME_S
 
-    def show_draft(self, draft_id: int, content: FormattedText, topic_id: int = 0) -> None:
+    def show_draft(self, draft: DraftMessage, topic_id: int = 0) -> None:
         """Show what the bot has written so far."""
         until = self._account.clock() + _DRAFT_LIFETIME_S
-        self._drafts[topic_id] = DraftMessage(draft_id, content, until)
+        self._drafts[topic_id] = replace(draft, until=until)
+
+    def stop_draft(self, topic_id: int = 0) -> DraftMessage | None:
+        """Return the draft whose Stop button is pressed, None if there is no such button."""
+        draft = self.draft_in(topic_id)
+        if draft is None or not draft.can_stop:
+            return None
+        del self._drafts[topic_id]
+        if draft.keep_on_stop:
+            self._drafts[topic_id] = replace(draft, can_stop=False)
+        return draft

@@ -10,19 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from bot.playground.bot_api.api_errors import BadRequestError
-from bot.playground.bot_api.chats import ChatMessage, LocalChat, Member
-from bot.playground.bot_api.parameters import Parameters
+from bot.playground.bot_api.chats import ChatMessage, DraftMessage, LocalChat, Member
+from bot.playground.bot_api.parameters import Parameters, formatted, keyboard_of
 from bot.playground.bot_api.profile import CommandScope
 from bot.playground.bot_api.shapes import file_shape, member_shape, message_shape, user_shape
-from bot.playground.bot_api.values import (
-    FormattedText,
-    InlineButton,
-    Keyboard,
-    Media,
-    MenuCommand,
-    MessageEntity,
-    StoredFile,
-)
+from bot.playground.bot_api.values import FormattedText, Media, MenuCommand, StoredFile
 from bot.playground.bot_api.world import World
 
 Method = Callable[[World, Parameters], Awaitable[object]]
@@ -106,8 +98,13 @@ async def send_document(world: World, given: Parameters) -> object:
 async def send_message_draft(world: World, given: Parameters) -> object:
     """Show what the bot is writing."""
     chat = world.open_chat(given.text("chat_id"))
-    text = formatted(given, "text", "entities")
-    chat.show_draft(given.integer("draft_id"), text, given.integer("message_thread_id"))
+    draft = DraftMessage(
+        given.integer("draft_id"),
+        formatted(given, "text", "entities"),
+        can_stop=given.flag("can_stop"),
+        keep_on_stop=given.flag("keep_on_stop"),
+    )
+    chat.show_draft(draft, given.integer("message_thread_id"))
     await world.account.changes.tell()
     return True
 
@@ -144,7 +141,7 @@ async def answer_callback_query(world: World, given: Parameters) -> object:
             "query is too old and response timeout expired or query ID is invalid"
         )
     press.answer = given.text("text")
-    press.is_alert = given.text("show_alert").lower() in ("true", "yes", "1")
+    press.is_alert = given.flag("show_alert")
     await world.account.changes.tell()
     return True
 
@@ -175,25 +172,6 @@ METHODS: Mapping[str, Method] = {
     "answerCallbackQuery": answer_callback_query,
     "getFile": get_file,
 }
-
-
-def formatted(given: Parameters, text: str, entities: str) -> FormattedText:
-    """Return a text with its entities."""
-    fields: Any = given.decoded(entities, "MessageEntity") or []
-    read = (
-        MessageEntity(each["type"], each["offset"], each["length"], each.get("url", ""))
-        for each in fields
-    )
-    return FormattedText(given.text(text), tuple(read))
-
-
-def keyboard_of(given: Parameters) -> Keyboard:
-    """Return the inline buttons of a call, row by row."""
-    markup: Any = given.decoded("reply_markup", "reply markup") or {}
-    return tuple(
-        tuple(InlineButton(b["text"], b.get("callback_data", ""), b.get("url", "")) for b in row)
-        for row in markup.get("inline_keyboard", [])
-    )
 
 
 def addressed(world: World, given: Parameters) -> ChatMessage:

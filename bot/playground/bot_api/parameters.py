@@ -10,10 +10,17 @@ from dataclasses import dataclass, field
 from email.message import Message as MimePart
 from email.parser import BytesParser
 from email.policy import HTTP
+from typing import Any
 from urllib.parse import parse_qsl
 
 from bot.playground.bot_api.api_errors import BadRequestError
-from bot.playground.bot_api.values import UploadedFile
+from bot.playground.bot_api.values import (
+    FormattedText,
+    InlineButton,
+    Keyboard,
+    MessageEntity,
+    UploadedFile,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,10 @@ class Parameters:
     def text(self, name: str) -> str:
         """Return a text; raise `BadRequestError` for half a surrogate pair."""
         return valid_text(self.values.get(name, ""))
+
+    def flag(self, name: str) -> bool:
+        """Return whether a parameter is true."""
+        return self.values.get(name, "").lower() in ("true", "yes", "1")
 
     def integer(self, name: str, default: int = 0) -> int:
         """Return a number, or `default` if there is none."""
@@ -72,6 +83,25 @@ def read_parameters(query: str, content_type: str, body: bytes) -> Parameters:
     else:
         values |= _form(_decoded(body))
     return Parameters(values, files)
+
+
+def formatted(given: Parameters, text: str, entities: str) -> FormattedText:
+    """Return a text with its entities."""
+    fields: Any = given.decoded(entities, "MessageEntity") or []
+    read = (
+        MessageEntity(each["type"], each["offset"], each["length"], each.get("url", ""))
+        for each in fields
+    )
+    return FormattedText(given.text(text), tuple(read))
+
+
+def keyboard_of(given: Parameters) -> Keyboard:
+    """Return the inline buttons of a call, row by row."""
+    markup: Any = given.decoded("reply_markup", "reply markup") or {}
+    return tuple(
+        tuple(InlineButton(b["text"], b.get("callback_data", ""), b.get("url", "")) for b in row)
+        for row in markup.get("inline_keyboard", [])
+    )
 
 
 def valid_text(text: str) -> str:

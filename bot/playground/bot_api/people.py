@@ -1,4 +1,4 @@
-"""What people do: write, send files, press buttons.
+"""What people do: write, send files, press buttons, stop the bot while it writes.
 
 Each act changes a chat as people see it and becomes an update for the bot.
 """
@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from bot.playground.bot_api.chats import ChatMessage, LocalChat
-from bot.playground.bot_api.shapes import chat_shape, message_shape, user_shape
+from bot.playground.bot_api.shapes import chat_shape, message_shape, present, user_shape
 from bot.playground.bot_api.values import Media, MediaKind, MessageEntity, Topic, UploadedFile, User
 from bot.playground.bot_api.world import Press, World
 
@@ -99,6 +99,20 @@ class LocalPerson:
         }
         await self._world.updates.add("callback_query", f"callback {self.id}", body)
         return press
+
+    async def stop(self, chat: LocalChat, topic: Topic | None = None) -> int:
+        """Press Stop under what the bot is writing and return the draft's id.
+
+        Raise `ValueError` if there is no such button.
+        """
+        topic_id = topic.id if topic else 0
+        draft = chat.stop_draft(topic_id)
+        if draft is None:
+            raise ValueError(f"no draft in {chat} can be stopped")
+        body = {"chat": chat_shape(chat), "draft_id": draft.id}
+        body |= present(message_thread_id=topic_id)
+        await self._world.updates.add("stopped_message_generation", f"stop {chat.id}", body)
+        return draft.id
 
     def _message(
         self, chat: LocalChat, reply_to: ChatMessage | None, topic: Topic | None

@@ -67,10 +67,6 @@ def fields_of(value: object, otherwise: str) -> Fields:
 class Parameters(parameters.Parameters):
     """Parameters that refuse structured values of the wrong type."""
 
-    def flag(self, name: str) -> bool:
-        """Return whether a parameter is true."""
-        return self.values.get(name, "").lower() in ("true", "yes", "1")
-
     def fields(self, name: str, what: str) -> Fields | None:
         """Return a JSON object, None if it is absent; `what` names it in refusals."""
         value = self.decoded(name, what)

@@ -37,7 +37,9 @@ _BY_DEFAULT = frozenset(
         "shipping_query",
     ]
 )
-_ON_REQUEST_ONLY = frozenset(["chat_member", "message_reaction", "message_reaction_count"])
+_ON_REQUEST_ONLY = frozenset(
+    ["chat_member", "message_reaction", "message_reaction_count", "stopped_message_generation"]
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
