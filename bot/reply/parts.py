@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -38,7 +39,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingFile:
-    """A file to send."""
+    """A file to send; in an outbox its content is UTF-8."""
 
     name: str
     content: bytes = field(repr=False)
@@ -48,9 +49,9 @@ class OutgoingFile:
 class Part:
     """One Telegram message: text, entities in order of their offsets, rows of buttons.
 
-    `export_of` names a conversation: everything stored of it is sent along as a file. The `file` is
-    made right before it is sent and is never stored; the text is then its caption, of at most 1024
-    UTF-16 units.
+    With a `file` the text is its caption, of at most 1024 UTF-16 units. `export_of` names a
+    conversation: everything stored of it is sent as a file, which is made right before it is sent
+    and is never stored.
     """
 
     text: str
@@ -67,19 +68,29 @@ def to_json(parts: Sequence[Part]) -> str:
 
 def from_json(stored: str | bytes) -> tuple[Part, ...]:
     """Unpack what `to_json` packed; raise `ValueError` if it is not JSON."""
-    return tuple(
-        Part(
-            text,
-            tuple(Entity(*fields) for fields in entities),
-            tuple(tuple(Button(*fields) for fields in row) for row in buttons),
-            *rest,
-        )
-        for text, entities, buttons, *rest in orjson.loads(stored)
-    )
+    return tuple(_part(*fields) for fields in orjson.loads(stored))
 
 
 def _packed(part: Part) -> tuple[object, ...]:
     entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
     buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
     packed = (part.text, entities, buttons)
+    if part.file:
+        return (*packed, part.export_of, part.file.name, part.file.content.decode())
     return (*packed, part.export_of) if part.export_of else packed
+
+
+def _part(
+    text: str,
+    entities: Sequence[Sequence[Any]],
+    buttons: Sequence[Sequence[Sequence[str]]],
+    export_of: str = "",
+    *file: str,
+) -> Part:
+    return Part(
+        text,
+        tuple(Entity(*fields) for fields in entities),
+        tuple(tuple(Button(*fields) for fields in row) for row in buttons),
+        export_of,
+        OutgoingFile(file[0], file[1].encode()) if file else None,
+    )

@@ -23,10 +23,6 @@ from bot.reply.utf16 import Edit, edited, text_of
 
 log = structlog.get_logger(__name__)
 
-MAX_PARTS = 8
-MAX_CHARS = MAX_PARTS * MAX_UTF16
-"""Characters of a reply that are shown and kept; the rest is left out."""
-
 _SHORT_CHARS = 2000
 """A text up to this length is rendered in the event loop, which takes at most some 20 ms."""
 
@@ -39,20 +35,11 @@ _SPACES = re.compile(" +")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 
 
-async def reply_parts(markdown: str) -> tuple[tuple[Part, ...], bool]:
-    """Return at most `MAX_PARTS` parts, and whether they show the whole reply.
+async def rendered(source: str) -> tuple[Part, ...]:
+    """Return the parts that show `source` as `render` does; a long text is rendered in a thread.
 
-    If they do not, there is room for one more part, which should say so. A long text is rendered in
-    a thread; if that takes too long, the text is shown without formatting.
+    If that takes too long, the text is shown without formatting.
     """
-    source = markdown[:MAX_CHARS]
-    parts = await _rendered(source)
-    if len(parts) <= MAX_PARTS and len(source) == len(markdown):
-        return parts, True
-    return parts[: MAX_PARTS - 1], False
-
-
-async def _rendered(source: str) -> tuple[Part, ...]:
     if len(source) <= _SHORT_CHARS:
         return render(source)
     try:

@@ -5,6 +5,7 @@ Markdown is cut before whatever may still change: the last word, an open link or
 
 import re
 
+from bot.reply.fences import CodeBlock, code_blocks
 from memory.text.characters import character_start
 
 _MAX_WORD = 32
@@ -12,9 +13,6 @@ _MAX_WORD = 32
 _MAX_OPEN = 300
 """A mark that is not closed so many characters later is taken as a character."""
 
-_LIST = r"(?:[ \t>]|[-*+][ \t]|\d+[.)][ \t])*"
-_FENCE = re.compile(rf"^{_LIST}(`{{3,}}|~{{3,}})[^\n]*", re.MULTILINE)
-_CLOSING_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _TABLE_LINE = re.compile(r"^[ \t>]*\|", re.MULTILINE)
 _ONLY_MARKS = re.compile(r"(?:^|\n)[ \t]*(?:[#>*+=|~_.)-]|\d)+[ \t]*$")
@@ -35,12 +33,10 @@ def settled(markdown: str) -> str:
     """Return the longest safe beginning of an unfinished text; "" if there is none."""
     text = markdown[: _last_word(markdown)]
     begins = 0
-    while fence := _FENCE.search(text, begins):
-        ends = _CLOSING_FENCE.finditer(text, fence.end())
-        end = next((end for end in ends if end[1].startswith(fence[1])), None)
-        if end is None:
-            return _of_code(text, fence)
-        begins = end.end()
+    for block in code_blocks(text):
+        if not block.is_closed:
+            return _of_code(text, block)
+        begins = block.end
     for blank in _BLANK_LINE.finditer(text, begins):
         begins = blank.end()
     text = text[: _first_open(text, begins)].rstrip()
@@ -56,11 +52,11 @@ def _last_word(text: str) -> int:
     return character_start(text, max(0, space))
 
 
-def _of_code(text: str, fence: re.Match[str]) -> str:
+def _of_code(text: str, block: CodeBlock) -> str:
     """Return an open code block up to its last whole line; the renderer closes it."""
     end = text.rfind("\n")
-    if end <= fence.end() or not text[fence.end() : end].strip():
-        return _ONLY_MARKS.sub("", text[: fence.start()].rstrip()).rstrip()
+    if not text[block.code_start : max(end, 0)].strip():
+        return _ONLY_MARKS.sub("", text[: block.start].rstrip()).rstrip()
     return text[:end]
 
 

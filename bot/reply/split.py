@@ -12,19 +12,23 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from bot.reply.parts import Entity, Part
+from bot.reply.utf16 import utf16_length
 from memory.text.characters import character_start
 from memory.text.sentences import sentences
 
 MAX_UTF16 = 4096
+MAX_CAPTION_UTF16 = 1024
 MAX_ENTITIES = 100
 
 _SPACES = (" ", "\t", "\n")
 _BLANK = re.compile(r"\s*+")
 
 
-def split(text: str, entities: Sequence[Entity] = ()) -> tuple[Part, ...]:
+def split(
+    text: str, entities: Sequence[Entity] = (), max_utf16: int = MAX_UTF16
+) -> tuple[Part, ...]:
     """Return parts in order, none of them blank; `entities` are legal and ordered."""
-    return tuple(_Splitter(text, _units(text), entities).parts())
+    return tuple(_Splitter(text, _units(text), entities, max_utf16).parts())
 
 
 def _units(text: str) -> Sequence[int]:
@@ -41,6 +45,7 @@ class _Splitter:
     text: str
     units: Sequence[int]
     entities: Sequence[Entity]
+    max_utf16: int
 
     def parts(self) -> Iterator[Part]:
         start, begun = 0, 0
@@ -48,7 +53,7 @@ class _Splitter:
         while start < len(self.text):
             start = self._without_blank_lines(start)
             # Entities of this part: those that the last one left open, those that begin in it.
-            later = self._begun_before(self.units[start] + MAX_UTF16 + 1)
+            later = self._begun_before(self.units[start] + self.max_utf16 + 1)
             here = [
                 one
                 for one in (*still_open, *self.entities[begun:later])
@@ -86,7 +91,7 @@ class _Splitter:
         return cut
 
     def _limit(self, start: int, here: Sequence[Entity]) -> int:
-        end = self.units[start] + MAX_UTF16
+        end = self.units[start] + self.max_utf16
         if len(here) > MAX_ENTITIES:
             end = min(end, here[MAX_ENTITIES].offset)
         return bisect_right(self.units, end) - 1
@@ -107,7 +112,7 @@ class _Splitter:
     def _kept_whole(self, start: int, here: Sequence[Entity]) -> Iterator[Entity]:
         """Yield the code blocks after `start` that fit into one part."""
         for entity in here:
-            is_block = entity.type == "pre" and entity.length <= MAX_UTF16
+            is_block = entity.type == "pre" and entity.length <= self.max_utf16
             if is_block and entity.offset > self.units[start]:
                 yield entity
 
@@ -132,10 +137,11 @@ def _is_visible(char: str) -> bool:
 def with_line(parts: Sequence[Part], line: Part) -> tuple[Part, ...]:
     """Add a line of ours below the last part, or as a part of its own if there is no room."""
     *before, last = parts
-    shift = _units(last.text)[-1] + 2
-    is_long = shift + _units(line.text)[-1] > MAX_UTF16
+    is_caption = last.export_of or last.file is not None
+    text = f"{last.text}\n\n{line.text}" if last.text else line.text
+    shift = utf16_length(text) - utf16_length(line.text)
+    is_long = utf16_length(text) > (MAX_CAPTION_UTF16 if is_caption else MAX_UTF16)
     if is_long or len(last.entities) + len(line.entities) > MAX_ENTITIES:
         return (*parts, line)
     moved = (replace(entity, offset=entity.offset + shift) for entity in line.entities)
-    text = f"{last.text}\n\n{line.text}"
     return (*before, replace(last, text=text, entities=(*last.entities, *moved)))

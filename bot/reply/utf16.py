@@ -19,6 +19,11 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def utf16_length(text: str) -> int:
+    """Return the length of well-formed text in UTF-16 units."""
+    return len(text.encode("utf-16-le")) // 2
+
+
 def utf16_slice(text: str, start: int, end: int | None = None) -> str:
     """Cut well-formed text by UTF-16 offsets; half an emoji becomes U+FFFD."""
     units = text.encode("utf-16-le")
@@ -68,4 +73,4 @@ def edited(
 
 
 def _growth(edit: Edit) -> int:
-    return len(edit.text.encode("utf-16-le")) // 2 - (edit.end - edit.start)
+    return utf16_length(edit.text) - (edit.end - edit.start)

@@ -8,7 +8,7 @@ import structlog
 from bot.commands.consent import confirmations, questions, with_nonces
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
-from bot.reply.render import MAX_CHARS, reply_parts
+from bot.reply.long_reply import MAX_CHARS, reply_parts
 from bot.reply.split import with_line
 from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
@@ -62,13 +62,15 @@ class AgentStep:
     async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
         """Return the reply, with a line or a question for each thing that tools want written."""
         language = request.language
-        parts, is_whole = await reply_parts(text)
+        parts, is_whole = await reply_parts(
+            text, lambda: self._sentences.say(language, "answer.file")[0]
+        )
         if not parts:
             log.warning("empty answer")
             return Outbox(request.to, self._sentences.say(language, "error.empty_answer"))
         if not is_whole:
             log.warning("answer cut", chars=len(text))
-            parts += self._sentences.say(language, "error.too_long_answer")
+            parts = with_line(parts, *self._sentences.say(language, "error.too_long_answer"))
         writes = await _wanted(context)
         for line in confirmations(self._sentences, language, writes):
             parts = with_line(parts, line)

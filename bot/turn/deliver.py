@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 import structlog
 
 from bot.reply.parts import OutgoingFile, Part
+from bot.reply.render import plain
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
     Blocked,
@@ -175,9 +176,9 @@ class Deliverer:
             except ChatMigrated as error:
                 to = replace(to, chat_id=error.new_chat_id)
             except Refused as error:
-                if not error.bad_entities or not part.entities:
-                    raise
-                part = replace(part, entities=())
+                *before, part = _simpler(part, error)
+                for piece in before:
+                    await self._send(to, piece, marking)
             await marking()
 
     async def _send_shielded(self, to: Destination, part: Part) -> int:
@@ -202,3 +203,16 @@ class Deliverer:
             raise
         finally:
             self._observe(PartSent(outcome))
+
+
+def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:
+    """Return what says the same as a refused part; raise the refusal if there is nothing.
+
+    A group may forbid files: then their text is sent, and a crash may repeat all of it.
+    """
+    if refusal.bad_entities and part.entities:
+        return (replace(part, entities=()),)
+    if part.file is None:
+        raise refusal
+    caption = (replace(part, file=None),) if part.text else ()
+    return (*caption, *plain(part.file.content.decode()))

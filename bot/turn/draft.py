@@ -12,7 +12,7 @@ import structlog
 from bot.commands.sentences import Sentences
 from bot.model.live_text import SoFar
 from bot.reply.parts import Part
-from bot.reply.render import reply_parts
+from bot.reply.render import rendered
 from bot.reply.settled import settled
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
@@ -88,7 +88,7 @@ class Draft:
             source = settled(written[:_MAX_CHARS])
             if len(source) > len(self._source):
                 self._source = source
-                parts, _ = await reply_parts(source)
+                parts = await rendered(source)
                 self._frame = parts[0] if parts else self._frame
         else:
             self._source = ""

@@ -5,16 +5,16 @@ import asyncio
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.servers.bot_api import (
     Chat,
     DropConnection,
     FloodWait,
-    Message,
+    Hang,
     Refuse,
     SentThenDrop,
     SlowAnswer,
-    entity_text,
     utf16_length,
 )
 from tests.servers.model_api import Reply
@@ -36,15 +36,7 @@ async def closed(rig: Rig, number: int) -> dict[str, object]:
     return lines()[number - 1]
 
 
-def pre(message: Message) -> list[str]:
-    return [
-        entity_text(message.text, entity)
-        for entity in message.entities
-        if entity.type == "pre" and entity.language == "python"
-    ]
-
-
-async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_in_the_history(
+async def test_a17_long_code_comes_as_a_file_through_a_crash_and_is_kept_whole_in_the_history(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
@@ -53,15 +45,21 @@ async def test_a17_a_long_reply_arrives_in_whole_parts_and_is_one_message_in_the
     long = f"{TALK}\n\n```python\n{CODE}\n```\n\n{TALK}"
     assert len(long) > 9_000
     rig.script.then(long, "**Bold** move", "Fine.")
-    await rig.ask(anna, chat, "Talk")
+    silence = rig.telegram.faults.add(Hang(30), method="sendDocument")
+    await anna.say(chat, "Talk")
+    await rig.telegram.wait_for(lambda: silence.left == 0)
+    await rig.restart()
     line = await closed(rig, 1)
-    parts = list(chat.replies)
-    assert line["parts"] == len(parts) > 3
+    *parts, file = chat.replies
+    assert line["parts"] == len(chat.replies) == 4
     assert max(utf16_length(part.text) for part in parts) <= 4096
-    assert "\n".join(part.text for part in parts).split() == f"{TALK} {CODE} {TALK}".split()
-    blocks = [block for part in parts for block in pre(part)]
-    assert "\n".join(blocks) == CODE
-    assert len(blocks) == sum("print(" in part.text for part in parts) > 1
+    note = sentence("answer.file")
+    shown = f"{TALK} 📎 code.py {TALK} {note}"
+    assert "\n".join(part.text for part in parts).split() == shown.split()
+    assert file.media
+    assert file.media.file.name == "code.py"
+    assert file.media.file.content.decode() == f"{CODE}\n"
+    assert len(rig.requests) == 1
 
     rig.telegram.faults.add(
         Refuse(400, "Bad Request: can't parse entities: Unsupported start tag"), method=SEND

@@ -15,7 +15,7 @@ from tests.hostile.shapes import nested
 from tests.servers.bot_api import Button, Chat, Person, Upload
 
 US = "@ricordo_bot"
-MAX_PARTS = 8
+MAX_PARTS = 3
 MARKS = ".!?…" * 1_015
 HALF_SENT = b"POST /telegram HTTP/1.1\r\nHost: bot\r\nX-Half: "
 FORGED = ("forget:1", "clear:1", "admin:1:all", "mem:k1.0.0", "mem:f1.0.0", "doc:1", "yes:1", "x")

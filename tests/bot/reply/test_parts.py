@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.parts import Button, Entity, Part, from_json, to_json
+from bot.reply.parts import Button, Entity, OutgoingFile, Part, from_json, to_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 PARTS = st.lists(
@@ -15,6 +15,7 @@ PARTS = st.lists(
         ).map(tuple),
         st.lists(st.lists(st.builds(Button, TEXT, TEXT)).map(tuple)).map(tuple),
         TEXT,
+        st.none() | st.builds(OutgoingFile, TEXT, TEXT.map(str.encode)),
     )
 )
 
@@ -31,3 +32,9 @@ def test_stored_parts_are_compact() -> None:
     part = Part("hello", (Entity("bold", 0, 5),), ((Button("Keep", "keep:1"),),))
 
     assert to_json([part]) == '[["hello",[["bold",0,5,"",""]],[[["Keep","keep:1"]]]]]'
+
+
+def test_parts_of_an_older_version_are_read() -> None:
+    stored = '[["hello",[],[]],["take it",[],[],"c:7:0"]]'
+
+    assert from_json(stored) == (Part("hello"), Part("take it", export_of="c:7:0"))

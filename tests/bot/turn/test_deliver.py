@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.reply.parts import Entity, Part
+from bot.reply.parts import Entity, OutgoingFile, Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import (
     Blocked,
@@ -139,6 +139,16 @@ async def test_a_part_whose_formatting_is_refused_is_sent_as_plain_text(
     deliver.telegram.answers = [Refused("entities")]
     assert (await deliver(BOLD)).outcome == "delivered"
     assert deliver.telegram.texts == ["one*", "one"]
+
+
+async def test_a_chat_that_takes_no_files_gets_the_text_of_a_file(deliver: Delivering) -> None:
+    file = OutgoingFile("code.py", b"x = 1\n" * 1_000)
+    deliver.telegram.answers = [Refused("other")]
+    delivery = await deliver(Part("Take this", file=file), TWO)
+    first, caption, *code, two = deliver.telegram.texts
+    assert (first, caption, two) == ("Take this", "Take this", "two")
+    assert "\n".join(code).split() == file.content.decode().split()
+    assert (delivery.outcome, len(code), len(delivery.sent)) == ("delivered", 2, 2)
 
 
 async def test_a_part_waits_for_its_permit_and_is_marked_again_after_each_wait(

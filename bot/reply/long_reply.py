@@ -1,0 +1,97 @@
+"""A reply of any length as parts: what is too long for messages is sent as files.
+
+A code block beyond one message becomes a file, and its name stands in its place. A reply that still
+takes more than `MAX_PARTS` messages becomes one file, and the chat shows how it begins.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bot.reply.fences import CodeBlock, code_blocks
+from bot.reply.parts import OutgoingFile, Part
+from bot.reply.placeholders import clean
+from bot.reply.render import rendered
+from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, split, with_line
+from bot.reply.utf16 import utf16_length
+
+MAX_PARTS = 3
+MAX_CHARS = 32_768
+"""Characters of a reply that are shown and kept; the rest is left out."""
+
+_MAX_BEGINNING_UTF16 = 600
+_TEXT = "txt"
+
+_LANGUAGES = """
+    python=py javascript=js typescript=ts ruby=rb rust=rs kotlin=kt c++=cpp csharp=cs c#=cs
+    golang=go perl=pl haskell=hs elixir=ex clojure=clj julia=jl latex=tex bash=sh shell=sh zsh=sh
+    powershell=ps1 markdown=md yml=yaml patch=diff makefile=mk fortran=f90 matlab=m
+    py js jsx ts tsx rb rs go java kt c h cpp hpp cs swift php sh ps1 sql html css scss json yaml
+    toml xml ini csv md r scala lua dart hs ex clj jl tex diff vue svelte graphql proto asm zig svg
+    f90 m pl tf mk
+"""
+"""Languages, each with the ending of its files if that differs from its name.
+
+No other text after a fence decides about an ending, because a file must not look like a program
+only because a text says so.
+"""
+
+_WORDS = (word.partition("=") for word in _LANGUAGES.split())
+_EXTENSIONS = {language: extension or language for language, _, extension in _WORDS}
+
+
+async def reply_parts(markdown: str, note: Callable[[], Part]) -> tuple[tuple[Part, ...], bool]:
+    """Return the parts that show a reply, and whether it is shown to its end.
+
+    `note` returns what tells the person that something comes as a file.
+    """
+    source = clean(markdown[:MAX_CHARS])
+    text, files = _without_long_code(source)
+    parts = await rendered(text)
+    if len(parts) > MAX_PARTS:
+        parts, files = _beginning(parts[0]), [_whole(source, parts)]
+    if files:
+        parts = _with_files(with_line(parts, note()), files)
+    return parts, len(markdown) <= MAX_CHARS
+
+
+def _without_long_code(source: str) -> tuple[str, list[OutgoingFile]]:
+    """Return the text with the name of a file in place of each long code block, and the files."""
+    pieces, files, at = list[str](), list[OutgoingFile](), 0
+    for block in code_blocks(source):
+        code = source[block.code_start : block.code_end]
+        if ">" in block.before or utf16_length(code) <= MAX_UTF16:
+            continue
+        file = _code_file(block, code, len(files) + 1)
+        files.append(file)
+        pieces += [source[at : block.start], f"{block.before}📎 `{file.name}`"]
+        at = block.end
+    return "".join((*pieces, source[at:])), files
+
+
+def _code_file(block: CodeBlock, code: str, number: int) -> OutgoingFile:
+    """Return a code block as a file; code in a list loses the indentation of the list."""
+    words = block.info.split()
+    language = words[0].lower() if words else ""
+    extension = _EXTENSIONS.get(language, _TEXT)
+    indent = len(block.before)
+    lines = (line[min(indent, len(line) - len(line.lstrip(" "))) :] for line in code.split("\n"))
+    name = f"code-{number}.{extension}" if number > 1 else f"code.{extension}"
+    return OutgoingFile(name, "\n".join(lines).encode())
+
+
+def _beginning(first: Part) -> tuple[Part, ...]:
+    return split(first.text, first.entities, _MAX_BEGINNING_UTF16)[:1]
+
+
+def _whole(source: str, parts: tuple[Part, ...]) -> OutgoingFile:
+    is_formatted = any(part.entities for part in parts)
+    return OutgoingFile(f"answer.{'md' if is_formatted else _TEXT}", source.encode())
+
+
+def _with_files(parts: tuple[Part, ...], files: list[OutgoingFile]) -> tuple[Part, ...]:
+    """Send the first file with the last part if that fits as its caption."""
+    *before, last = parts
+    if utf16_length(last.text) <= MAX_CAPTION_UTF16:
+        first, *files = files
+        parts = (*before, replace(last, file=first))
+    return (*parts, *(Part("", file=file) for file in files))
