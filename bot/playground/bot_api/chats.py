@@ -40,8 +40,8 @@ class Member:
 class ChatMessage:
     """A message as it stands now; an edit makes a new value with the same id.
 
-    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. Only a
-    post of a channel has no `sender`.
+    `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. `origin`
+    is the MessageOrigin of a forwarded message in JSON. Only a post of a channel has no `sender`.
     """
 
     chat: "LocalChat" = field(repr=False)
@@ -55,6 +55,7 @@ class ChatMessage:
     id: int = 0
     sent_at: int = 0
     edited_at: int = 0
+    origin: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def thread_id(self) -> int:

@@ -1,13 +1,20 @@
-"""What people do: write, send files, press buttons, stop the bot while it writes.
+"""What people do: write, send files, edit, forward, press buttons, stop the bot.
 
 Each act changes a chat as people see it and becomes an update for the bot.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.playground.bot_api.chats import ChatMessage, LocalChat
-from bot.playground.bot_api.shapes import chat_shape, message_shape, present, user_shape
+from bot.playground.bot_api.shapes import (
+    chat_shape,
+    message_shape,
+    origin_of,
+    present,
+    user_shape,
+)
 from bot.playground.bot_api.values import Media, MediaKind, MessageEntity, Topic, UploadedFile, User
 from bot.playground.bot_api.world import Press, World
 
@@ -78,6 +85,20 @@ class LocalPerson:
         message = self._message(chat, reply_to, topic)
         return await self._send_media(message, Media(kind, self._world.store(file)), caption)
 
+    async def edit(self, message: ChatMessage, text: str) -> ChatMessage:
+        """Change the text or caption of a message; return it as it is now."""
+        now = self._world.account.now()
+        edited = replace(message, text=text, entities=find_entities(text), edited_at=now)
+        message.chat.change(edited)
+        await self._world.publish(edited, is_edited=True)
+        return edited
+
+    async def forward(
+        self, chat: LocalChat, messages: Sequence[ChatMessage], *, topic: Topic | None = None
+    ) -> list[ChatMessage]:
+        """Forward messages; each arrives by itself and names its origin."""
+        return [await self._send(self._forwarded(each, chat, topic)) for each in messages]
+
     async def press(self, message: ChatMessage, button: str) -> Press:
         """Press a button of `message` by its text or callback data; raise `ValueError` for none.
 
@@ -119,6 +140,15 @@ class LocalPerson:
     ) -> ChatMessage:
         topic_id = topic.id if topic else reply_to.topic_id if reply_to else 0
         return ChatMessage(chat, self.user, topic_id=topic_id, reply_to=reply_to)
+
+    def _forwarded(self, message: ChatMessage, chat: LocalChat, topic: Topic | None) -> ChatMessage:
+        return replace(
+            self._message(chat, None, topic),
+            text=message.text,
+            entities=message.entities,
+            media=message.media,
+            origin=origin_of(message),
+        )
 
     async def _send_media(self, message: ChatMessage, media: Media, caption: str) -> ChatMessage:
         entities = find_entities(caption)

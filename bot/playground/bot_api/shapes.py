@@ -3,6 +3,9 @@
 Absent values are absent fields.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from bot.playground.bot_api.chats import ChatMessage, LocalChat, Member
 from bot.playground.bot_api.values import Keyboard, Media, MessageEntity, StoredFile, User
 
@@ -66,6 +69,7 @@ def message_shape(message: ChatMessage, *, with_reply: bool = True) -> Shape:
         edit_date=message.edited_at,
         message_thread_id=message.thread_id,
         is_topic_message=bool(message.topic_id),
+        forward_origin=message.origin,
     )
     replied = message.reply_to or _topic_start(message)
     if with_reply and replied:
@@ -74,6 +78,13 @@ def message_shape(message: ChatMessage, *, with_reply: bool = True) -> Shape:
     if message.keyboard:
         shape["reply_markup"] = {"inline_keyboard": _keyboard_shape(message.keyboard)}
     return shape | dict(message.further_fields)
+
+
+def origin_of(message: ChatMessage) -> Mapping[str, object]:
+    """Return the MessageOrigin that a message has when it is forwarded."""
+    if message.origin or message.sender is None:
+        return message.origin
+    return {"type": "user", "date": message.sent_at, "sender_user": user_shape(message.sender)}
 
 
 def file_shape(file: StoredFile) -> Shape:
@@ -95,6 +106,8 @@ def _content_shape(message: ChatMessage) -> Shape:
         shape[entities] = [entity_shape(entity) for entity in message.entities]
     if message.media:
         shape[message.media.kind] = _media_shape(message.media)
+    if message.media and message.media.kind == "animation":
+        shape["document"] = _media_shape(replace(message.media, kind="document"))
     return shape
 
 
@@ -104,8 +117,12 @@ def _media_shape(media: Media) -> object:
     match media.kind:
         case "photo":
             return [stored | {"width": _PIXELS, "height": _PIXELS}]
-        case "voice":
+        case "voice" | "audio":
             return stored | {"duration": 1} | named
+        case "video" | "animation":
+            return stored | {"width": _PIXELS, "height": _PIXELS, "duration": 1} | named
+        case "video_note":
+            return stored | {"length": _PIXELS, "duration": 1}
         case "sticker":
             looks = {"is_animated": False, "is_video": False, "emoji": "🙂", "type": "regular"}
             return stored | {"width": _PIXELS, "height": _PIXELS} | looks

@@ -6,7 +6,9 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-MediaKind = Literal["photo", "voice", "sticker", "document"]
+MediaKind = Literal[
+    "photo", "voice", "sticker", "document", "video", "video_note", "audio", "animation"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ class World:
         self.presses[press.id] = press
         return press
 
-    async def publish(self, message: ChatMessage) -> None:
+    async def publish(self, message: ChatMessage, *, is_edited: bool = False) -> None:
         """Tell the bot of a person's message."""
-        await self.updates.add("message", str(message.chat.id), message_shape(message))
+        kind = "edited_message" if is_edited else "message"
+        await self.updates.add(kind, str(message.chat.id), message_shape(message))

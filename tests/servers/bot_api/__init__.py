@@ -8,6 +8,7 @@ from bot.playground.bot_api.values import MessageEntity as Entity
 from bot.playground.bot_api.values import Topic, User
 from bot.playground.bot_api.values import UploadedFile as Upload
 from bot.playground.bot_api.world import Press
+from tests.servers.bot_api import contents
 from tests.servers.bot_api.calls import Answer, Call
 from tests.servers.bot_api.chats import Chat, tested
 from tests.servers.bot_api.delivery import Pace
@@ -47,6 +48,7 @@ __all__ = [
     "Upload",
     "User",
     "Waiting",
+    "contents",
     "entity_text",
     "tested",
     "utf16_length",

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from bot.playground.bot_api import chats
 from bot.playground.bot_api.api_errors import ApiError
-from bot.playground.bot_api.shapes import chat_shape
+from bot.playground.bot_api.shapes import chat_shape, present
 from bot.playground.bot_api.values import Topic
+from tests.servers.bot_api.contents import Quote, external_reply
 from tests.servers.bot_api.errors import FloodError
 
 _SHOWING_LIMITS = ((5, 20), (30, 40))
@@ -18,11 +19,15 @@ class Message(chats.ChatMessage):
     """A message that may be sent as a chat, or be a service message.
 
     `sender_chat` is the chat that a person speaks as. `service` holds the fields of a service
-    message as they stand in JSON.
+    message as they stand in JSON, `content` other such fields (`contents` makes them).
+    `external_reply` is the message of another chat or topic that this one replies to.
     """
 
     sender_chat: "chats.LocalChat | None" = field(default=None, repr=False)
     service: Mapping[str, object] = field(default_factory=dict)
+    content: Mapping[str, object] = field(default_factory=dict)
+    quote: Quote | None = None
+    external_reply: chats.ChatMessage | None = field(default=None, repr=False)
 
     @property
     def thread_id(self) -> int:
@@ -34,8 +39,11 @@ class Message(chats.ChatMessage):
     @property
     def further_fields(self) -> Mapping[str, object]:
         """Further fields in JSON."""
-        sender = {"sender_chat": chat_shape(self.sender_chat)} if self.sender_chat else {}
-        return {**sender, **self.service}
+        return {**self.content, **self.service} | present(
+            sender_chat=self.sender_chat and chat_shape(self.sender_chat),
+            quote=self.quote and self.quote.shape(),
+            external_reply=self.external_reply and external_reply(self.external_reply),
+        )
 
 
 class Chat(chats.LocalChat):

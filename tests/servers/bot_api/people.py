@@ -1,10 +1,10 @@
-"""What people of the tests do in addition to writing: edit, delete, block the bot, migrate groups.
+"""What people of the tests do in addition to writing: quote, delete, react, block, migrate.
 
 Each act changes a chat as people see it and becomes an update for the bot. An act that is
 impossible in Telegram raises `ValueError`, because the test is wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,10 +14,12 @@ from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.chats import Member, Status
 from bot.playground.bot_api.people import find_entities
+from bot.playground.bot_api.shapes import origin_of
 from bot.playground.bot_api.values import Media, MediaKind, Topic, User
 from bot.playground.bot_api.values import MessageEntity as Entity
 from bot.playground.bot_api.values import UploadedFile as Upload
 from tests.servers.bot_api import chats
+from tests.servers.bot_api.contents import Quote, find_quote, location
 from tests.servers.bot_api.errors import ForbiddenError
 from tests.servers.bot_api.shapes import membership_shape
 from tests.servers.bot_api.world import World
@@ -31,6 +33,10 @@ _SAMPLES = {
     "voice": Upload(b"a voice message", mime_type="audio/ogg"),
     "sticker": Upload(b"a sticker"),
     "document": Upload(b"a document", "notes.txt", "text/plain"),
+    "video": Upload(b"a video", mime_type="video/mp4"),
+    "video_note": Upload(b"a round video", mime_type="video/mp4"),
+    "audio": Upload(b"a song", "song.mp3", "audio/mpeg"),
+    "animation": Upload(b"moving pictures", "cat.mp4", "video/mp4"),
 }
 
 
@@ -48,14 +54,20 @@ class Person(people.LocalPerson):
         topic: Topic | None = None,
         entities: Sequence[Entity] | None = None,
         speaking_as: Chat | None = None,
+        quote: str = "",
+        is_manual: bool = True,
     ) -> Message:
         """Send a text; mentions and commands in it are found unless `entities` are given.
 
         `speaking_as` the group itself is an anonymous admin, as another chat that channel. In a
-        channel every message is the channel's.
+        channel every message is the channel's. `quote` is a part of the message replied to; the
+        person selected it, unless `is_manual` is false. A message of another chat or topic may be
+        replied to.
         """
         found = find_entities(text) if entities is None else tuple(entities)
         message = self._spoken(chat, reply_to, topic, speaking_as)
+        if quote:
+            message = replace(message, quote=_quote(reply_to, quote, is_manual=is_manual))
         return await self._send(replace(message, text=text, entities=found))
 
     async def send(
@@ -68,22 +80,78 @@ class Person(people.LocalPerson):
         reply_to: Message | None = None,
         topic: Topic | None = None,
     ) -> Message:
-        """Send a photo, voice message, sticker or document; without `file` a sample."""
+        """Send a file, such as a photo or a voice message; without `file` a sample."""
         message = self._spoken(chat, reply_to, topic, None)
         media = Media(kind, self._world.store(file or _SAMPLES[kind]))
         return await self._send_media(message, media, caption)
 
-    async def edit(self, message: Message, text: str) -> Message:
-        """Change the text of a message; return it as it is now."""
-        edited = replace(
-            self._seen(message),
-            text=text,
-            entities=find_entities(text),
-            edited_at=self._world.account.now(),
-        )
+    async def send_album(
+        self, chat: Chat, kinds: Sequence[MediaKind], caption: str = ""
+    ) -> list[Message]:
+        """Send samples as an album, with the caption at the first; each is a message of its own."""
+        album = {"media_group_id": str(self._world.account.now())}
+        return [
+            await self._send_media(
+                replace(self._spoken(chat, None, None, None), content=album),
+                Media(kind, self._world.store(_SAMPLES[kind])),
+                "" if at else caption,
+            )
+            for at, kind in enumerate(kinds)
+        ]
+
+    async def share(
+        self,
+        chat: Chat,
+        content: Mapping[str, object],
+        *,
+        reply_to: Message | None = None,
+        topic: Topic | None = None,
+    ) -> Message:
+        """Send what is neither text nor file, such as `contents.location(48.1, 11.5)`."""
+        message = self._spoken(chat, reply_to, topic, None)
+        return await self._send(replace(message, content=content))
+
+    async def move(self, message: Message, latitude: float, longitude: float) -> Message:
+        """Move a live location: the bot gets an edited message."""
+        seen = self._seen(message)
+        assert isinstance(seen, chats.Message)
+        period = seen.content["location"]
+        assert isinstance(period, dict)
+        moved = location(latitude, longitude, live_period_s=period["live_period"])
+        edited = replace(seen, content=moved, edited_at=self._world.account.now())
         message.chat.change(edited)
         await self._world.publish(edited, is_edited=True)
         return edited
+
+    async def forward(
+        self,
+        chat: Chat,
+        messages: Sequence[Message | str],
+        *,
+        topic: Topic | None = None,
+        origin: Mapping[str, object] | None = None,
+        comment: str = "",
+    ) -> list[Message]:
+        """Forward messages; each arrives by itself, after the `comment` if there is one.
+
+        A text as a message needs an `origin`, such as `contents.from_hidden_user("Carla", 1)`; it
+        also replaces the origin of messages.
+        """
+        if comment:
+            await self.say(chat, comment, topic=topic)
+        written = [
+            chats.Message(chat, None, text=each) if isinstance(each, str) else each
+            for each in messages
+        ]
+        if origin:
+            written = [replace(each, origin=origin) for each in written]
+        if not all(origin_of(each) for each in written):
+            raise ValueError("a text has no origin of its own")
+        return await super().forward(chat, written, topic=topic)
+
+    async def edit(self, message: Message, text: str) -> Message:
+        """Change the text or caption of a message; return it as it is now."""
+        return await super().edit(self._seen(message), text)
 
     async def delete(self, message: Message) -> None:
         """Delete a message for everybody; bots get no update."""
@@ -138,14 +206,30 @@ class Person(people.LocalPerson):
     ) -> chats.Message:
         if self.id not in chat.members:
             raise ValueError(f"{self.user} is not in {chat}")
-        topic_id = topic.id if topic else reply_to.topic_id if reply_to else 0
-        message = chats.Message(chat, self.user, topic_id=topic_id, reply_to=reply_to)
+        is_elsewhere = reply_to and (
+            reply_to.chat is not chat or (topic and reply_to.topic_id != topic.id)
+        )
+        inside = None if is_elsewhere else reply_to
+        topic_id = topic.id if topic else inside.topic_id if inside else 0
+        message = chats.Message(
+            chat,
+            self.user,
+            topic_id=topic_id,
+            reply_to=inside and (chat.message(inside.id) or inside),
+            external_reply=reply_to if is_elsewhere else None,
+        )
         if chat.kind == "channel":
             return replace(message, sender=None, sender_chat=chat)
         if speaking_as is None:
             return message
         sender = ANONYMOUS_ADMIN if speaking_as is chat else CHANNEL_POSTER
         return replace(message, sender=sender, sender_chat=speaking_as)
+
+    def _forwarded(self, message: Message, chat: Chat, topic: Topic | None) -> Message:
+        forwarded = super()._forwarded(message, chat, topic)
+        if isinstance(message, chats.Message) and isinstance(forwarded, chats.Message):
+            return replace(forwarded, content=message.content)
+        return forwarded
 
     async def _send(self, message: Message) -> Message:
         chat = chats.tested(message.chat)
@@ -167,3 +251,10 @@ class Person(people.LocalPerson):
         chat.members[bot.id] = new
         body = membership_shape(self._world.account, chat, self.user, new, old)
         await self._world.updates.add("my_chat_member", f"members {chat.id}", body)
+
+
+def _quote(replied: Message | None, text: str, *, is_manual: bool) -> Quote:
+    quote = find_quote(replied, text) if replied else None
+    if quote is None:
+        raise ValueError(f"{text!r} is not in {replied}")
+    return replace(quote, is_manual=is_manual)
