@@ -1,4 +1,4 @@
-"""Reads one Telegram message: its text and command, its sender, its file and its topic.
+"""Reads one Telegram message: its content, its sender and its topic.
 
 Pure functions on python-telegram-bot's types. Whether the message is for us is decided by
 `update_reader`.
@@ -6,12 +6,13 @@ Pure functions on python-telegram-bot's types. Whether the message is for us is 
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import telegram
 
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.spelled import RICH_MESSAGE, spelled
 from bot.telegram.updates import Sender, SentFile
 
 # What we cannot read yet, by Telegram's own field names. The order matters: a venue is also a
@@ -37,9 +38,6 @@ UNSUPPORTED_KINDS = (
     "giveaway",
     "invoice",
 )
-RICH_MESSAGE = "rich_message"
-"""Newer than the Bot API that PTB knows: it arrives without text, and its content is not parsed."""
-
 _GENERAL_TOPIC = 1
 """Telegram's id for the General topic of a forum, which no call may name."""
 
@@ -62,6 +60,42 @@ class MessageText:
     command: str = ""
     command_to: str = ""
     mentions_us: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a message says. `unsupported` names what we cannot read if it says nothing else.
+
+    `unseen` names the photo, video or sound that came with the text; "" if there was none.
+    """
+
+    said: MessageText
+    file: SentFile | None = None
+    unsupported: str = ""
+    unseen: str = ""
+
+
+def read_content(message: telegram.Message, me: BotIdentity) -> Content:
+    """Return the content of a message."""
+    marked = message.entities or message.caption_entities
+    if not is_first_party(
+        message
+    ):  # a command that somebody else wrote is no request of the sender
+        marked = tuple(each for each in marked if each.type != each.BOT_COMMAND)
+    said = read_text(message.text or message.caption or spelled(message), marked, me)
+    if RICH_MESSAGE in message.api_kwargs and f"@{me.username}".lower() in said.text.lower():
+        said = replace(said, mentions_us=True)  # rich messages have no entities
+    file = read_file(message)
+    if file and said.text.lower() == f"@{me.username.lower()}":
+        said = replace(said, text="")  # the mention only says that the file is for us
+    if not (said.text or said.command or file):
+        return Content(said, unsupported=unsupported_kind(message))
+    return Content(said, file, unseen=unsupported_kind(message) if message.caption else "")
+
+
+def is_first_party(message: telegram.Message) -> bool:
+    """Return whether the sender wrote it: not forwarded, and not sent through another bot."""
+    return message.forward_origin is None and message.via_bot is None
 
 
 def read_text(
@@ -151,11 +185,11 @@ def read_file(message: telegram.Message) -> SentFile | None:
     )
 
 
-def unsupported_kind(message: telegram.Message) -> str:
+def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> str:
     """Return the name of content that we cannot read, "" for a service message."""
     if RICH_MESSAGE in message.api_kwargs:
         return RICH_MESSAGE
-    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind)), "")
+    return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), "")
 
 
 def replied_message(message: telegram.Message) -> telegram.Message | None:

@@ -4,7 +4,6 @@ Pure: it stores nothing and calls nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeGuard
 
 import telegram
@@ -14,16 +13,17 @@ from bot.reply.utf16 import well_formed
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import (
+    Content,
     MessageText,
+    is_first_party,
     is_present,
-    read_file,
+    read_content,
     read_person,
     read_sender,
-    read_text,
     replied_message,
     topic_id,
-    unsupported_kind,
 )
+from bot.telegram.replies import read_origin, read_reply
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
@@ -31,7 +31,6 @@ from bot.telegram.updates import (
     IncomingMessage,
     MessageKind,
     Sender,
-    SentFile,
     Update,
 )
 
@@ -107,25 +106,17 @@ class UpdateReader:
         if sender is None:
             return Ignored(update_id, "bot")
 
-        is_first_party = message.forward_origin is None and message.via_bot is None
-        marked = message.entities or message.caption_entities
-        # A command that somebody else wrote is not a request of this person.
-        entities = [each for each in marked if is_first_party or each.type != each.BOT_COMMAND]
-        content = read_text(message.text or message.caption or "", entities, self._me)
-        file = read_file(message)
-        if file and content.text.lower() == f"@{self._me.username.lower()}":
-            content = replace(content, text="")  # the mention only says that the file is for us
-        has_text = bool(content.text or content.command or file)
-        unsupported = "" if has_text else unsupported_kind(message)
-        has_media = bool(file or unsupported)
-        reason = self._reason_to_ignore(message, content, sender, has_media=has_media)
+        content = read_content(message, self._me)
+        reason = self._reason_to_ignore(message, content, sender)
         if reason:
             return Ignored(update_id, reason)
 
-        kind, text, command = _content(content, unsupported, file)
+        kind, text, command = _content(content)
         if not self._serves(sender.id):
-            kind, text, command, file = "stranger", "", "", None
+            kind, text, command = "stranger", "", ""
+        is_for_model = kind in ("text", "document")
         replied = replied_message(message)
+        forwarded_from, forwarded_at = read_origin(message.forward_origin)
         return IncomingMessage(
             update_id=update_id,
             chat_id=message.chat.id,
@@ -137,21 +128,23 @@ class UpdateReader:
             kind=kind,
             text=text,
             command=command,
-            file=file if kind == "document" else None,
-            is_first_party=is_first_party,
+            file=content.file if kind == "document" else None,
+            is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
+            reply=read_reply(message, sender, self._me) if is_for_model else None,
+            forwarded_from=forwarded_from,
+            forwarded_at=forwarded_at,
+            unseen=content.unseen if is_for_model else "",
         )
 
-    def _reason_to_ignore(
-        self, message: telegram.Message, content: MessageText, sender: Sender, *, has_media: bool
-    ) -> str:
+    def _reason_to_ignore(self, message: telegram.Message, content: Content, sender: Sender) -> str:
         """Return why a message is not for us, "" if it is."""
-        is_group = message.chat.type in _GROUPS
-        if content.command:
-            reason = self._reason_to_ignore_command(content, is_group=is_group)
-        elif not (content.text or has_media):
+        is_group, said = message.chat.type in _GROUPS, content.said
+        if said.command:
+            reason = self._reason_to_ignore_command(said, is_group=is_group)
+        elif not (said.text or content.file or content.unsupported):
             reason = "service"
-        elif is_group and not content.mentions_us and not self._answers_us(message):
+        elif is_group and not said.mentions_us and not self._answers_us(message):
             reason = "unaddressed"
         else:
             reason = ""
@@ -232,14 +225,13 @@ def _ids(update: Update) -> tuple[object, ...]:
             return ()
 
 
-def _content(
-    content: MessageText, unsupported: str, file: SentFile | None
-) -> tuple[MessageKind, str, str]:
+def _content(content: Content) -> tuple[MessageKind, str, str]:
     """Return kind, text and command. "/ask" with a text or under a file is an ordinary message."""
-    if content.command and not (content.command == ASK and (content.text or file)):
-        return "command", content.text, content.command
-    if file:
-        return "document", content.text, ""
-    if unsupported:
-        return "unsupported", unsupported, ""
-    return "text", content.text, ""
+    said = content.said
+    if said.command and not (said.command == ASK and (said.text or content.file)):
+        return "command", said.text, said.command
+    if content.file:
+        return "document", said.text, ""
+    if content.unsupported:
+        return "unsupported", content.unsupported, ""
+    return "text", said.text, ""

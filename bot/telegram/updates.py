@@ -38,6 +38,25 @@ class SentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyTarget:
+    """The message that a message replies to, as Telegram gave it with the reply.
+
+    `message_id` is 0 if it stands in another chat or topic; then at most the quoted part is known.
+    `is_ours`: we wrote it; `is_own`: the person who replies wrote it. `quote` is the part that the
+    person marked, "" if they marked none. `unseen` names its photo, video or sound.
+    """
+
+    message_id: int
+    author: str
+    sent_at: int
+    text: str
+    quote: str = ""
+    unseen: str = ""
+    is_ours: bool = False
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class IncomingMessage:
     """One message addressed to us.
 
@@ -53,7 +72,8 @@ class IncomingMessage:
     - stranger: the operator does not serve this sender; the content was dropped.
 
     `is_first_party` is false if somebody else wrote the text: it was forwarded, or it was sent
-    through another bot.
+    through another bot. `forwarded_from` names who wrote a forwarded message, "" if it is none, and
+    `forwarded_at` is when. `unseen` names the photo, video or sound whose caption the text is.
     """
 
     update_id: int
@@ -69,6 +89,10 @@ class IncomingMessage:
     file: SentFile | None = None
     is_first_party: bool = True
     replied_to: int = 0
+    reply: ReplyTarget | None = None
+    forwarded_from: str = ""
+    forwarded_at: int = 0
+    unseen: str = ""
 
     @property
     def is_anonymous_admin(self) -> bool:
@@ -129,8 +153,10 @@ def from_bytes(packed: bytes) -> IncomingMessage:
     fields["sender"] = Sender(*fields["sender"])
     if fields.get("file"):
         fields["file"] = SentFile(*fields["file"])
+    if fields.get("reply"):
+        fields["reply"] = ReplyTarget(*fields["reply"])
     return IncomingMessage(**fields)
 
 
-def _fields(value: IncomingMessage | Sender | SentFile) -> list[object]:
+def _fields(value: IncomingMessage | Sender | SentFile | ReplyTarget) -> list[object]:
     return [getattr(value, name) for name in value.__match_args__]

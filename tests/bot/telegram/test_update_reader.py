@@ -32,7 +32,6 @@ from tests.bot.telegram.raw import (
 FILE = {"file_id": "f", "file_unique_id": "u"}
 PHOTO = [{**FILE, "width": 1, "height": 1}]
 VIDEO = {**FILE, "width": 1, "height": 1, "duration": 1}
-PLACE = {"longitude": 1.0, "latitude": 2.0}
 STICKER = {
     **FILE,
     "type": "regular",
@@ -41,19 +40,6 @@ STICKER = {
     "is_animated": False,
     "is_video": False,
 }
-POLL = {
-    "id": "p",
-    "question": "?",
-    "options": [],
-    "total_voter_count": 0,
-    "is_closed": False,
-    "is_anonymous": True,
-    "type": "regular",
-    "allows_multiple_answers": False,
-    "allows_revoting": False,
-    "members_only": False,
-}
-
 KINDS: list[tuple[str, dict[str, object]]] = [
     ("voice", {"voice": {**FILE, "duration": 1}}),
     ("video_note", {"video_note": {**FILE, "length": 1, "duration": 1}}),
@@ -62,11 +48,7 @@ KINDS: list[tuple[str, dict[str, object]]] = [
     ("video", {"video": VIDEO}),
     ("photo", {"photo": PHOTO}),
     ("sticker", {"sticker": STICKER}),
-    ("venue", {"venue": {"location": PLACE, "title": "x", "address": "y"}, "location": PLACE}),
-    ("location", {"location": PLACE}),
     ("contact", {"contact": {"phone_number": "1", "first_name": "B"}}),
-    ("poll", {"poll": POLL}),
-    ("dice", {"dice": {"emoji": "x", "value": 1}}),
     ("rich_message", {"rich_message": {"blocks": []}}),
 ]
 
