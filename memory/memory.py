@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from functools import partial
 
 from memory.erasure.confirmations import Confirmations
@@ -44,7 +45,8 @@ class MemoryOptions:
 
     A scope expires after `ttl_s` without activity. `tail` newest messages are read with a turn.
     `redis_bytes` is the memory of Redis if the server does not tell it; 0 means unknown.
-    `wait_replicas` replicas must have an update before it counts as taken.
+    `wait_replicas` replicas must have an update before it counts as taken. Memories are found by
+    the days of `zone`.
     """
 
     ttl_s: int
@@ -53,6 +55,7 @@ class MemoryOptions:
     times: TurnTimes
     redis_bytes: int = 0
     wait_replicas: int = 0
+    zone: tzinfo = UTC
 
 
 class Memory:
@@ -84,7 +87,9 @@ class Memory:
         self.quotas = Quotas(self.store)
         self.send_rates = SendRates(self.store)
         self._questions = questions = QuestionVectors(embedder)
-        self.scopes = Scopes(self.store, questions, max_bytes=options.cache_bytes)
+        self.scopes = Scopes(
+            self.store, questions, max_bytes=options.cache_bytes, zone=options.zone
+        )
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)

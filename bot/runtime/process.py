@@ -67,6 +67,7 @@ def memory_options(settings: Settings) -> MemoryOptions:
         times=TurnTimes(int(settings.lease_s * 1000), int(settings.coalesce_s * 1000)),
         redis_bytes=(settings.redis_memory_mb or 0) * 2**20,
         wait_replicas=settings.intake_wait_replicas,
+        zone=settings.timezone,
     )
 
 

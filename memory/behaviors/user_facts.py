@@ -100,7 +100,9 @@ class UserFacts(LearningBehavior):
     def prompt_input(self, batch: Batch) -> str:
         """Return the facts that the messages may repeat or contradict, one JSON object a line."""
         said = " ".join(m.text for m in batch.messages if m.role == "user")
-        hits = batch.facts.search(Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH)
+        hits = batch.facts.search(
+            Fact, said[:_MAX_QUESTION_CHARS], None, _MAX_FOUND_FOR_BATCH, self._zone
+        )
         newest = reversed(_current(batch.facts))
         nearest_first = {fact.id: fact for fact in (*(hit.record for hit in hits), *newest)}
         lines = map(_as_json, nearest_first.values())

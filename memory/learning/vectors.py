@@ -40,12 +40,12 @@ class _Stream:
 
 def _message_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
     message = message_of(entry, fields)
-    return "" if message.is_refused else message_search.indexed_text(message)
+    return "" if message.is_refused else message_search.embedded_text(message)
 
 
 def _record_text(entry: bytes, fields: Mapping[bytes, bytes]) -> str:
     record = read(seq_of(entry), fields[b"k"].decode(), fields[b"j"])
-    return record.indexed_text if isinstance(record, Record) else ""
+    return record.embedded_text if isinstance(record, Record) else ""
 
 
 _MESSAGES = _Stream(

@@ -6,7 +6,6 @@ and what is left of it after an erasure. An entry kind without that rule cannot 
 """
 
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any, ClassVar, Self
 
@@ -46,9 +45,14 @@ class Record(ScopeEntry):
     id: int
 
     @property
-    def indexed_text(self) -> str:
-        """The text that is indexed."""
+    def embedded_text(self) -> str:
+        """The text that is indexed and embedded."""
         raise NotImplementedError
+
+    @property
+    def happened_at(self) -> float:
+        """When it was said or began, in Unix seconds; its date is indexed. 0: it has no date."""
+        return 0
 
     @property
     def group(self) -> int:
@@ -79,9 +83,14 @@ class Fact(Record):
         return not self.ended_at
 
     @property
-    def indexed_text(self) -> str:
-        """The day it was said, and the text."""
-        return f"{_day(self.said_at)}: {self.text}"
+    def embedded_text(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def happened_at(self) -> float:
+        """When it was first said."""
+        return self.said_at
 
     def without(self, erased: Erased) -> Self | None:
         """Keep the sources that are left; without any source the fact is erased."""
@@ -129,9 +138,14 @@ class Synopsis(Record):
         return "\n".join(f"{label}: {words}" for label, words in said if words)
 
     @property
-    def indexed_text(self) -> str:
-        """The day the session began, and the text."""
-        return f"{_day(self.began_at)}: {self.text}"
+    def embedded_text(self) -> str:
+        """The text."""
+        return self.text
+
+    @property
+    def happened_at(self) -> float:
+        """When the session began."""
+        return self.began_at
 
     def without(self, erased: Erased) -> Self | None:
         """Erase the synopsis if any message of its session is erased."""
@@ -208,8 +222,3 @@ def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
 @cache
 def _reader(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(ScopeEntry.KINDS[kind])
-
-
-def _day(at: float) -> str:
-    day = datetime.fromtimestamp(at, UTC)
-    return f"{day.day} {day:%B %Y}"

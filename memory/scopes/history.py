@@ -119,9 +119,8 @@ class ChatHistory:
 
     async def is_off(self) -> bool:
         """Return whether memory is turned off in this conversation."""
-        store = self._parts.store
-        meta = store.keys.scope(self.conversation).meta
-        return bool(await store.client.call("HEXISTS", meta, "off_at"))
+        meta = self._parts.store.keys.scope(self.conversation).meta
+        return bool(await self._parts.store.client.call("HEXISTS", meta, "off_at"))
 
     def select_messages(self, selector: MessageSelector) -> tuple[Message, ...]:
         """Return the messages that the selector takes from the newest ones of the current session.
@@ -166,7 +165,8 @@ class ChatHistory:
 
     async def _search(self) -> HistorySearch:
         await self.fill()
-        return HistorySearch(self._stream, self._here.hidden, self._parts.questions)
+        questions, zone = self._parts.questions, self._parts.scopes.zone
+        return HistorySearch(self._stream, self._here.hidden, questions, zone)
 
     async def append_user_message(
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
 
 from memory.message import Message
 from memory.scopes.message_stream import MessageStream
@@ -20,11 +21,15 @@ _MAX_INDEXED_INLINE = 200
 
 @dataclass(frozen=True, slots=True)
 class HistorySearch:
-    """Searches messages that were read completely; those in `hidden` (sequences) are not found."""
+    """Searches messages that were read completely; those in `hidden` (sequences) are not found.
+
+    Days are those of `zone`.
+    """
 
     stream: MessageStream
     hidden: Collection[int]
     questions: QuestionVectors
+    zone: tzinfo
 
     async def exchanges(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
@@ -40,7 +45,7 @@ class HistorySearch:
             return []
         found: dict[int, SearchResult] = {}
         self._add_exchanges(found, hits, k)
-        related = self.stream.indexed().index.related(hits, max_hits, allowed)
+        related = self.stream.indexed(self.zone).index.related(hits, max_hits, allowed)
         self._add_exchanges(found, related, len(found) + k // _RELATED_SHARE)
         return list(found.values())
 
@@ -65,7 +70,7 @@ class HistorySearch:
         return self._hits(text, query, k, allowed), allowed
 
     def _hits(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
-        return self.stream.indexed().search(text, query, k, allowed)
+        return self.stream.indexed(self.zone).search(text, query, k, allowed)
 
     def _allowed(self, exclude: Collection[int], search_filter: SearchFilter) -> Flags:
         """Return which messages may be hit, `(len(messages),)` bool."""

@@ -3,6 +3,7 @@
 import sys
 from bisect import bisect_left
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from memory.message import Message
 from memory.scopes.delta import Columns
@@ -49,13 +50,13 @@ class MessageStream(EmbeddedStream):
                 self.newest = message.seq
                 self.count += 1
 
-    def indexed(self) -> KindIndex:
-        """Index new messages, in about 0.1 ms each, and return the index."""
+    def indexed(self, zone: tzinfo) -> KindIndex:
+        """Index new messages by the days of `zone`, in about 0.1 ms each; return the index."""
         for row in range(len(self._index.ids), len(self.messages)):
             message = self.messages[row]
             if row and message.sent_at - self.messages[row - 1].sent_at > SESSION_PAUSE_S:
                 self._sessions += 1
-            self._index.append(message.seq, record_of(message, self._sessions))
+            self._index.append(message.seq, record_of(message, self._sessions, zone))
         for seq, vector in self.vectors.taken():
             self._index.put_vector(seq, vector)
         return self._index

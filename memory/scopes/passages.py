@@ -66,7 +66,7 @@ class Chunk(Record):
     trust: Trust = Trust.UNTRUSTED
 
     @property
-    def indexed_text(self) -> str:
+    def embedded_text(self) -> str:
         """The document's title, and the text."""
         return f"{self.title}: {self.text}"
 

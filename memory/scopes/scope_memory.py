@@ -6,6 +6,7 @@ It lists and searches records. `Scopes` reads and writes the store.
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from memory.search.embeddings import Vectors
 from memory.search.hybrid import IndexRecord
 from memory.store.keys import Scope
 
-RECIPE = "date title words"
+RECIPE = "title words"
 """Part of the embedding fingerprint: with another recipe, records are embedded again."""
 
 _RECORD_OVERHEAD_BYTES = 600
@@ -139,12 +140,15 @@ class ScopeMemory(EmbeddedStream):
         found = self.get(Watermark, learner)
         return found.seq if found else 0
 
-    def search(self, kind: type[R], text: str, vector: Vectors | None, k: int) -> list[Found[R]]:
+    def search(
+        self, kind: type[R], text: str, vector: Vectors | None, k: int, zone: tzinfo
+    ) -> list[Found[R]]:
         """Return up to `k` records about `text`, best first, then those that resemble the best one.
 
-        Ended facts are not found. `vector` is the vector of `text`, `(dim,)`, or None.
+        Ended facts are not found. `vector` is the vector of `text`, `(dim,)`, or None. Days are
+        those of `zone`.
         """
-        index = self._indexed(kind)
+        index = self._indexed(kind, zone)
         if index is None or not text.strip():
             return []
         allowed = np.fromiter((self._is_found(i) for i in index.ids), np.bool_, len(index.ids))
@@ -207,11 +211,13 @@ class ScopeMemory(EmbeddedStream):
         record = self._records[record_id]
         return not isinstance(record, Fact) or record.is_current
 
-    def _indexed(self, kind: type[Record]) -> KindIndex | None:
+    def _indexed(self, kind: type[Record], zone: tzinfo) -> KindIndex | None:
         """Index new records, and return the index of a kind; None if it has no records."""
         for record in self._unindexed:
             index = self._by_kind.setdefault(type(record), KindIndex())
-            index.append(record.id, IndexRecord(record.indexed_text, record.group))
+            at = record.happened_at
+            day = datetime.fromtimestamp(at, zone).date() if at else None
+            index.append(record.id, IndexRecord(record.embedded_text, record.group, said_on=day))
         self._unindexed.clear()
         for record_id, vector in self.vectors.taken():
             embedded = self._records.get(record_id)

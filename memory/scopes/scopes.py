@@ -4,6 +4,7 @@ Redis has the truth. What a process has read is valid only for the version that 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from time import time
 from typing import Any
 
@@ -33,7 +34,7 @@ Decide = Callable[[ScopeMemory], Awaitable[Write | Revision | None]]
 
 
 class Scopes:
-    """All scopes of one bot; the most recently used ones are cached."""
+    """All scopes of one bot; the most recently used ones are cached. Days are those of `zone`."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Scopes:
         questions: QuestionVectors,
         *,
         max_bytes: int,
+        zone: tzinfo = UTC,
     ) -> None:
         self._client = store.client
         self._keys = store.keys
@@ -48,6 +50,7 @@ class Scopes:
         self._tell_erased = store.tell_erased
         self._ttl_s = store.ttl_s
         self._questions = questions
+        self.zone = zone
         self._cache = ScopeCache(max_bytes)
 
     def drop(self, scope: Scope) -> None:
@@ -97,7 +100,7 @@ class Scopes:
         vector = None
         if scope_memory.fingerprint == self.vector_fingerprint:
             vector = await self._questions.vector(text)
-        return scope_memory.search(kind, text, vector, k)
+        return scope_memory.search(kind, text, vector, k, self.zone)
 
     @property
     def vector_fingerprint(self) -> str:

@@ -11,6 +11,7 @@ without any evidence in the conversation finds nothing (the floor). No storage a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import numpy as np
 import numpy.typing as npt
@@ -31,15 +32,17 @@ _QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 @dataclass(frozen=True, slots=True)
 class IndexRecord:
-    """What is indexed of one record; `text` includes date and speaker.
+    """What is indexed of one record; `text` includes the speaker.
 
-    `vector`: a unit vector, `(dimensions,)` float32; None until `put_vector`.
+    The words of `said_on` are indexed with the text, in the language of the text. `vector`: a unit
+    vector, `(dimensions,)` float32; None until `put_vector`.
     """
 
     text: str
     session: int
     by_assistant: bool = False
     vector: Floats | None = None
+    said_on: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ class HybridIndex:
         """
         weights = self._weights
         self._dense.append(record.vector)
-        self._lexical.append(record.text, weights.assistant_words if record.by_assistant else 1.0)
+        weight = weights.assistant_words if record.by_assistant else 1.0
+        self._lexical.append(record.text, weight, record.said_on)
         self._sessions.append(record.session)
         asks = record.text.rstrip().endswith(_QUESTION_MARKS)
         penalty = weights.assistant_penalty * record.by_assistant + weights.question_penalty * asks

@@ -1,4 +1,4 @@
-"""Script, stemmer and function words of each language, read from `languages.toml`."""
+"""Script, stemmer, months and function words of each language, read from `languages.toml`."""
 
 import tomllib
 from dataclasses import dataclass
@@ -7,17 +7,26 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none."""
+    """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none.
+
+    `months` has the forms of each month's name, January first.
+    """
 
     script: str
     stemmer: str
+    months: tuple[tuple[str, ...], ...]
     function_words: frozenset[str]
 
 
 def _read() -> dict[str, Language]:
     text = files("memory.search").joinpath("languages.toml").read_text(encoding="utf-8")
     return {
-        code: Language(entry["script"], entry["stemmer"], frozenset(entry["words"].split()))
+        code: Language(
+            script=entry["script"],
+            stemmer=entry["stemmer"],
+            months=tuple(tuple(month.split("/")) for month in entry["months"].split()),
+            function_words=frozenset(entry["words"].split()),
+        )
         for code, entry in tomllib.loads(text).items()
     }
 

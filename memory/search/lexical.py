@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,14 @@ import numpy as np
 from memory.search.growing import Floats
 from memory.search.sessions import Sessions
 from memory.search.weights import DEFAULTS, Weights
-from memory.search.words import UNKNOWN, asked_terms, languages_of, terms_of, words_of
+from memory.search.words import (
+    UNKNOWN,
+    asked_terms,
+    date_words,
+    languages_of,
+    terms_of,
+    words_of,
+)
 
 _MAX_STEPS: Final = 2
 """How many records away a word still counts."""
@@ -90,10 +98,12 @@ class LexicalIndex:
         """Bytes held, approximately."""
         return len(self._postings) * _TERM_BYTES + self._mentions * _MENTION_BYTES + len(self) * 240
 
-    def append(self, text: str, weight: float = 1.0) -> None:
-        """Index one record; its words count `weight` times, 1 for a person's."""
+    def append(self, text: str, weight: float = 1.0, said_on: date | None = None) -> None:
+        """Index one record and its date; its words count `weight` times, 1 for a person's."""
         words = words_of(text)
         languages = languages_of(words, self._prevailing())
+        if said_on is not None:
+            words += date_words(said_on, words, languages)
         if not self._weights.snowball:
             languages = dict.fromkeys(languages, UNKNOWN)
         for script, language in languages.items():

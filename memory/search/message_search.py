@@ -5,7 +5,7 @@ Values only. The search itself runs in `memory.scopes.history_search`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from math import inf
 
 import numpy as np
@@ -14,26 +14,29 @@ from memory.message import Message
 from memory.search.growing import Flags
 from memory.search.hybrid import IndexRecord
 
-RECIPE = "date speaker words"
+RECIPE = "speaker words"
 """Part of the embedding fingerprint: with another recipe, messages are embedded again."""
 
 SESSION_PAUSE_S = 3600
 """A silence of more than this many seconds ends a session."""
 
 
-def indexed_text(message: Message) -> str:
-    """Return what is indexed of a message: its date, its speaker and its text.
+def embedded_text(message: Message) -> str:
+    """Return the text of a message that is embedded: its speaker and its words.
 
-    With the date, questions such as "what did I say in May" find something.
+    A date in front would make all messages alike, and no question begins with one.
     """
-    said_on = datetime.fromtimestamp(message.sent_at, UTC)
-    speaker = message.sender_name or message.role
-    return f"{said_on.day} {said_on:%B %Y} {speaker}: {message.text}"
+    return f"{message.sender_name or message.role}: {message.text}"
 
 
-def record_of(message: Message, session: int) -> IndexRecord:
-    """Return the index record of a message, without a vector."""
-    return IndexRecord(indexed_text(message), session, by_assistant=message.role == "assistant")
+def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:
+    """Return the index record of a message, dated in `zone`, without a vector."""
+    return IndexRecord(
+        embedded_text(message),
+        session,
+        by_assistant=message.role == "assistant",
+        said_on=datetime.fromtimestamp(message.sent_at, zone).date(),
+    )
 
 
 @dataclass(frozen=True, slots=True)

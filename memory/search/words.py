@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -201,6 +202,18 @@ def terms_of(words: Sequence[str], languages: dict[str, str]) -> list[str]:
             else:
                 terms.append(stem(piece, languages.get(script_of(piece), UNKNOWN)))
     return terms
+
+
+def date_words(day: date, words: Sequence[str], languages: dict[str, str]) -> list[str]:
+    """Return the words by which a text of these words and languages is found by its date.
+
+    The month is named in each language of the text. Without a known language it is English.
+    """
+    codes = {code for code in languages.values() if code in LANGUAGES}
+    if any(_IDEOGRAPH.search(word) for word in words if not word.isascii()):
+        codes.add("zh")
+    months = (LANGUAGES[code].months[day.month - 1] for code in sorted(codes) or ["en"])
+    return [str(day.day), *map(_fold, dict.fromkeys(chain.from_iterable(months))), str(day.year)]
 
 
 def asked_terms(

@@ -9,6 +9,7 @@ uses the index without the store, because the store does not change a ranking.
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC
 from math import inf
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def index_of(labelled: Labelled, weights: Weights) -> HybridIndex:
     for row, message in enumerate(labelled.messages):
         pause = message.sent_at - labelled.messages[row - 1].sent_at if row else 0
         session += pause > SESSION_PAUSE_S
-        index.append(record_of(message, session))
+        index.append(record_of(message, session, UTC))
         index.put_vector(row, rows[row])
     return index
 

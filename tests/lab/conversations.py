@@ -1,8 +1,9 @@
 """Reads a folder of labelled conversations: `conversations.json` and `embeddings.npz`.
 
 The format is that of LoCoMo and BEAM as prepared for recall measurements. Turns have id, session,
-date, speaker and text ("speaker: text"). Questions have the ids of the turns that answer them. Both
-have float16 unit rows. The data is never part of this repository.
+date, speaker and text. Questions have the ids of the turns that answer them. Both have float16 unit
+rows. A turn's row is of its `text`, which must be what the product embeds (see `OtherRecipe`). The
+data is never part of this repository.
 """
 
 import json
@@ -15,10 +16,18 @@ import numpy as np
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
+from memory.search.message_search import RECIPE, embedded_text
+
+RECIPE_OF_TEXT = "speaker words"
+"""The recipe of `text` in a folder that does not name one in `recipe` of `embeddings.npz`."""
 
 _FORMATS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%Y-%m-%d", "%d %B, %Y", "%d %B %Y")
 _TURN_S = 30
 _PAUSE_S = 86_400
+
+
+class OtherRecipe(Exception):
+    """Raised when the vectors of a folder are of other texts than the product embeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +52,13 @@ class Labelled:
 
 
 def read_folder(folder: Path) -> list[Labelled]:
-    """Return all conversations of a folder."""
+    """Return all conversations of a folder; raise `OtherRecipe`."""
     conversations = json.loads((folder / "conversations.json").read_text())
     arrays = np.load(folder / "embeddings.npz")
-    return [
+    recipe = str(arrays["recipe"]) if "recipe" in arrays else RECIPE_OF_TEXT
+    if recipe != RECIPE:
+        raise OtherRecipe(f"{folder} has vectors of {recipe!r}, but the product embeds {RECIPE!r}")
+    labelled = [
         Labelled(
             name=str(each["id"]),
             messages=tuple(_messages(each["turns"])),
@@ -60,6 +72,15 @@ def read_folder(folder: Path) -> list[Labelled]:
         )
         for each in conversations
     ]
+    texts = [turn["text"] for each in conversations for turn in each["turns"]]
+    messages = (message for each in labelled for message in each.messages)
+    for text, message in zip(texts, messages, strict=True):
+        if text != embedded_text(message):
+            raise OtherRecipe(
+                f"{folder} has a vector of {text[:40]!r}, but the product embeds "
+                f"{embedded_text(message)[:40]!r}"
+            )
+    return labelled
 
 
 def _messages(turns: list[dict[str, str]]) -> list[Message]:

@@ -32,7 +32,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.queue.turns import TurnTimes
 from memory.scopes.log import stored_fields
-from memory.search.message_search import indexed_text
+from memory.search.message_search import embedded_text
 from memory.search.words import _stem
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -60,7 +60,7 @@ class Conversation:
         self.labelled = labelled
         self._tokens = tokens
         self._embedder = ReadyVectors()
-        texts = [*map(indexed_text, labelled.messages), *(q.text for q in labelled.questions)]
+        texts = [*map(embedded_text, labelled.messages), *(q.text for q in labelled.questions)]
         rows = [*labelled.rows, *labelled.question_rows]
         self._embedder.rows.update(zip(texts, rows, strict=True))
         self.memory = self.restarted()

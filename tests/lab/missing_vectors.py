@@ -9,6 +9,7 @@ result, a conversation that must drop vectors drops all of them.
 import json
 import sys
 from collections import defaultdict
+from datetime import UTC
 from pathlib import Path
 
 from memory.search.hybrid import HybridIndex
@@ -25,7 +26,7 @@ def index_of(labelled: Labelled, missing: float) -> HybridIndex:
     for row, message in enumerate(labelled.messages):
         session += message.sent_at - last_at > SESSION_PAUSE_S
         last_at = message.sent_at
-        index.append(record_of(message, session))
+        index.append(record_of(message, session, UTC))
         if row >= missing * len(labelled.messages):
             index.put_vector(row, labelled.rows[row])
     return index

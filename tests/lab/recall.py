@@ -2,8 +2,9 @@
 
     python -m tests.lab.recall DIR [DIR ...]
 
-Each DIR has `conversations.json` and `embeddings.npz` (see `conversations`). The product's own
-classes store and search everything on a real Valkey. The output is one JSON line for each folder.
+Each DIR has `conversations.json` and `embeddings.npz` (see `conversations`), with vectors of the
+text that the product embeds. The product's own classes store and search everything on a real
+Valkey. The output is one JSON line for each folder.
 recall@k is the mean over all questions of the share of evidence messages among the first k hits.
 """
 
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC
 from math import inf
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
 from memory.search.embeddings import EmbeddingsUnavailable, Vectors
 from memory.search.hybrid import Hit, HybridIndex
-from memory.search.message_search import indexed_text, record_of
+from memory.search.message_search import embedded_text, record_of
 from memory.search.weights import Weights
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -65,7 +67,7 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
         request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S, "messages": messages}
         await memory.scripts["append"](keys, request)
     for message, row in zip(labelled.messages, labelled.rows, strict=True):
-        embedder.rows[indexed_text(message)] = row
+        embedder.rows[embedded_text(message)] = row
     for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
         embedder.rows[question.text] = row
     await memory.learn(conversation)
@@ -77,7 +79,7 @@ def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:
     weights = Weights(lexical=0, floor=-inf, min_lexical=-inf) if dense else Weights()
     index = HybridIndex(weights=weights)
     for row, message in enumerate(labelled.messages):
-        index.append(record_of(message, 0))
+        index.append(record_of(message, 0, UTC))
         if dense:
             index.put_vector(row, labelled.rows[row])
     return index

@@ -15,7 +15,7 @@ from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import seq_of
 from memory.search.embeddings import EmbeddingsUnavailable
-from memory.search.message_search import indexed_text
+from memory.search.message_search import embedded_text
 from memory.store.client import RedisClient
 from memory.text.tokens import TokenCounter
 from tests.memory.conftest import OPTIONS
@@ -74,13 +74,15 @@ def all_of(last: int, dimensions: int = DIMENSIONS) -> Sequence[tuple[int, int]]
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        (Message(1, 1, "user", "Hello", 0.0, 7, "Ann"), "1 January 1970 Ann: Hello"),
-        (Message(1, 1, "user", "Hello", 0.0), "1 January 1970 user: Hello"),
-        (Message(2, 1, "assistant", "Hi", 0.0), "1 January 1970 assistant: Hi"),
+        (Message(1, 1, "user", "Hello", 0.0, 7, "Ann"), "Ann: Hello"),
+        (Message(1, 1, "user", "Hello", 0.0), "user: Hello"),
+        (Message(2, 1, "assistant", "Hi", 0.0), "assistant: Hi"),
     ],
 )
-def test_a_message_is_indexed_with_its_date_and_speaker(message: Message, text: str) -> None:
-    assert indexed_text(message) == text
+def test_a_message_is_embedded_with_its_speaker_and_without_its_date(
+    message: Message, text: str
+) -> None:
+    assert embedded_text(message) == text
 
 
 async def test_an_empty_conversation_needs_no_embedding(
@@ -158,6 +160,17 @@ async def test_another_model_embeds_from_the_first_message(memory: Memory) -> No
     assert await embed(memory, larger) == LONG
     assert len(larger.texts) == LONG
     assert await vectors(memory) == all_of(LONG, 256)
+
+
+async def test_vectors_of_texts_with_a_date_are_replaced(
+    memory: Memory, store: RedisClient
+) -> None:
+    await say_much(memory)
+    await memory.learn(HERE)
+    meta = memory.keys.scope(HERE).meta
+    await store.call("HSET", meta, "vector_fingerprint", "words | date speaker words")
+    assert (await memory.learn(HERE)).messages == LONG
+    assert await store.call("HGET", meta, "vector_fingerprint") == b"words | speaker words"
 
 
 async def test_a_late_batch_of_the_old_model_is_refused(

@@ -1,6 +1,7 @@
 """What a process has read of a scope is joined to what is new, or dropped if in doubt."""
 
 from dataclasses import replace
+from datetime import UTC
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def seqs(scope_memory: ScopeMemory) -> list[int]:
 def state(scope_memory: ScopeMemory) -> tuple[list[int], int, bool]:
     """Return the messages, how many of them have a vector, and whether that is all."""
     stream = scope_memory.messages
-    return seqs(scope_memory), stream.indexed().index.vectors, stream.is_whole
+    return seqs(scope_memory), stream.indexed(UTC).index.vectors, stream.is_whole
 
 
 def read_before(messages: int = 4) -> ScopeMemory:
@@ -95,7 +96,7 @@ def test_vectors_of_two_models_are_not_mixed() -> None:
 def test_vectors_of_another_length_are_not_mixed_with_those_before() -> None:
     """A model may change behind its name."""
     here = read_before().join(loaded(5, 6), TAIL)
-    here.messages.indexed()
+    here.messages.indexed(UTC)
     wider = with_vectors(loaded(7, 8), [(7, WIDER_ROW), (8, WIDER_ROW)])
     assert state(here.join(wider, TAIL)) == ([7, 8], 2, False)
 

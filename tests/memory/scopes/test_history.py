@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -269,6 +272,18 @@ async def test_vectors_of_another_model_are_not_compared(
     for other in (renamed, resized):
         [found] = await (await history_of(other)).search("boat", 8)
         assert found.dense == 0.0
+
+
+async def test_a_message_is_found_by_its_day_in_the_operator_s_time_zone(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    kyiv = replace(OPTIONS, zone=ZoneInfo("Europe/Kyiv"))
+    history = await history_of(Memory(store, 42, tokens, None, kyiv))
+    last_of_may = datetime(2026, 5, 31, 22, tzinfo=UTC).timestamp()
+    await history.append_user_message("I bought a boat", last_of_may - 3_600 * 24)
+    await history.append_user_message("I sold my bicycle", last_of_may)
+    found = await history.search("What happened in June?", 8)
+    assert [result.messages[0].text for result in found] == ["I sold my bicycle"]
 
 
 # --- cold and warm

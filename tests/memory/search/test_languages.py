@@ -1,5 +1,7 @@
 """Words alone find the right message in every script, and a greeting finds nothing."""
 
+from datetime import date
+
 import pytest
 
 from memory.search.hybrid import HybridIndex, IndexRecord
@@ -106,3 +108,24 @@ def test_the_right_message_ranks_first_among_all_languages_too(
 def test_greetings_and_unrelated_questions_find_nothing(language: str, question: str) -> None:
     index, _ = spoken(language)
     assert index.search(question, None, 3) == []
+
+
+DATED = (
+    ("Ich habe heute mein Fahrrad verkauft", "Was habe ich im Mai verkauft?"),
+    ("I sold my bicycle today", "What happened in May?"),
+    ("Сегодня я продал свой велосипед", "Что было в мае?"),
+    ("Dnes jsem prodal svoje kolo", "Co jsem prodal v květnu?"),
+    ("امروز دوچرخه‌ام را فروختم", "در ماه مه چه شد؟"),
+    ("今天我卖了我的自行车", "五月发生了什么？"),
+    ("今天我卖了我的自行车", "5月发生了什么？"),
+)
+
+
+@pytest.mark.parametrize(("said", "question"), DATED)
+def test_the_month_of_a_message_is_found_in_the_language_of_its_text(
+    said: str, question: str
+) -> None:
+    index = HybridIndex()
+    for row, month in enumerate((3, 4, 5, 6)):
+        index.append(IndexRecord(said, session=row, said_on=date(2026, month, 14)))
+    assert index.search(question, None, 4)[0].row == 2
