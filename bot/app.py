@@ -127,7 +127,7 @@ class App:
             if not await is_done_before(stopping, started):
                 return
             running = Running(started.result(), models.breaker, behaviors.on_conversation_deleting)
-            chat = TelegramChat(client, limiter)
+            chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
             async with self._serving(memory, chat, assistant, running, models.conditions):
                 await stopping.wait()
                 log.info("stopping")

@@ -121,6 +121,11 @@ class Settings(ServiceSettings):
         default="drafts",
         description='In private chats show a reply while it is written; `off`: only "typing"',
     )
+    rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
+        default="off",
+        description="`auto`: send a reply with a table or a block formula as a rich message, which "
+        "older Telegram apps do not show",
+    )
     coalesce_s: float = Field(
         default=0.5,
         ge=0,

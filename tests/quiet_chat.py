@@ -29,6 +29,11 @@ class QuietChat:
         self.sent.append((to, part))
         return 99 + len(self.sent)
 
+    def takes_rich(self, chat_id: int) -> bool:
+        """Say no."""
+        del chat_id
+        return False
+
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Keep the new text."""
         self.edited.append((chat_id, message_id, part))

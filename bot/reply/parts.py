@@ -51,7 +51,8 @@ class Part:
 
     With a `file` the text is its caption, of at most 1024 UTF-16 units. `export_of` names a
     conversation: everything stored of it is sent as a file, which is made right before it is sent
-    and is never stored.
+    and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
+    outbox right before it is sent and is never stored either.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Part:
     buttons: tuple[tuple[Button, ...], ...] = ()
     export_of: str = ""
     file: OutgoingFile | None = None
+    is_rich: bool = False
 
 
 def to_json(parts: Sequence[Part]) -> str:

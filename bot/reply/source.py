@@ -36,9 +36,13 @@ _LITERAL = r"""
 """
 _FLAGS = re.VERBOSE | re.DOTALL | re.MULTILINE
 _LOSABLE = re.compile(_LITERAL, _FLAGS)
-_TOKEN = re.compile(
+TOKEN = re.compile(
     f"(?P<code>{_CODE})|{_FORMULA}|{_SPOILER}|{_KEPT}|(?P<literal>{_LITERAL})", _FLAGS
 )
+"""Code, formulas, and what the parser would lose; its groups tell them apart."""
+
+FORMULA_MARKS = {"round": "$", "dollar": "$", "square": "$$", "dollars": "$$"}
+"""What stands around a formula of each group."""
 
 _LATEX = re.compile(r"[\\^_={}]")
 _NAME = re.compile(r"[A-Za-z]++")
@@ -46,7 +50,18 @@ _NAME = re.compile(r"[A-Za-z]++")
 
 def protect(markdown: str) -> str:
     """Replace what the parser would lose; `markdown` is clean. `placeholders.restore` undoes it."""
-    return _TOKEN.sub(_protected, markdown)
+    return TOKEN.sub(_protected, markdown)
+
+
+def formula_in(token: re.Match[str]) -> str:
+    """Return the LaTeX of a match of `TOKEN`; "" if it is no formula, but a price or brackets."""
+    kind = token.lastgroup or ""
+    if kind not in FORMULA_MARKS:
+        return ""
+    body = token[kind]
+    # Between dollars, a name of one letter is a formula too.
+    longest_name = max(map(len, _NAME.findall(body)), default=0) if "dollar" in kind else 0
+    return body if _LATEX.search(body) or longest_name == 1 else ""
 
 
 def _protected(token: re.Match[str]) -> str:
@@ -57,25 +72,12 @@ def _protected(token: re.Match[str]) -> str:
             return PLACEHOLDERS[token[0]]
         case "spoiler":
             return f"||{protect(token['spoiler'])}||"
-        case "round" | "square":
-            return _bracketed(token, token[token.lastgroup])
-        case "dollar" | "dollars":
-            return _between_dollars(token, token[token.lastgroup])
+        case _ if formula_in(token):
+            return _formula(token, FORMULA_MARKS[token.lastgroup or ""])
+        case "round" | "square":  # only escaped brackets
+            return f"{token[0][:2]}{protect(token[token.lastgroup])}{token[0][-2:]}"
         case _:
             return _literal(token[0])
-
-
-def _bracketed(token: re.Match[str], body: str) -> str:
-    if not _LATEX.search(body):  # only escaped brackets
-        return f"{token[0][:2]}{protect(body)}{token[0][-2:]}"
-    return _formula(token, "$" if token.lastgroup == "round" else "$$")
-
-
-def _between_dollars(token: re.Match[str], body: str) -> str:
-    longest_name = max(map(len, _NAME.findall(body)), default=0)
-    if not _LATEX.search(body) and longest_name != 1:
-        return _literal(token[0])
-    return _formula(token, "$" if token.lastgroup == "dollar" else "$$")
 
 
 def _formula(token: re.Match[str], mark: str) -> str:

@@ -40,6 +40,10 @@ class Chat(Protocol):
         """Send one part, with its file if it has one; return the id of the message."""
         ...
 
+    def takes_rich(self, chat_id: int) -> bool:
+        """Tell whether it is worth sending a rich part to this chat."""
+        ...
+
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours, buttons included."""
         ...

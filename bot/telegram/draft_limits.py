@@ -1,12 +1,15 @@
-"""Which chats take drafts, and how many drafts and "typing" calls one private chat allows.
+"""Which chats take drafts and rich messages, and how many drafts and "typing" calls one allows.
 
-Kept in the process, because a frame of a draft is not worth a round trip. If several processes
-write to one chat, Telegram's 429 pauses their frames.
+Kept in the process, because a frame of a draft is not worth a round trip to Redis. One turn shows
+at most 38 frames in 30 seconds, so the limits matter only if two topics of one private chat are
+answered at once. In one process both turns count together. In two processes Telegram's 429 pauses
+the frames of the process that got it, and no answer waits for that.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 import structlog
 
@@ -21,6 +24,8 @@ _REFUSED_S = 3600.0
 _TROUBLE_S = 30.0
 """After silence or an error of the server."""
 _SERVER = 0
+Method = Literal["sendMessageDraft", "sendRichMessage"]
+"""Methods that a chat or an older server may refuse."""
 _MAX_CHATS = 4096
 
 
@@ -30,13 +35,13 @@ class DraftLimits:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._calls: dict[int, deque[float]] = {}
-        self._no_drafts_until: dict[int, float] = {}
+        self._refused_until: dict[tuple[Method, int], float] = {}
         self._closed_until: dict[int, float] = {}
 
-    def check(self, chat_id: int) -> None:
-        """Raise `Refused` if the chat or the server refused a draft recently."""
-        if any(self._no_drafts_until.get(key, 0) > self._now() for key in (_SERVER, chat_id)):
-            raise Refused("other")
+    def takes(self, method: Method, chat_id: int) -> bool:
+        """Return false if the chat or the server refused the method recently."""
+        keys = (method, _SERVER), (method, chat_id)
+        return all(self._refused_until.get(key, 0) <= self._now() for key in keys)
 
     def take(self, chat_id: int) -> bool:
         """Count a call to a private chat; return false if it has to be left out."""
@@ -55,14 +60,16 @@ class DraftLimits:
         """Leave out calls to a chat: during a ban each one would lengthen it."""
         self._closed_until[chat_id] = self._now() + for_s
 
-    def failed(self, chat_id: int, error: TelegramError) -> None:
-        """Show no drafts for a while: an hour after a refusal, shorter after other trouble."""
+    def failed(self, method: Method, chat_id: int, error: TelegramError) -> None:
+        """Leave a method out for a while: an hour after a refusal, shorter after other trouble."""
         is_refusal = isinstance(error, Refused | Blocked | BadToken)
         pause_s = _REFUSED_S if is_refusal else _TROUBLE_S
         # Telegram answers 404 for a method that the server does not know.
         key = _SERVER if isinstance(error, BadToken) else chat_id
-        self._no_drafts_until[key] = self._now() + pause_s
-        log.info("drafts paused", reason=type(error).__name__, pause_s=pause_s)
+        if len(self._refused_until) >= _MAX_CHATS:
+            self._refused_until.clear()  # then each chat may refuse once more
+        self._refused_until[method, key] = self._now() + pause_s
+        log.info("method paused", method=method, reason=type(error).__name__, pause_s=pause_s)
 
     def _calls_of(self, chat_id: int, now: float) -> deque[float]:
         if len(self._calls) >= _MAX_CHATS and chat_id not in self._calls:
@@ -74,6 +81,5 @@ class DraftLimits:
         oldest = now - max(in_s for in_s, _ in _WINDOWS)
         calls = {chat: at for chat, at in self._calls.items() if at[-1] > oldest}
         self._calls = calls if len(calls) < _MAX_CHATS else {}
-        for until in (self._no_drafts_until, self._closed_until):
-            for chat in [chat for chat, at in until.items() if at <= now]:
-                del until[chat]
+        self._refused_until = {key: at for key, at in self._refused_until.items() if at > now}
+        self._closed_until = {chat: at for chat, at in self._closed_until.items() if at > now}

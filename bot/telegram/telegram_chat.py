@@ -3,18 +3,26 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import telegram
 
-from bot.reply.parts import Button, Entity, Part
+from bot.reply.parts import Part
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_api import CALL_S, TelegramClient, calling
 from bot.telegram.chat import Destination
 from bot.telegram.draft_limits import DraftLimits
-from bot.telegram.errors import DECLINED, FloodWait, RefusalReason, Refused, TelegramError
+from bot.telegram.errors import (
+    DECLINED,
+    BadToken,
+    FloodWait,
+    RefusalReason,
+    Refused,
+    TelegramError,
+)
+from bot.telegram.part_types import entities_of, keyboard_of, reply_parameters
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.transport import CONNECT_S
 
@@ -24,23 +32,6 @@ _MAX_BUTTON_ANSWER_CHARS = 200
 _NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
 _ADMIN_STATUS = frozenset({telegram.ChatMember.OWNER, telegram.ChatMember.ADMINISTRATOR})
 
-# The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
-# them in the text itself. An unknown type is dropped, because the text matters more than its looks.
-_ENTITY_TYPES = frozenset(
-    {
-        telegram.MessageEntity.BOLD,
-        telegram.MessageEntity.ITALIC,
-        telegram.MessageEntity.UNDERLINE,
-        telegram.MessageEntity.STRIKETHROUGH,
-        telegram.MessageEntity.SPOILER,
-        telegram.MessageEntity.CODE,
-        telegram.MessageEntity.PRE,
-        telegram.MessageEntity.TEXT_LINK,
-        telegram.MessageEntity.BLOCKQUOTE,
-        telegram.MessageEntity.EXPANDABLE_BLOCKQUOTE,
-    }
-)
-
 
 class TelegramChat:
     """Implements `Chat`. Typing is left out if permits are scarce; edits and deletes never wait.
@@ -48,11 +39,14 @@ class TelegramChat:
     An edit answers a button press, and Telegram repeats a press that has to wait for its answer.
     """
 
-    def __init__(self, client: TelegramClient, limiter: SendRateLimiter) -> None:
+    def __init__(
+        self, client: TelegramClient, limiter: SendRateLimiter, *, sends_rich: bool = False
+    ) -> None:
         self.client = client
         self.limiter = limiter
+        self._sends_rich = sends_rich
         self._bot = client.bot
-        self._drafts = DraftLimits()
+        self._limits = DraftLimits()
 
     def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Take a permit for one message; see `Chat.waits`."""
@@ -63,16 +57,18 @@ class TelegramChat:
 
         The caller has taken the permit before, through `waits`.
         """
+        if part.is_rich:
+            return await self._send_rich(to, part.text, timeout_s)
         # Shorter than the whole call: so an unsent request is known to be unsent.
         connect_s = min(CONNECT_S, timeout_s / 2)
         options: dict[str, Any] = {
-            "reply_markup": _keyboard(part.buttons),
-            "reply_parameters": _reply_parameters(to.reply_to),
+            "reply_markup": keyboard_of(part.buttons),
+            "reply_parameters": reply_parameters(to.reply_to),
             "message_thread_id": to.topic_id or None,
             "connect_timeout": connect_s,
             "pool_timeout": connect_s,
         }
-        text, entities = well_formed(part.text), _entities(part.entities)
+        text, entities = well_formed(part.text), entities_of(part.entities)
         async with self._calling(to.chat_id, timeout_s):
             if part.file is None:
                 message = await self._bot.send_message(
@@ -89,6 +85,25 @@ class TelegramChat:
                 )
             return message.message_id
 
+    def takes_rich(self, chat_id: int) -> bool:
+        """Return whether rich messages are on and were not refused within the last hour."""
+        return self._sends_rich and self._limits.takes("sendRichMessage", chat_id)
+
+    async def _send_rich(self, to: Destination, markdown: str, timeout_s: float) -> int:
+        parameters = {
+            "chat_id": to.chat_id,
+            "message_thread_id": to.topic_id or None,
+            "reply_parameters": reply_parameters(to.reply_to),
+            "rich_message": {"markdown": well_formed(markdown)},
+        }
+        try:
+            async with self._calling(to.chat_id, timeout_s):
+                sent = await self.client.call("sendRichMessage", parameters, dict, timeout_s)
+                return int(sent["message_id"])
+        except (Refused, BadToken) as error:
+            self._limits.failed("sendRichMessage", to.chat_id, error)
+            raise
+
     async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
         """Replace a message of ours at once, buttons included; an equal text is no error.
 
@@ -100,8 +115,8 @@ class TelegramChat:
                 well_formed(part.text),
                 chat_id,
                 message_id,
-                entities=_entities(part.entities),
-                reply_markup=_keyboard(part.buttons),
+                entities=entities_of(part.entities),
+                reply_markup=keyboard_of(part.buttons),
                 link_preview_options=_NO_PREVIEW,
             )
 
@@ -113,7 +128,7 @@ class TelegramChat:
 
     async def show_typing(self, to: Destination) -> None:
         """Show "typing" if the rate limit has a permit to spare."""
-        if self._drafts.take(to.chat_id) and await self.limiter.take_spare(to.chat_id):
+        if self._limits.take(to.chat_id) and await self.limiter.take_spare(to.chat_id):
             typing = telegram.constants.ChatAction.TYPING
             async with self._calling(to.chat_id):
                 await self._bot.send_chat_action(
@@ -125,9 +140,10 @@ class TelegramChat:
 
         A 429 pauses drafts only: it does not close the chat for answers.
         """
-        drafts, chat_id = self._drafts, to.chat_id
-        drafts.check(chat_id)
-        if not self.limiter.take_spare_of_bot() or not drafts.take(chat_id):
+        limits, chat_id = self._limits, to.chat_id
+        if not limits.takes("sendMessageDraft", chat_id):
+            raise Refused("other")
+        if not self.limiter.take_spare_of_bot() or not limits.take(chat_id):
             return False
         try:
             async with calling(_DRAFT_S):
@@ -136,13 +152,13 @@ class TelegramChat:
                     draft_id,
                     well_formed(part.text),
                     message_thread_id=to.topic_id or None,
-                    entities=_entities(part.entities),
+                    entities=entities_of(part.entities),
                 )
         except FloodWait as ban:
-            drafts.pause(chat_id, ban.retry_after_s)
+            limits.pause(chat_id, ban.retry_after_s)
             return False
         except TelegramError as error:
-            drafts.failed(chat_id, error)
+            limits.failed("sendMessageDraft", chat_id, error)
             raise
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
@@ -188,41 +204,3 @@ async def _unless(reason: RefusalReason) -> AsyncIterator[None]:
     except Refused as error:
         if error.reason != reason:
             raise
-
-
-def _entities(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
-    """Return the entities that Telegram can show, None if there are none."""
-    shown = [
-        telegram.MessageEntity(
-            type=entity.type,
-            offset=entity.offset,
-            length=entity.length,
-            url=well_formed(entity.url) or None,
-            language=well_formed(entity.language) or None,
-        )
-        for entity in entities
-        if entity.type in _ENTITY_TYPES
-        and (entity.url or entity.type != telegram.MessageEntity.TEXT_LINK)
-    ]
-    return shown or None
-
-
-def _keyboard(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:
-    """Return the rows of buttons, None if there are none."""
-    rows = [
-        [
-            telegram.InlineKeyboardButton(
-                text=well_formed(button.text), callback_data=button.callback_data
-            )
-            for button in row
-        ]
-        for row in buttons
-    ]
-    return telegram.InlineKeyboardMarkup(rows) if rows else None
-
-
-def _reply_parameters(message_id: int) -> telegram.ReplyParameters | None:
-    """Answer that message, none for 0. If it is gone by then, the reply is sent all the same."""
-    if not message_id:
-        return None
-    return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)

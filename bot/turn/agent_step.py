@@ -9,6 +9,7 @@ from bot.commands.consent import confirmations, questions, with_nonces
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, reply_parts
+from bot.reply.rich import is_worth_rich
 from bot.reply.split import with_line
 from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
@@ -72,7 +73,10 @@ class AgentStep:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *self._sentences.say(language, "error.too_long_answer"))
         writes = await _wanted(context)
-        for line in confirmations(self._sentences, language, writes):
+        lines = confirmations(self._sentences, language, writes)
+        is_rich = is_whole and not lines and is_worth_rich(text, parts)
+        rich_parts = len(parts) if is_rich else 0
+        for line in lines:
             parts = with_line(parts, line)
         asked = questions(self._sentences, language, writes)
         # The person may decline: then what the tools did must not teach anything either.
@@ -84,6 +88,7 @@ class AgentStep:
             digest=digest(steps),
             writes=to_json(writes).decode(),
             is_untrusted=is_answer_untrusted(context),
+            rich_parts=rich_parts,
         )
 
 

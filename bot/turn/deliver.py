@@ -14,8 +14,10 @@ import structlog
 
 from bot.reply.parts import OutgoingFile, Part
 from bot.reply.render import plain
+from bot.reply.rich import rich_markdown
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import (
+    BadToken,
     Blocked,
     ChatMigrated,
     FloodWait,
@@ -100,8 +102,18 @@ class Deliverer:
         `Superseded` it stays.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
-        to, in_doubt = outbox.to, 0
-        for number in range(start, len(outbox.parts)):
+        to, in_doubt, first = outbox.to, 0, start
+        if start == 0 and outbox.rich_parts and self._chat.takes_rich(to.chat_id):
+            rich = Part(rich_markdown(outbox.said), is_rich=True)
+            try:
+                in_doubt, to = await self._send(to, rich, partial(mark, 0, sent))
+                sent, first = (in_doubt,), outbox.rich_parts
+            except OutcomeUnknown:
+                log.warning("delivery unknown", part=0)
+                outcome, first = "unknown", outbox.rich_parts
+            except (BadToken, Refused) as error:
+                log.info("rich message refused", reason=type(error).__name__)
+        for number in range(first, len(outbox.parts)):
             marking = partial(mark, number, sent)
             if number > start:
                 await self.guard(to.chat_id, in_doubt, marking())

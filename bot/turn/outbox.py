@@ -19,7 +19,8 @@ class Outbox:
     says what the tools did, `writes` what they want written. The flags say what happens to the
     person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
     one that the model's server did not take. `is_untrusted` marks a reply that was written with
-    untrusted text at hand.
+    untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
+    message of `said` instead.
     """
 
     to: Destination
@@ -31,13 +32,14 @@ class Outbox:
     is_unread: bool = False
     is_refused: bool = False
     is_untrusted: bool = False
+    rich_parts: int = 0
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         to = (self.to.chat_id, self.to.topic_id, self.to.reply_to)
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
-        flags = (self.is_refused, self.is_untrusted)
+        flags = (self.is_refused, self.is_untrusted, self.rich_parts)
         last = flags if any(flags) else ()
         return orjson.dumps([*to, to_json(self.parts), *rest, *last])
 

@@ -17,11 +17,7 @@ class Clock:
 
 
 def takes_drafts(limits: DraftLimits, chat_id: int) -> bool:
-    try:
-        limits.check(chat_id)
-    except Refused:
-        return False
-    return True
+    return limits.takes("sendMessageDraft", chat_id)
 
 
 def test_a_private_chat_takes_twenty_calls_in_five_seconds_and_forty_in_thirty() -> None:
@@ -57,9 +53,17 @@ def test_after_trouble_there_are_no_drafts_for_a_while(
 ) -> None:
     clock = Clock()
     limits = DraftLimits(clock)
-    limits.failed(ANNA, error)
+    limits.failed("sendMessageDraft", ANNA, error)
     assert [chat for chat in (ANNA, BEN) if not takes_drafts(limits, chat)] == silent
     clock.now += pause_s
+    assert takes_drafts(limits, ANNA)
+
+
+def test_each_method_is_refused_for_itself() -> None:
+    limits = DraftLimits(Clock())
+    limits.failed("sendRichMessage", GROUP, Refused("other"))
+    limits.failed("sendRichMessage", ANNA, BadToken("404"))
+    assert not any(limits.takes("sendRichMessage", chat) for chat in (ANNA, BEN, GROUP))
     assert takes_drafts(limits, ANNA)
 
 

@@ -51,6 +51,25 @@ async def test_a_plain_message_names_no_topic_reply_or_keyboard(
     assert set(api.calls[0].parameters) == {"chat_id", "text", "link_preview_options"}
 
 
+async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(
+    client: TelegramClient, api: ScriptedApi
+) -> None:
+    chat = TelegramChat(client, unlimited_chat(client).limiter, sends_rich=True)
+    rich = Part("| a |\n|---|\n\ud800", is_rich=True)
+    api.script(SENT, ok(result=True), refusal(400, "Bad Request: RICH_MESSAGE_INVALID"))
+    assert await chat.send(Destination(5, 3, reply_to=9), rich) == 77
+    sent = api.calls[0].parameters
+    assert set(sent) == {"chat_id", "message_thread_id", "reply_parameters", "rich_message"}
+    assert json.loads(sent["rich_message"]) == {"markdown": "| a |\n|---|\n\ufffd"}
+    with pytest.raises(OutcomeUnknown):
+        await chat.send(Destination(5), rich)
+    assert chat.takes_rich(5)
+    with pytest.raises(Refused):
+        await chat.send(Destination(5), rich)
+    assert (chat.takes_rich(5), chat.takes_rich(6)) == (False, True)
+    assert not unlimited_chat(client).takes_rich(6)
+
+
 async def test_unknown_entities_are_dropped_and_the_text_is_sent(
     chat: TelegramChat, api: ScriptedApi
 ) -> None:

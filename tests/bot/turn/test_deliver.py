@@ -9,6 +9,7 @@ import pytest
 from bot.reply.parts import Entity, OutgoingFile, Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import (
+    BadToken,
     Blocked,
     ChatMigrated,
     FloodWait,
@@ -49,6 +50,9 @@ class ScriptedTelegram(QuietChat):
             if isinstance(wait, FloodWait):
                 raise wait
             yield wait
+
+    def takes_rich(self, chat_id: int) -> bool:
+        return chat_id == CHAT
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         assert (to.topic_id, timeout_s) == (3, 10.0)
@@ -94,10 +98,12 @@ class Delivering:
     marks: Marks = field(default_factory=Marks)
     pauses: list[float] = field(default_factory=list)
 
-    async def __call__(self, *parts: Part, start: int = 0, sent: tuple[int, ...] = ()) -> Delivery:
-        return await self.deliverer.deliver(
-            Outbox(Destination(CHAT, 3, 55), parts, said="said"), start, sent, self.marks
-        )
+    async def __call__(
+        self, *parts: Part, start: int = 0, sent: tuple[int, ...] = (), rich_parts: int = 0
+    ) -> Delivery:
+        to = Destination(CHAT, 3, 55)
+        outbox = Outbox(to, parts, said=r"\[x^2\]", rich_parts=rich_parts)
+        return await self.deliverer.deliver(outbox, start, sent, self.marks)
 
     @property
     def deliverer(self) -> Deliverer:
@@ -149,6 +155,43 @@ async def test_a_chat_that_takes_no_files_gets_the_text_of_a_file(deliver: Deliv
     assert (first, caption, two) == ("Take this", "Take this", "two")
     assert "\n".join(code).split() == file.content.decode().split()
     assert (delivery.outcome, len(code), len(delivery.sent)) == ("delivered", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("answers", "sent", "delivery"),
+    [
+        ([], ["$$x^2$$", "three"], Delivery("delivered", (100, 101), CHAT, 101)),
+        (
+            [Refused("other")],
+            ["$$x^2$$", "one", "two", "three"],
+            Delivery("delivered", (101, 102, 103), CHAT, 103),
+        ),
+        (
+            [BadToken("404")],
+            ["$$x^2$$", "one", "two", "three"],
+            Delivery("delivered", (101, 102, 103), CHAT, 103),
+        ),
+        ([OutcomeUnknown("?")], ["$$x^2$$", "three"], Delivery("unknown", (101,), CHAT, 101)),
+        (
+            [FloodWait(2)],
+            ["$$x^2$$", "$$x^2$$", "three"],
+            Delivery("delivered", (101, 102), CHAT, 102),
+        ),
+    ],
+    ids=["taken", "400", "404", "unknown", "429"],
+)
+async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
+    deliver: Delivering, answers: list[TelegramError | None], sent: list[str], delivery: Delivery
+) -> None:
+    deliver.telegram.answers = answers
+    assert await deliver(ONE, TWO, THREE, rich_parts=2) == delivery
+    assert deliver.telegram.texts == sent
+    assert deliver.telegram.sent[0][1].is_rich
+
+
+async def test_after_a_crash_plain_parts_that_were_begun_are_continued(deliver: Delivering) -> None:
+    await deliver(ONE, TWO, THREE, start=1, sent=(90,), rich_parts=2)
+    assert deliver.telegram.texts == ["two", "three"]
 
 
 async def test_a_part_waits_for_its_permit_and_is_marked_again_after_each_wait(

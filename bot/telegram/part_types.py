@@ -1,0 +1,63 @@
+"""Our parts in the types of python-telegram-bot."""
+
+from collections.abc import Iterable
+
+import telegram
+
+from bot.reply.parts import Button, Entity
+from bot.reply.utf16 import well_formed
+
+# The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
+# them in the text itself. An unknown type is dropped, because the text matters more than its looks.
+_ENTITY_TYPES = frozenset(
+    {
+        telegram.MessageEntity.BOLD,
+        telegram.MessageEntity.ITALIC,
+        telegram.MessageEntity.UNDERLINE,
+        telegram.MessageEntity.STRIKETHROUGH,
+        telegram.MessageEntity.SPOILER,
+        telegram.MessageEntity.CODE,
+        telegram.MessageEntity.PRE,
+        telegram.MessageEntity.TEXT_LINK,
+        telegram.MessageEntity.BLOCKQUOTE,
+        telegram.MessageEntity.EXPANDABLE_BLOCKQUOTE,
+    }
+)
+
+
+def entities_of(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
+    """Return the entities that Telegram can show, None if there are none."""
+    shown = [
+        telegram.MessageEntity(
+            type=entity.type,
+            offset=entity.offset,
+            length=entity.length,
+            url=well_formed(entity.url) or None,
+            language=well_formed(entity.language) or None,
+        )
+        for entity in entities
+        if entity.type in _ENTITY_TYPES
+        and (entity.url or entity.type != telegram.MessageEntity.TEXT_LINK)
+    ]
+    return shown or None
+
+
+def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:
+    """Return the rows of buttons, None if there are none."""
+    rows = [
+        [
+            telegram.InlineKeyboardButton(
+                text=well_formed(button.text), callback_data=button.callback_data
+            )
+            for button in row
+        ]
+        for row in buttons
+    ]
+    return telegram.InlineKeyboardMarkup(rows) if rows else None
+
+
+def reply_parameters(message_id: int) -> telegram.ReplyParameters | None:
+    """Answer that message, none for 0. If it is gone by then, the reply is sent all the same."""
+    if not message_id:
+        return None
+    return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)
