@@ -1,12 +1,13 @@
 """Chats as tests need them: closed to the bot, with drafts, and a way to wait for a reply."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.playground.bot_api import chats
+from bot.playground.bot_api.account import Account
 from bot.playground.bot_api.api_errors import ApiError
 from bot.playground.bot_api.shapes import chat_shape, present
-from bot.playground.bot_api.values import Topic
+from bot.playground.bot_api.values import Topic, User
 from tests.servers.bot_api.contents import Quote, external_reply
 from tests.servers.bot_api.errors import FloodError
 
@@ -47,15 +48,53 @@ class Message(chats.ChatMessage):
 
 
 class Chat(chats.LocalChat):
-    """One chat; `closed` makes the refusal that the bot gets when it writes here."""
+    """One chat; `closed` makes the refusal that the bot gets when it writes here.
+
+    `available_reactions` are the emoji that a group allows, None for all.
+    """
 
     closed: Callable[[], ApiError] | None = None
+    available_reactions: Sequence[str] | None = None
+    has_private_topics = False
     _shown_at: tuple[float, ...] = ()
+
+    def __init__(
+        self,
+        account: Account,
+        chat_id: int,
+        kind: chats.ChatKind,
+        title: str = "",
+        members: Iterable[chats.Member] = (),
+    ) -> None:
+        super().__init__(account, chat_id, kind, title, members)
+        self._reactions: dict[tuple[int, int], tuple[str, ...]] = {}
 
     @property
     def replies(self) -> list[chats.ChatMessage]:
-        """The bot's messages, oldest first."""
-        return [message for message in self.messages if message.sender == self._account.bot]
+        """The bot's messages without service messages, oldest first."""
+        return [
+            message
+            for message in self.messages
+            if message.sender == self._account.bot
+            and not (isinstance(message, Message) and message.service)
+        ]
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether this is a forum, or a private chat with topics."""
+        return self.is_forum or self.has_private_topics
+
+    def reaction(self, message: chats.ChatMessage, by: User) -> tuple[str, ...]:
+        """Return the emoji of somebody's reaction to a message."""
+        return self._reactions.get((message.id, by.id), ())
+
+    def react(
+        self, message: chats.ChatMessage, by: User, emoji: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Replace somebody's reaction to a message; return the former one."""
+        old = self.reaction(message, by)
+        self._reactions[message.id, by.id] = emoji
+        return old
 
     def count_showing(self) -> None:
         """Count a draft or a chat action; raise `FloodError` beyond Telegram's limits."""
@@ -67,15 +106,33 @@ class Chat(chats.LocalChat):
                 raise FloodError(3)
         self._shown_at = (*self._shown_at[-_SHOWING_LIMITS[-1][1] :], now)
 
-    def topic(self, name: str, topic_id: int = 0) -> Topic:
-        """Return a new topic of this forum, with a service message; by default with the next id."""
-        if not self.is_forum:
+    def topic(
+        self,
+        name: str,
+        topic_id: int = 0,
+        *,
+        creator: User | None = None,
+        is_name_implicit: bool = False,
+    ) -> Topic:
+        """Return a new topic, with a service message; by default with the next id.
+
+        By default the creator of the group creates it. `Person.open_topic` also tells the bot.
+        """
+        if not self.has_topics:
             raise ValueError(f"{self} is not a forum")
-        creator = next((m.user for m in self.members.values() if m.status == "creator"), None)
-        service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
+        founder = next((m.user for m in self.members.values() if m.status == "creator"), None)
+        creator = creator or founder
+        about = {"name": name, "icon_color": 0x6FB9F0} | present(is_name_implicit=is_name_implicit)
+        service = {"forum_topic_created": about}
         created = self.add(Message(self, creator, service=service, id=topic_id))
         self.change(replace(created, topic_id=created.id))
         return self.add_topic(name, created.id)
+
+    def rename_topic(self, topic: Topic, by: User) -> Topic:
+        """Give a topic its new name, with a service message."""
+        service = {"forum_topic_edited": {"name": topic.name}}
+        self.add(Message(self, by, service=service, topic_id=topic.id))
+        return self.add_topic(topic.name, topic.id)
 
     async def wait_for_reply(
         self,

@@ -22,6 +22,27 @@ from bot.playground.bot_api.shapes import (
 from bot.playground.bot_api.values import MessageEntity as Entity
 from bot.playground.bot_api.values import User
 
+RICH_MEDIA = frozenset(["animation", "audio", "photo", "video", "voice_note"])
+RICH_BLOCKS = RICH_MEDIA | {
+    "anchor",
+    "blockquote",
+    "collage",
+    "details",
+    "divider",
+    "expandable_blockquote",
+    "footer",
+    "heading",
+    "list",
+    "map",
+    "mathematical_expression",
+    "paragraph",
+    "pre",
+    "pullquote",
+    "slideshow",
+    "table",
+}
+"""The types of blocks in rich messages, except `thinking`, which only drafts have."""
+
 _QUOTABLE = {
     "bold",
     "italic",
@@ -53,9 +74,7 @@ def contact(first_name: str, phone_number: str) -> Shape:
 
 def poll(question: str, *options: str) -> Shape:
     """Return a poll in which nobody has voted."""
-    flags = """
-        is_closed allows_multiple_answers allows_revoting members_only can_add_options hide_results
-    """
+    flags = "is_closed allows_multiple_answers allows_revoting members_only"
     shape: Shape = {
         "id": "1",
         "question": question,
@@ -72,6 +91,9 @@ def poll(question: str, *options: str) -> Shape:
 
 def rich(*blocks: Shape) -> Shape:
     """Return a rich message of these blocks, such as `{"type": "paragraph", "text": "Hi"}`."""
+    unknown = [block for block in blocks if block["type"] not in RICH_BLOCKS]
+    if unknown:
+        raise ValueError(f"Telegram has no such blocks: {unknown}")
     return {"rich_message": {"blocks": list(blocks)}}
 
 

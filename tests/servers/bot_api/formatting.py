@@ -4,7 +4,7 @@ Offsets and lengths count UTF-16 units. Markup (`parse_mode`) is not read here: 
 entities.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -75,15 +75,31 @@ def read_caption(given: Parameters, users: Mapping[int, User]) -> FormattedText:
     return caption
 
 
+def read_quote(reply: Fields, users: Mapping[int, User]) -> FormattedText:
+    """Return the `quote` of reply parameters with its entities, or refuse it."""
+    if reply.text("quote_parse_mode"):
+        raise _no_markup()
+    values = reply.values.get("quote_entities") or []
+    if not isinstance(values, list):
+        raise BadRequestError("expected an Array of MessageEntity")
+    return _formatted(reply.text("quote"), values, users)
+
+
 def _read(given: Parameters, text: str, entities: str, users: Mapping[int, User]) -> FormattedText:
     if given.text("parse_mode"):
-        raise BadRequestError(
-            "can't parse entities: send them as entities, markup is not read here"
-        )
+        raise _no_markup()
     values = given.array(entities, "MessageEntity") or []
+    return _formatted(given.text(text), values, users)
+
+
+def _formatted(text: str, entities: Sequence[object], users: Mapping[int, User]) -> FormattedText:
     with while_reading("MessageEntity"):
-        read = [_entity(fields_of(value, "expected an Object"), users) for value in values]
-    return _trimmed(given.text(text), _checked(given.text(text), filter(None, read)))
+        read = [_entity(fields_of(value, "expected an Object"), users) for value in entities]
+    return _trimmed(text, _checked(text, filter(None, read)))
+
+
+def _no_markup() -> BadRequestError:
+    return BadRequestError("can't parse entities: send them as entities, markup is not read here")
 
 
 def _entity(fields: Fields, users: Mapping[int, User]) -> Entity | None:

@@ -12,7 +12,6 @@ from bot.playground.bot_api import people
 from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
-from bot.playground.bot_api.chats import Member, Status
 from bot.playground.bot_api.people import find_entities
 from bot.playground.bot_api.shapes import origin_of
 from bot.playground.bot_api.values import Media, MediaKind, Topic, User
@@ -21,7 +20,7 @@ from bot.playground.bot_api.values import UploadedFile as Upload
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.contents import Quote, find_quote, location
 from tests.servers.bot_api.errors import ForbiddenError
-from tests.servers.bot_api.shapes import membership_shape
+from tests.servers.bot_api.shapes import reaction_shape
 from tests.servers.bot_api.world import World
 
 # Telegram's own accounts, which are the senders of messages that a chat writes.
@@ -158,27 +157,53 @@ class Person(people.LocalPerson):
         message.chat.remove(self._seen(message))
         await self._world.account.changes.tell()
 
+    async def react(self, message: Message, *emoji: str) -> None:
+        """React to a message; no emoji takes the reaction away.
+
+        The bot is told of reactions in private chats, and in groups where it is an admin.
+        """
+        chat = chats.tested(message.chat)
+        old = chat.react(self._seen(message), self.user, emoji)
+        body = reaction_shape(self._world.account, message, self.user, old, emoji)
+        bot = chat.members[self._world.account.bot.id]
+        if chat.kind == "private" or bot.is_admin:
+            await self._world.updates.add("message_reaction", f"reactions {chat.id}", body)
+
+    async def open_topic(
+        self, chat: chats.Chat, name: str, *, is_name_implicit: bool = False
+    ) -> Topic:
+        """Open a topic; Telegram names it by itself if the name is implicit."""
+        topic = chat.topic(name, creator=self.user, is_name_implicit=is_name_implicit)
+        await self._world.publish(chat.messages[-1])
+        return topic
+
+    async def rename_topic(self, chat: chats.Chat, topic: Topic, name: str) -> Topic:
+        """Give a topic another name."""
+        renamed = chat.rename_topic(replace(topic, name=name), self.user)
+        await self._world.publish(chat.messages[-1])
+        return renamed
+
     async def block(self) -> None:
         """Block the bot."""
         chat = self._world.private_chat(self.user)
         chat.closed = partial(ForbiddenError, "bot was blocked by the user")
-        await self._move_bot(chat, "kicked")
+        await self._world.move_bot(chat, "kicked", by=self.user)
 
     async def unblock(self) -> None:
         """Let the bot write again."""
         chat = self._world.private_chat(self.user)
         chat.closed = None
-        await self._move_bot(chat, "member")
+        await self._world.move_bot(chat, "member", by=self.user)
 
     async def kick_bot(self, chat: chats.Chat) -> None:
         """Remove the bot from a group."""
         chat.closed = partial(ForbiddenError, f"bot was kicked from the {chat.kind} chat")
-        await self._move_bot(chat, "kicked")
+        await self._world.move_bot(chat, "kicked", by=self.user)
 
     async def take_bot_in(self, chat: chats.Chat) -> None:
         """Add the bot to a group again after it was removed."""
         chat.closed = None
-        await self._move_bot(chat, "member")
+        await self._world.move_bot(chat, "member", by=self.user)
 
     async def migrate(self, chat: chats.Chat) -> chats.Chat:
         """Turn a basic group into a supergroup; return that. The old chat is closed."""
@@ -244,13 +269,6 @@ class Person(people.LocalPerson):
         if now is None:
             raise ValueError(f"{message} is deleted")
         return now
-
-    async def _move_bot(self, chat: Chat, status: Status) -> None:
-        bot = self._world.account.bot
-        old, new = chat.members[bot.id], Member(bot, status)
-        chat.members[bot.id] = new
-        body = membership_shape(self._world.account, chat, self.user, new, old)
-        await self._world.updates.add("my_chat_member", f"members {chat.id}", body)
 
 
 def _quote(replied: Message | None, text: str, *, is_manual: bool) -> Quote:

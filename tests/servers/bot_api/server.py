@@ -32,7 +32,8 @@ class BotApiServer(server.BotApiServer):
     """Serves one bot from `start` to `stop`; also an async context manager.
 
     `faults` are the failures to come, `updates` the deliveries to the bot, `calls` its calls so
-    far. With `privacy_mode` the bot does not see group messages that are not meant for it.
+    far. With `privacy_mode` the bot does not see group messages that are not meant for it. With
+    `private_topics` private chats have topics.
     """
 
     _world: World
@@ -43,6 +44,7 @@ class BotApiServer(server.BotApiServer):
         port: int = 0,
         bot: User = BOT,
         privacy_mode: bool = False,
+        private_topics: bool = False,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -50,7 +52,9 @@ class BotApiServer(server.BotApiServer):
         self.token = new_token(bot)
         self.faults = Faults()
         self.updates: Updates = Updates(account.changes, next(account.new_ids()))
-        self._world = World(account, self.updates, reads_all=not privacy_mode)
+        self._world = World(
+            account, self.updates, reads_all=not privacy_mode, private_topics=private_topics
+        )
         self._api = HttpApi(self.token, self._world, METHODS, self.faults)
         self._server = DroppingServer(self._api.app(), port)
         self._delivery = WebhookDelivery(account, self.updates, pace or Pace())

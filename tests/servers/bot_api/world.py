@@ -6,7 +6,7 @@ from functools import partial
 from bot.playground.bot_api import world
 from bot.playground.bot_api.account import Account
 from bot.playground.bot_api.api_errors import BadRequestError
-from bot.playground.bot_api.chats import ChatKind, Member
+from bot.playground.bot_api.chats import ChatKind, Member, Status
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.shapes import message_shape
 from bot.playground.bot_api.values import User
@@ -14,16 +14,23 @@ from tests.servers.bot_api import chats
 from tests.servers.bot_api.chats import Chat, tested
 from tests.servers.bot_api.errors import ForbiddenError
 from tests.servers.bot_api.formatting import entity_text
+from tests.servers.bot_api.shapes import membership_shape
 from tests.servers.bot_api.updates import Updates
 
 
 class World(world.World):
-    """What the methods read and change; `reads_all` is a bot without privacy mode."""
+    """What the methods read and change; `reads_all` is a bot without privacy mode.
 
-    def __init__(self, account: Account, updates: Updates, *, reads_all: bool) -> None:
+    With `private_topics` people open topics in their private chats.
+    """
+
+    def __init__(
+        self, account: Account, updates: Updates, *, reads_all: bool, private_topics: bool
+    ) -> None:
         super().__init__(account, updates)
         self.queue = updates
         self.reads_all = reads_all
+        self.private_topics = private_topics
 
     def chat(self, chat_id: str) -> Chat:
         """Return the chat that a call names; raise `BadRequestError` if there is none."""
@@ -43,6 +50,7 @@ class World(world.World):
         is_new = user.id not in self.chats
         chat = tested(super().private_chat(user))
         if is_new:
+            chat.has_private_topics = self.private_topics
             chat.closed = partial(ForbiddenError, "bot can't initiate conversation with a user")
         return chat
 
@@ -66,6 +74,14 @@ class World(world.World):
         kind = "channel_post" if message.chat.kind == "channel" else "message"
         kind = f"edited_{kind}" if is_edited else kind
         await self.updates.add(kind, str(message.chat.id), message_shape(message))
+
+    async def move_bot(self, chat: Chat, status: Status, *, by: User) -> None:
+        """Change the bot's standing in a chat, and tell it."""
+        bot = self.account.bot
+        old, new = chat.members[bot.id], Member(bot, status)
+        chat.members[bot.id] = new
+        body = membership_shape(self.account, chat, by, new, old)
+        await self.updates.add("my_chat_member", f"members {chat.id}", body)
 
     def _reaches_bot(self, message: Message) -> bool:
         """Apply privacy mode: commands, replies to the bot and service messages pass."""

@@ -7,7 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bot.playground.bot_api import parameters, world
 from bot.playground.bot_api.methods import Method
-from tests.servers.bot_api.methods import chats, messages, profile, updates
+from tests.servers.bot_api.methods import (
+    chats,
+    messages,
+    profile,
+    reactions,
+    rich,
+    topics,
+    updates,
+)
 from tests.servers.bot_api.parameters import Parameters, strict
 from tests.servers.bot_api.world import World
 
@@ -28,14 +36,21 @@ _STRICT: Mapping[str, StrictMethod] = {
     "sendDocument": messages.send_document,
     "sendMessageDraft": messages.send_message_draft,
     "sendChatAction": messages.send_chat_action,
-    "editMessageText": messages.edit_message_text,
+    "sendRichMessage": rich.send_rich_message,
+    "copyMessage": messages.copy_message,
+    "editMessageText": rich.edit_message_text,
     "editMessageReplyMarkup": messages.edit_message_reply_markup,
     "deleteMessage": messages.delete_message,
+    "deleteMessages": messages.delete_messages,
+    "setMessageReaction": reactions.set_message_reaction,
     "answerCallbackQuery": messages.answer_callback_query,
     "getFile": messages.get_file,
     "getChat": chats.get_chat,
     "getChatMember": chats.get_chat_member,
     "getChatAdministrators": chats.get_chat_administrators,
+    "leaveChat": chats.leave_chat,
+    "createForumTopic": topics.create_forum_topic,
+    "editForumTopic": topics.edit_forum_topic,
 }
 
 

@@ -1,5 +1,6 @@
 """Sending, editing and deleting messages, with all of Telegram's refusals."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bot.playground.bot_api import methods
@@ -7,14 +8,18 @@ from bot.playground.bot_api.api_errors import BadRequestError
 from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.methods import change, message_in, send
-from bot.playground.bot_api.values import Media, StoredFile
+from bot.playground.bot_api.people import utf16_length
+from bot.playground.bot_api.values import FormattedText, Media, StoredFile, User
 from tests.servers.bot_api import chats
-from tests.servers.bot_api.formatting import read_caption, read_text
+from tests.servers.bot_api.contents import Quote, find_quote
+from tests.servers.bot_api.formatting import read_caption, read_quote, read_text
 from tests.servers.bot_api.keyboards import read_keyboard
-from tests.servers.bot_api.parameters import Parameters
+from tests.servers.bot_api.parameters import Fields, Parameters
 from tests.servers.bot_api.world import World
 
 _MAX_ANSWER_LENGTH = 200
+_MAX_QUOTE_UTF16 = 1024
+_MAX_DELETED = 100
 _MAX_DOWNLOAD_BYTES = 20 * 2**20
 _DELETABLE_S = 48 * 60 * 60
 _GENERAL_TOPIC = 1
@@ -36,14 +41,14 @@ _ACTIONS = {
 async def send_message(world: World, given: Parameters) -> object:
     """Send a text."""
     text = read_text(given, world.users, may_be_empty=False)
-    message = _addressed(world, given)
+    message = addressed(world, given)
     return await send(world, message, text)
 
 
 async def send_document(world: World, given: Parameters) -> object:
     """Send a file, uploaded or named by its id."""
     caption = read_caption(given, world.users)
-    message = _addressed(world, given)
+    message = addressed(world, given)
     media = Media("document", _document(world, given))
     return await send(world, replace(message, media=media), caption)
 
@@ -76,7 +81,7 @@ async def edit_message_text(world: World, given: Parameters) -> object:
     """Change the text and buttons of one of the bot's messages."""
     text = read_text(given, world.users, may_be_empty=False)
     keyboard = read_keyboard(given)
-    message = _own_message(world, given)
+    message = own_message(world, given)
     if message.media:
         raise BadRequestError("there is no text in the message to edit")
     edited = replace(message, text=text.text, entities=text.entities, keyboard=keyboard)
@@ -86,20 +91,48 @@ async def edit_message_text(world: World, given: Parameters) -> object:
 async def edit_message_reply_markup(world: World, given: Parameters) -> object:
     """Change the buttons under one of the bot's messages."""
     keyboard = read_keyboard(given)
-    message = _own_message(world, given)
+    message = own_message(world, given)
     return await change(world, message, replace(message, keyboard=keyboard))
 
 
 async def delete_message(world: World, given: Parameters) -> object:
     """Delete a message: the bot's own, or in a group where it is an admin any message."""
     chat = world.open_chat(given.text("chat_id"))
-    message = message_in(chat, given, "message to delete")
-    bot = world.account.bot
-    if message.sender != bot and chat.kind != "private" and not chat.members[bot.id].is_admin:
-        raise BadRequestError("message can't be deleted")
-    if world.account.now() - message.sent_at >= _DELETABLE_S:
-        raise BadRequestError("message can't be deleted for everyone")
+    _check_deletable(world, message_in(chat, given, "message to delete"))
     return await methods.delete_message(world, given)
+
+
+async def delete_messages(world: World, given: Parameters) -> object:
+    """Delete several messages; ids without a message are skipped."""
+    chat = world.open_chat(given.text("chat_id"))
+    ids = given.array("message_ids", "message identifiers") or []
+    if not ids:
+        raise BadRequestError("message identifiers are not specified")
+    if len(ids) > _MAX_DELETED:
+        raise BadRequestError("too many message identifiers specified")
+    found = [message for each in ids if (message := chat.message(int(str(each))))]
+    for message in found:
+        _check_deletable(world, message)
+    for message in found:
+        chat.remove(message)
+    await world.account.changes.tell()
+    return True
+
+
+async def copy_message(world: World, given: Parameters) -> object:
+    """Send the content of a message again, without its origin."""
+    source = world.open_chat(given.text("from_chat_id"))
+    message = message_in(source, given, "message to copy")
+    if isinstance(message, chats.Message) and message.service:
+        raise BadRequestError("message can't be copied")
+    text = FormattedText(message.text, message.entities)
+    if message.media and "caption" in given.values:
+        text = read_caption(given, world.users)
+    content = message.content if isinstance(message, chats.Message) else {}
+    copied = replace(addressed(world, given), media=message.media, content=content)
+    shape = await send(world, copied, text)
+    assert isinstance(shape, dict)
+    return {"message_id": shape["message_id"]}
 
 
 async def answer_callback_query(world: World, given: Parameters) -> object:
@@ -119,16 +152,21 @@ async def get_file(world: World, given: Parameters) -> object:
     return await methods.get_file(world, given)
 
 
-def _addressed(world: World, given: Parameters) -> Message:
+def addressed(world: World, given: Parameters) -> chats.Message:
     """Return a message of the bot with everything except its content."""
     keyboard = read_keyboard(given)
     chat = world.open_chat(given.text("chat_id"))
     topic_id = _topic_id(chat, given)
-    replied = _replied(chat, given)
-    if replied and not topic_id:
-        topic_id = replied.topic_id
-    bot = world.account.bot
-    return chats.Message(chat, bot, keyboard=keyboard, topic_id=topic_id, reply_to=replied)
+    message = chats.Message(chat, world.account.bot, keyboard=keyboard, topic_id=topic_id)
+    return _replying(message, given, world.users)
+
+
+def _check_deletable(world: World, message: Message) -> None:
+    chat, bot = message.chat, world.account.bot
+    if message.sender != bot and chat.kind != "private" and not chat.members[bot.id].is_admin:
+        raise BadRequestError("message can't be deleted")
+    if world.account.now() - message.sent_at >= _DELETABLE_S:
+        raise BadRequestError("message can't be deleted for everyone")
 
 
 def _topic_id(chat: Chat, given: Parameters) -> int:
@@ -141,16 +179,34 @@ def _topic_id(chat: Chat, given: Parameters) -> int:
     return topic_id
 
 
-def _replied(chat: Chat, given: Parameters) -> Message | None:
+def _replying(
+    message: chats.Message, given: Parameters, users: Mapping[int, User]
+) -> chats.Message:
+    """Return the message as a reply, in the topic of the message that it replies to."""
     reply = given.fields("reply_parameters", "reply parameters")
     if reply is None or not reply.values:
-        return None
+        return message
     message_id = reply.required_integer("message_id")
-    elsewhere = reply.text("chat_id") not in ("", str(chat.id))
-    replied = None if elsewhere else chat.message(message_id)
-    if replied is None and not reply.flag("allow_sending_without_reply"):
-        raise BadRequestError("message to be replied not found")
-    return replied
+    elsewhere = reply.text("chat_id") not in ("", str(message.chat.id))
+    replied = None if elsewhere else message.chat.message(message_id)
+    if replied is None:
+        if elsewhere or not reply.flag("allow_sending_without_reply"):
+            raise BadRequestError("message to be replied not found")
+        return message
+    topic_id = message.topic_id or replied.topic_id
+    return replace(
+        message, topic_id=topic_id, reply_to=replied, quote=_quote(replied, reply, users)
+    )
+
+
+def _quote(replied: Message, reply: Fields, users: Mapping[int, User]) -> Quote | None:
+    wanted = read_quote(reply, users)
+    if not wanted.text:
+        return None
+    quote = find_quote(replied, wanted.text, wanted.entities)
+    if quote is None or utf16_length(wanted.text) > _MAX_QUOTE_UTF16:
+        raise BadRequestError("QUOTE_TEXT_INVALID")
+    return quote
 
 
 def _document(world: World, given: Parameters) -> StoredFile:
@@ -165,7 +221,7 @@ def _document(world: World, given: Parameters) -> StoredFile:
     return world.files[file_id]
 
 
-def _own_message(world: World, given: Parameters) -> Message:
+def own_message(world: World, given: Parameters) -> Message:
     chat = world.open_chat(given.text("chat_id"))
     message = message_in(chat, given, "message to edit")
     if message.sender != world.account.bot:

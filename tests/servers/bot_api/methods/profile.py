@@ -26,7 +26,12 @@ async def get_me(world: World, given: Parameters) -> object:
     """Describe the bot and what it may do."""
     shape = await methods.get_me(world, given)
     assert isinstance(shape, dict)
-    return shape | {"can_read_all_group_messages": world.reads_all}
+    topics = ("has_topics_enabled", "allows_users_to_create_topics")
+    return (
+        shape
+        | {"can_read_all_group_messages": world.reads_all}
+        | dict.fromkeys(topics, world.private_topics)
+    )
 
 
 async def set_my_commands(world: World, given: Parameters) -> object:
