@@ -50,10 +50,7 @@ class Settings(ServiceSettings):
         default=1000, ge=50, le=200_000, description="Tokens of a call that are kept for the reply"
     )
     recall_k: int = Field(
-        default=8,
-        ge=0,
-        le=100,
-        description="Maximum of older exchanges that a turn recalls; 0: none",
+        default=8, ge=0, le=100, description="Older exchanges that a turn recalls; 0: none"
     )
     system_prompt_file: values.ExistingFile | None = Field(
         default=None, description="File that replaces the built-in system prompt"
@@ -122,9 +119,7 @@ class Settings(ServiceSettings):
         description='In private chats show a reply while it is written; `off`: only "typing"',
     )
     rich_messages: Annotated[Literal["off", "auto"], values.AnyCase] = Field(
-        default="off",
-        description="`auto`: send a reply with a table or a block formula as a rich message, which "
-        "older Telegram apps do not show",
+        default="off", description="`auto`: send tables and block formulas as rich messages"
     )
     coalesce_s: float = Field(
         default=0.5,
@@ -182,8 +177,7 @@ class Settings(ServiceSettings):
         "limited",
     )
     prices: values.Prices = Field(
-        default=(),
-        description="Prices of models in your currency, for `/usage` and the budget",
+        default=(), description="Prices of models in your currency, for `/usage` and the budget"
     )
     budget_per_month: Decimal = Field(
         default=Decimal(0),
