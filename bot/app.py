@@ -26,6 +26,7 @@ from bot.model.models import OpenModels, open_models, secret_of
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.process import end_tasks, is_done_before, memory_options, open_store
+from bot.runtime.topic_titles import TopicTitles
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
@@ -97,6 +98,7 @@ class App:
         self._catalogue = Catalogue()
         self._sentences = Sentences(self._catalogue)
         self._intake: Intake | None = None
+        self._takes_over = settings.take_over_webhook == "yes"
         takes_webhook = duty.takes_in and settings.webhook_url is not None
         self._webhook = webhook_of(settings) if takes_webhook else None
 
@@ -160,7 +162,7 @@ class App:
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
         settings, sentences = self._settings, self._sentences
-        learner = BackgroundLearner(memory.learn)
+        learner = BackgroundLearner(memory.learn, TopicTitles(memory, chat).give)
         commands = build_commands(settings, memory, chat, sentences, running)
         observe: Observer = self._metrics.observe
         if self._observer is not None:
@@ -236,10 +238,6 @@ class App:
         finally:
             server.stop()
             await task
-
-    @property
-    def _takes_over(self) -> bool:
-        return self._settings.take_over_webhook == "yes"
 
 
 def webhook_of(settings: Settings) -> Webhook | None:

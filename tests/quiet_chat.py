@@ -50,6 +50,9 @@ class QuietChat:
         del to, draft_id, part
         return False
 
+    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
+        """Name nothing."""
+
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """Keep the text."""
         del callback_id

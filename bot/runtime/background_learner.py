@@ -23,11 +23,16 @@ Learn = Callable[[Scope], Awaitable[LearningRound]]
 """Learns what is due in a conversation; raises the errors of `Memory.learn`."""
 
 
+AfterLearning = Callable[[Scope], Awaitable[None]]
+"""Is called with each conversation from which was learned; raises `StoreError`."""
+
+
 class BackgroundLearner:
     """Learns from a few conversations at once, from each in one task at a time."""
 
-    def __init__(self, learn: Learn) -> None:
+    def __init__(self, learn: Learn, after: AfterLearning | None = None) -> None:
         self._learn_from = learn
+        self._after = after
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
         self._running: dict[Scope, asyncio.Task[None]] = {}
         self._again: set[Scope] = set()
@@ -70,6 +75,8 @@ class BackgroundLearner:
                 with billed_to(conversation, payer):
                     progress = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
+            if self._after is not None:
+                await self._after(conversation)
         except (
             EmbeddingsUnavailable,
             InternalModelUnavailable,

@@ -64,6 +64,10 @@ class Chat(Protocol):
         """
         ...
 
+    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
+        """Give a topic a name of 1 to 128 characters; the name that it has is no error."""
+        ...
+
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; `text` is shown on top of the chat."""
         ...

@@ -58,7 +58,7 @@ _REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
         re.compile(r"thread not found|topic_(deleted|closed|id_invalid)", re.IGNORECASE),
         "topic_gone",
     ),
-    (re.compile(r"not modified", re.IGNORECASE), "unchanged"),
+    (re.compile(r"not.modified", re.IGNORECASE), "unchanged"),
     (re.compile(r"message to \w+ not found|message_id_invalid", re.IGNORECASE), "message_gone"),
     (re.compile(r"too long", re.IGNORECASE), "too_long"),
     (re.compile(r"file is too big", re.IGNORECASE), "too_big"),

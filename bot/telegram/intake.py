@@ -24,11 +24,13 @@ from bot.telegram.updates import (
     ChatMigration,
     Ignored,
     IncomingMessage,
+    TopicNamed,
     Update,
     to_bytes,
 )
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
+from memory.scopes.topic_names import NamedBy
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError, StoreFull, StoreRefused
 from memory.store.keys import Keys, Scope
@@ -169,6 +171,10 @@ class Intake:
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
                 log.info("group migrated", conversation=old.tag, to=new.tag)
+            case TopicNamed():
+                topic = Scope.of_chat(update.chat_id, update.topic_id)
+                named_by: NamedBy = "person" if update.is_by_person else "telegram"
+                await self._mailbox.topic_names.note(topic, named_by)
             case Ignored():
                 log.debug("update ignored", update=update.update_id, reason=update.reason)
 

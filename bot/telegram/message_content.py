@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import telegram
+from telegram.constants import ChatType
 
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.spelled import RICH_MESSAGE, spelled
-from bot.telegram.updates import Sender, SentFile
+from bot.telegram.updates import ChatMigration, Sender, SentFile, TopicNamed
 
 # What we cannot read yet, by Telegram's own field names. The order matters: a venue is also a
 # location, and a live photo is also a photo.
@@ -208,6 +209,21 @@ def topic_id(message: telegram.Message) -> int:
     if not message.is_topic_message or thread_id is None or thread_id == _GENERAL_TOPIC:
         return 0
     return thread_id
+
+
+def read_notice(update_id: int, message: telegram.Message) -> ChatMigration | TopicNamed | None:
+    """Read a service message that is for us, None for any other message."""
+    chat = message.chat
+    if message.migrate_to_chat_id:
+        return ChatMigration(update_id, chat.id, message.migrate_to_chat_id)
+    if message.migrate_from_chat_id:
+        return ChatMigration(update_id, message.migrate_from_chat_id, chat.id)
+    created, edited = message.forum_topic_created, message.forum_topic_edited
+    is_named = created or (edited and edited.name)
+    if is_named and chat.type == ChatType.PRIVATE:
+        is_by_person = not (created and created.is_name_implicit)
+        return TopicNamed(update_id, chat.id, topic_id(message), is_by_person)
+    return None
 
 
 def is_present(member: telegram.ChatMember) -> bool:

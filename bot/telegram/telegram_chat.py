@@ -161,6 +161,12 @@ class TelegramChat:
             limits.failed("sendMessageDraft", chat_id, error)
             raise
 
+    async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
+        """Give a topic a name; the name that it has is no error."""
+        await self.limiter.take_unless_closed(chat_id)
+        async with _unless("unchanged"), self._calling(chat_id):
+            await self._bot.edit_forum_topic(chat_id, topic_id, name=name)
+
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the waiting mark on a pressed button; show at most 200 characters of `text`."""
         async with calling():

@@ -18,6 +18,7 @@ from bot.telegram.message_content import (
     is_first_party,
     is_present,
     read_content,
+    read_notice,
     read_person,
     read_sender,
     replied_message,
@@ -31,6 +32,7 @@ from bot.telegram.updates import (
     IncomingMessage,
     MessageKind,
     Sender,
+    TopicNamed,
     Update,
 )
 
@@ -96,10 +98,9 @@ class UpdateReader:
         return Ignored(update_id, "other")
 
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:
-        if message.migrate_to_chat_id:
-            return ChatMigration(update_id, message.chat.id, message.migrate_to_chat_id)
-        if message.migrate_from_chat_id:
-            return ChatMigration(update_id, message.migrate_from_chat_id, message.chat.id)
+        if notice := read_notice(update_id, message):
+            is_stranger = isinstance(notice, TopicNamed) and not self._serves(notice.chat_id)
+            return Ignored(update_id, "stranger") if is_stranger else notice
         if message.chat.type == ChatType.CHANNEL or message.is_automatic_forward:
             return Ignored(update_id, "channel_post")
         sender = read_sender(message)
@@ -221,6 +222,8 @@ def _ids(update: Update) -> tuple[object, ...]:
             return update.chat_id, update.topic_id, update.message_id, update.sender.id
         case ChatMigration():
             return update.old_chat_id, update.new_chat_id
+        case TopicNamed():
+            return update.chat_id, update.topic_id
         case Ignored():
             return ()
 

@@ -128,6 +128,16 @@ class ChatMigration:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicNamed:
+    """A topic of a private chat got a name: from a person, or from Telegram when it was opened."""
+
+    update_id: int
+    chat_id: int
+    topic_id: int
+    is_by_person: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ignored:
     """An update that is not for us, or that we may not keep; `reason` is a fixed word."""
 
@@ -135,7 +145,7 @@ class Ignored:
     reason: str
 
 
-Update = IncomingMessage | ButtonPress | ChatMigration | Ignored
+Update = IncomingMessage | ButtonPress | ChatMigration | TopicNamed | Ignored
 
 
 def to_bytes(message: IncomingMessage) -> bytes:

@@ -93,8 +93,7 @@ class Forgetting:
                     if answer is None or answer.exchange != message.exchange:
                         return [message]
                     return [message, answer]
-                if message.role == "assistant":  # a question may have several parts before it
-                    answer = message
+                answer = message if message.role == "assistant" else None
             last = b"(" + page[-1][0]
         return []
 

@@ -11,6 +11,7 @@ from time import time
 import orjson
 
 from memory.queue.ready_queue import COALESCES_FIELD, TAG_FIELD
+from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
 from memory.store.keys import Scope
@@ -66,6 +67,7 @@ class Mailbox:
     """Stores updates until a turn has answered them, if asked for on `wait_replicas` as well."""
 
     def __init__(self, store: Store, wait_replicas: int = 0) -> None:
+        self.topic_names = TopicNames(store)
         self._store = store
         self._wait_replicas = wait_replicas
         self._moved: dict[Scope, Scope] = {}

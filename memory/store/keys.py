@@ -211,6 +211,10 @@ class Keys:
         """Name the tokens of answers to a person on a day, counted from 1970."""
         return f"{self._usage}spent:{day}:{user_id}"
 
+    def topic_name(self, topic: Scope) -> str:
+        """Name the key that says who named a topic."""
+        return f"{self.prefix}{{{topic.tag}}}:topic_name"
+
     def send_rate(self, chat_id: int) -> str:
         """Name the send rate of a chat."""
         return f"{self.prefix}send_rate:{chat_id}"

@@ -11,6 +11,7 @@ from bot.telegram.updates import (
     IncomingMessage,
     Sender,
     SentFile,
+    TopicNamed,
 )
 from tests.bot.telegram.raw import (
     ANNA,
@@ -124,13 +125,33 @@ def test_in_a_group_unsupported_content_counts_only_in_a_reply_to_us() -> None:
         {"left_chat_member": ANNA},
         {"pinned_message": said("x", US)},
         {"new_chat_title": "Family"},
-        {"forum_topic_created": {"name": "Trips", "icon_color": 1}},
+        {"forum_topic_edited": {"icon_custom_emoji_id": "1"}},
         {"text": "", "entities": []},
     ],
     ids=lambda fields: next(iter(fields)),
 )
 def test_service_messages_are_ignored(chat: dict[str, object], fields: dict[str, object]) -> None:
     assert ignored(message(chat=chat, **fields)) == "service"
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_by_person"),
+    [
+        (
+            {"forum_topic_created": {"name": "New", "icon_color": 1, "is_name_implicit": True}},
+            False,
+        ),
+        ({"forum_topic_created": {"name": "Trips", "icon_color": 1}}, True),
+        ({"forum_topic_edited": {"name": "Trips"}}, True),
+    ],
+)
+def test_the_name_of_a_private_topic_is_from_telegram_or_from_the_person(
+    fields: dict[str, object], *, is_by_person: bool
+) -> None:
+    notice = {"is_topic_message": True, "message_thread_id": 5} | fields
+    assert read(message(**notice)) == TopicNamed(1, 7, 5, is_by_person)
+    assert ignored(message(chat=GROUP, **notice)) == "service"
+    assert ignored(message(**notice), 8) == "stranger"
 
 
 BODY = message("hello")["message"]
