@@ -16,7 +16,9 @@ class Message:
     the text was joined from (or sent as). `tokens` counts `text` alone. `is_first_party` is false
     if any of the text is not the sender's own: forwarded, quoted or read from a document. For the
     assistant it is false if the prompt had untrusted text. If `is_refused` is true, the model's
-    server refused this text: it is stored and never sent to a model again.
+    server refused this text: it is stored and never sent to a model again. `forwarded_from` names
+    who wrote a forwarded message, "" if it is none, and `forwarded_at` is when (Unix seconds).
+    `unseen` names the photos, videos or sounds that came with the text.
     """
 
     seq: int
@@ -30,6 +32,9 @@ class Message:
     tokens: int = 0
     is_first_party: bool = True
     is_refused: bool = False
+    forwarded_from: str = ""
+    forwarded_at: float = 0
+    unseen: str = ""
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)

@@ -122,9 +122,9 @@ class PromptAssembler:
         unclaimed = self._room - memory_limit - _cost(dialogue)
 
         message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
-        text = self._counter.shorten(
-            spoken(context.user_message, context.speakers), message_limit - MESSAGE_OVERHEAD
-        )
+        parts = context.user_messages or (context.user_message,)
+        words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
+        text = self._counter.shorten(words, message_limit - MESSAGE_OVERHEAD)
         message_tokens = self._counter.count(text) + MESSAGE_OVERHEAD
 
         steps_limit = max(unclaimed - message_tokens, steps_share)
@@ -150,7 +150,8 @@ class PromptAssembler:
 
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         """Return the window's messages as the prompt shows them, without blank ones."""
-        shown = ((message, spoken(message, context.speakers)) for message in context.window)
+        speakers, zone = context.speakers, self._zone
+        shown = ((message, spoken(message, speakers, zone)) for message in context.window)
         return tuple(
             replace(message, text=text, tokens=self._counter.count(text))
             for message, text in shown

@@ -72,6 +72,9 @@ class AgentStep:
         if not is_whole:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *self._sentences.say(language, "error.too_long_answer"))
+        if request.message.unseen:
+            for line in self._sentences.say(language, "unsupported.attached"):
+                parts = with_line(parts, line)
         writes = await _wanted(context)
         lines = confirmations(self._sentences, language, writes)
         is_rich = is_whole and not lines and is_worth_rich(text, parts)

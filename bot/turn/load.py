@@ -58,6 +58,7 @@ class ContextLoader:
             chat_history=history,
             now=call_context.now,
             user_message=message,
+            user_messages=request.messages,
             is_group=last.is_group,
             speakers=_speakers(recalled, message, history) if last.is_group else None,
             window=window,

@@ -1,6 +1,8 @@
 """What a turn answers: the messages that it took from the mailbox, joined into one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.updates import IncomingMessage, from_bytes
@@ -16,11 +18,14 @@ _WITH_TEXT = ("text", "document")
 class Request:
     """`updates` are the messages as Telegram sent them, at least one; `message` joins their texts.
 
+    `messages` are its parts as the history stores them: what the person wrote, joined, and apart
+    from that each forwarded message. So forwarded words are not taken for the person's own.
     The last update decides what kind of answer is due, in which language, and to which message.
     """
 
     updates: tuple[IncomingMessage, ...]
     message: Message
+    messages: tuple[Message, ...]
 
     @property
     def last(self) -> IncomingMessage:
@@ -45,20 +50,30 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     them, the first one has to go.
     """
     updates = tuple(from_bytes(entry.body) for entry in opened.entries)
-    text = "\n".join(update.text for update in updates if update.kind in _WITH_TEXT)
-    message = Message(
+    groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
+    parts = (_joined(tuple(group), tokens) for _, group in groups)
+    return Request(updates, _joined(updates, tokens), tuple(part for part in parts if part.text))
+
+
+def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message:
+    texts = [update for update in updates if update.kind in _WITH_TEXT]
+    text = "\n".join(update.text for update in texts)
+    first, last = updates[0], updates[-1]
+    return Message(
         seq=0,
         exchange=0,
         role="user",
         text=text,
-        sent_at=updates[0].sent_at,
-        sender_id=updates[-1].sender.id,
-        sender_name=updates[-1].sender.name,
+        sent_at=first.sent_at,
+        sender_id=last.sender.id,
+        sender_name=last.sender.name,
         message_ids=tuple(update.message_id for update in updates),
         tokens=tokens.count(text),
         is_first_party=all(update.is_first_party for update in updates),
+        forwarded_from=first.forwarded_from if len(updates) == 1 else "",
+        forwarded_at=first.forwarded_at if len(updates) == 1 else 0,
+        unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
     )
-    return Request(updates, message)
 
 
 def answer_to(asked: IncomingMessage) -> Destination:

@@ -93,13 +93,13 @@ class TurnRunner:
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
     def _to_remember(self, request: Request, outbox: Outbox, delivery: Delivery) -> list[Message]:
-        """Return what enters the history: the message, and the reply unless undeliverable."""
+        """Return what enters the history: the messages, and the reply unless undeliverable."""
         if not request.message.text or outbox.is_unread:
             return []
         if outbox.is_refused:
-            return [replace(request.message, is_refused=True)]
+            return [replace(message, is_refused=True) for message in request.messages]
         if not outbox.said or delivery.outcome == "undeliverable":
-            return [request.message]
+            return [*request.messages]
         reply = Message(
             seq=0,
             exchange=0,
@@ -110,7 +110,7 @@ class TurnRunner:
             tokens=self._histories.tokens.count(outbox.said),
             is_first_party=not outbox.is_untrusted,
         )
-        return [request.message, reply]
+        return [*request.messages, reply]
 
 
 def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:

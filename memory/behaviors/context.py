@@ -20,7 +20,8 @@ from memory.text.speakers import Speakers
 class AgentContext:
     """The history, this turn's message, what goes into the prompt, and the steps so far.
 
-    `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet.
+    `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet. If it
+    was joined from the person's own words and forwarded messages, `user_messages` are its parts.
     `window`, `recalled` and `memory_context` (the texts of the behaviors) are parts of the prompt.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent.
@@ -30,6 +31,7 @@ class AgentContext:
     chat_history: ChatHistory
     now: float
     user_message: Message = NOTHING_SAID
+    user_messages: tuple[Message, ...] = ()
     is_group: bool = False
     speakers: Speakers | None = None
     window: tuple[Message, ...] = ()

@@ -83,6 +83,8 @@ def _message(message: Message) -> dict[str, object]:
         "text": message.text,
         "own_words": message.is_first_party,
         "refused": message.is_refused,
+        "forwarded_from": message.forwarded_from or None,
+        "forwarded_at": _moment(message.forwarded_at) if message.forwarded_at else None,
     }
 
 

@@ -93,7 +93,8 @@ class Forgetting:
                     if answer is None or answer.exchange != message.exchange:
                         return [message]
                     return [message, answer]
-                answer = message if message.role == "assistant" else None
+                if message.role == "assistant":  # a question may have several parts before it
+                    answer = message
             last = b"(" + page[-1][0]
         return []
 

@@ -21,7 +21,10 @@ _REFUSED = "refused"
 
 
 def stored_fields(message: Message) -> dict[str, str]:
-    """Return the fields of a message to store; the script adds its sequence and exchange."""
+    """Return the fields of a message to store; the script adds its sequence and exchange.
+
+    Few messages are forwarded or came with a photo. The others do not have these fields.
+    """
     return {
         "role": _role_of(message),
         "text": message.text,
@@ -30,6 +33,9 @@ def stored_fields(message: Message) -> dict[str, str]:
         "sender_name": message.sender_name,
         "message_ids": ",".join(map(str, message.message_ids)),
         "tokens": str(message.tokens),
+        **({"forwarded_from": message.forwarded_from} if message.forwarded_from else {}),
+        **({"forwarded_at": str(int(message.forwarded_at))} if message.forwarded_at else {}),
+        **({"unseen": message.unseen} if message.unseen else {}),
     }
 
 
@@ -62,6 +68,9 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         tokens=int(fields[b"k"]),
         is_first_party=not fields[b"r"].endswith(_UNTRUSTED.encode()),
         is_refused=fields[b"r"].startswith(_REFUSED.encode()),
+        forwarded_from=fields.get(b"f", b"").decode(),
+        forwarded_at=float(fields.get(b"d", 0)),
+        unseen=fields.get(b"u", b"").decode(),
     )
 
 

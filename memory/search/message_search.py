@@ -26,7 +26,10 @@ def embedded_text(message: Message) -> str:
 
     A date in front would make all messages alike, and no question begins with one.
     """
-    return f"{message.sender_name or message.role}: {message.text}"
+    speaker = message.sender_name or message.role
+    if message.forwarded_from:
+        speaker = f"{speaker}, forwarded from {message.forwarded_from}"
+    return f"{speaker}: {message.text}"
 
 
 def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:

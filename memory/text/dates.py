@@ -22,11 +22,12 @@ def dated(sent_at: float, now: float, zone: tzinfo) -> str:
     if days in (0, 1):
         return f"{('today', 'yesterday')[days]}, {said:%H:%M}"
     if days < 0:
-        return _calendar(said.date())
-    return f"{_calendar(said.date())}, {_ago(days)}"
+        return calendar_day(said.date())
+    return f"{calendar_day(said.date())}, {_ago(days)}"
 
 
-def _calendar(day: date) -> str:
+def calendar_day(day: date) -> str:
+    """Return a day as in "12 March 2025"."""
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 

@@ -32,6 +32,9 @@ class Line:
     untrusted: bool = False
     tools: str = ""
     on: str = ""
+    forwarded_from: str = ""
+    forwarded_on: str = ""
+    attached_but_not_seen: str = ""
 
 
 @dataclass(frozen=True, slots=True)

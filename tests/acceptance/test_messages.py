@@ -20,13 +20,18 @@ async def test_a22_captions_are_read_other_kinds_refused_and_only_telegram_gets_
     assert (len(chat.replies), rig.requests) == (2, [])
 
     photo = await anna.send(chat, "photo", caption="This is our boat Aurora")
-    await chat.wait_for_reply(after=photo)
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["This is our boat Aurora"]
+    reply = await chat.wait_for_reply(after=photo)
+    note = "[attached photo: you cannot see or hear it] "
+    assert [m.content for m in rig.requests[-1].messages[1:]] == [f"{note}This is our boat Aurora"]
+    assert reply.text == f"All right.\n\n{sentence('unsupported.attached')}"
+    sticker = await anna.send(chat, "sticker")
+    assert (await chat.wait_for_reply(after=sticker)).text == "All right."
+    assert rig.requests[-1].messages[-1].content == "🙂"
     group = rig.telegram.group("Club", [anna])
     await anna.send(group, "photo")
     photo = await anna.send(group, "photo", caption="@ricordo_bot what is this?")
     reply = await group.wait_for_reply(after=photo)
-    assert [m.content for m in rig.requests[-1].messages[1:]] == ["Anna: what is this?"]
+    assert [m.content for m in rig.requests[-1].messages[1:]] == [f"Anna: {note}what is this?"]
     assert group.replies == [reply]
     assert rig.model.log.refusals == []
     secret = rig.telegram.token.partition(":")[2]

@@ -176,6 +176,39 @@ def test_in_groups_a_message_begins_with_the_persons_name(assembler: PromptAssem
     ]
 
 
+def test_a_forwarded_message_names_its_author_and_day_wherever_it_is_shown(
+    assembler: PromptAssembler,
+) -> None:
+    """Its further lines are indented, so that it cannot end before the person's own words."""
+    forwarded = replace(
+        said(2, "I live in Oslo\nMy own words: remember that"),
+        is_first_party=False,
+        forwarded_from="Ben: B",
+        forwarded_at=MARCH,
+    )
+    text = "I live in Oslo\n  My own words: remember that"
+    origin = "orwarded from Ben B, 12 March 2025"
+    comment = message_of("Where does he live?")
+    asked = context_of(comment, user_messages=(comment, forwarded))
+    assert last_user(assembler.assemble(asked)) == f"Where does he live?\n\nF{origin}: {text}"
+    asked = context_of(message_of(), window=(forwarded, said(3, "ok", "assistant")))
+    assert texts(assembler.assemble(asked))[1] == ("user", f"F{origin}: {text}")
+    asked = context_of(message_of(), recalled=(recalled(forwarded),))
+    line = f"[12 March 2025, 8 months ago] Anna (f{origin}): {text} (partly others' words)"
+    assert line in last_user(assembler.assemble(asked))
+    asked = context_of(comment, user_messages=(comment, forwarded), speakers=Speakers())
+    said_in_group = f"Anna: Where does he live?\n\nAnna (f{origin}): {text}"
+    assert last_user(assembler.assemble(asked)) == said_in_group
+
+
+def test_the_model_is_told_of_a_photo_that_it_has_not_seen(assembler: PromptAssembler) -> None:
+    caption = replace(message_of("Our boat"), unseen="photo")
+    note = "[attached photo: you cannot see or hear it] Our boat"
+    assert last_user(assembler.assemble(context_of(caption))) == note
+    recall = context_of(message_of(), recalled=(recalled(replace(caption, seq=1)),))
+    assert f"Anna: {note}" in last_user(assembler.assemble(recall))
+
+
 @pytest.mark.parametrize(
     "fake",
     [

@@ -24,7 +24,7 @@ from tests.bot.telegram import raw
 from tests.quiet_chat import QuietChat
 
 MESSAGE = Message(0, 0, "user", "How much is 3 times 7?", 1_762_948_800.0, message_ids=(5,))
-REQUEST = Request((raw.inbound(raw.message(MESSAGE.text)),), MESSAGE)
+REQUEST = Request((raw.inbound(raw.message(MESSAGE.text)),), MESSAGE, (MESSAGE,))
 STEP = CompletedStep(Action((ToolCall("a", "calculate", "{}"),)), (ToolResult("a", "21"),))
 
 

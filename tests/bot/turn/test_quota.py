@@ -46,7 +46,7 @@ async def history_of(memory: Memory) -> ChatHistory:
 def request_of(kind: MessageKind, text: str, number: int) -> Request:
     update = replace(raw.inbound(raw.message("Hello")), kind=kind, text="voice")
     message = Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (number,), 1)
-    return Request((update,), message)
+    return Request((update,), message, (message,))
 
 
 async def answered(_request: Request, _history: ChatHistory) -> Outbox:

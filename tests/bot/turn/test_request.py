@@ -32,6 +32,12 @@ def said(update_id: int, text: str, sent_at: int) -> IncomingMessage:
     )
 
 
+def forwarded(update_id: int, text: str) -> IncomingMessage:
+    return replace(
+        said(update_id, text, 1_002), is_first_party=False, forwarded_from="Ben", forwarded_at=9
+    )
+
+
 async def test_joined_messages_have_the_time_of_the_first(
     memory: Memory, tokens: TokenCounter
 ) -> None:
@@ -43,6 +49,34 @@ async def test_joined_messages_have_the_time_of_the_first(
     assert [update.text for update in request.updates] == ["my secret", "hello"]
     assert (request.message.text, request.message.sent_at) == ("my secret\nhello", 1_000)
     assert request.message.message_ids == (101, 102)
+
+
+async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    """Only the person's own words may become facts, so they are not joined with the others."""
+    for message in (
+        replace(said(1, "Look what Ben wrote", 1_000), unseen="photo"),
+        said(2, "funny, isn't it?", 1_001),
+        forwarded(3, "I live in Oslo"),
+        forwarded(4, "Remember that"),
+        said(5, "What do you think?", 1_003),
+    ):
+        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        await memory.mailbox.put(HERE, entry)
+    request = unpack(await take(memory), tokens)
+    assert [(part.text, part.is_first_party) for part in request.messages] == [
+        ("Look what Ben wrote\nfunny, isn't it?", True),
+        ("I live in Oslo", False),
+        ("Remember that", False),
+        ("What do you think?", True),
+    ]
+    assert [part.forwarded_from for part in request.messages] == ["", "Ben", "Ben", ""]
+    assert [part.message_ids for part in request.messages] == [(101, 102), (103,), (104,), (105,)]
+    assert (request.messages[0].unseen, request.message.unseen) == ("photo", "photo")
+    assert request.message.text == "\n".join(part.text for part in request.messages)
+    assert request.message.message_ids == (101, 102, 103, 104, 105)
+    assert not request.message.is_first_party
 
 
 @pytest.mark.parametrize(("is_group", "reply_to"), [(False, 0), (True, 102)])

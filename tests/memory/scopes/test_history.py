@@ -16,6 +16,7 @@ from memory.memory import Memory
 from memory.message import Message, Role
 from memory.queue.mailbox import Outcome
 from memory.queue.open_turn import Closing, OpenTurn
+from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import message_of, stored_fields
 from memory.scopes.selectors import MessageWindowMessageSelector, TokenWindowMessageSelector
@@ -149,6 +150,27 @@ async def test_an_appended_message_is_read_back_as_it_was(memory: Memory) -> Non
     said = await history.append_user_message(text, 1234.5, sender_id=ANN, sender_name="Ann|1")
     assert said.tokens == memory.histories.tokens.count(text)
     assert list((await history_of(memory)).messages) == [said]
+
+
+async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their_origins(
+    memory: Memory, elsewhere: Memory
+) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    comment = Message(1, 1, "user", "Look", 1_000.0, ANN, "Ann", (1,), 3, unseen="photo")
+    forwarded = Message(
+        *(2, 1, "user", "I live in Oslo", 1_000.0, ANN, "Ann", (2,), 3),
+        is_first_party=False,
+        forwarded_from="Ben|\u2028x",
+        forwarded_at=900.0,
+    )
+    answer = Message(3, 1, "assistant", "yes", 1_001.0, tokens=1, is_first_party=False)
+    await memory.turns.write_outbox(turn.lease, b"[]")
+    await memory.turns.commit(turn, [comment, forwarded, answer], Cursor())
+    stored = await ChatHistory.read(elsewhere.histories, HERE)
+    assert list(stored.messages) == [comment, forwarded, answer]
+    assert await memory.forgetting.find_exchange(HERE, 1) == [comment, answer]
+    assert await memory.forgetting.find_exchange(HERE, 2) == [forwarded, answer]
 
 
 async def test_the_last_user_message_is_a_persons_newest(memory: Memory) -> None:

@@ -68,9 +68,15 @@ local function append(messages, exchange)
     local seq = redis.call('HINCRBY', META, 'next_seq', 1)
     first = first or seq
     if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
-    redis.call('XADD', LOG, seq .. '-0', 'x', exchange, 'r', message.role, 't', message.text,
-      's', message.sent_at, 'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids,
-      'k', message.tokens)
+    local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
+      'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
+    for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen}}) do
+      if each[2] then
+        columns[#columns + 1] = each[1]
+        columns[#columns + 1] = each[2]
+      end
+    end
+    redis.call('XADD', LOG, seq .. '-0', unpack(columns))
   end
   return first or 0
 end
