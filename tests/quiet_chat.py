@@ -1,6 +1,7 @@
 """A chat for tests: takes everything, keeps what was sent, and knows no administrator."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 
 from bot.reply.parts import OutgoingFile, Part
 from bot.telegram.chat import Destination
@@ -49,6 +50,12 @@ class QuietChat:
         """Show nothing."""
         del to, draft_id, part
         return False
+
+    @contextmanager
+    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+        """Call nothing."""
+        del to, sent
+        yield
 
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Name nothing."""

@@ -5,7 +5,8 @@ implements. Every method raises `TelegramError`, and none repeats a call: the ca
 kind of error whether to try again.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +62,13 @@ class Chat(Protocol):
 
         Return false if this frame was left out. Raise `TelegramError` if the chat takes no drafts
         for now.
+        """
+        ...
+
+    def on_message(self, to: Destination, sent: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `sent` after each message to this chat and topic, until the block ends.
+
+        Only messages of this process count, and only one caller for each chat and topic.
         """
         ...
 

@@ -3,8 +3,8 @@
 Each call is made once. A 429 closes the chat for all processes until the ban is over.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import telegram
@@ -47,6 +47,7 @@ class TelegramChat:
         self._sends_rich = sends_rich
         self._bot = client.bot
         self._limits = DraftLimits()
+        self._on_message: dict[tuple[int, int], Callable[[], None]] = {}
 
     def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Take a permit for one message; see `Chat.waits`."""
@@ -57,8 +58,13 @@ class TelegramChat:
 
         The caller has taken the permit before, through `waits`.
         """
-        if part.is_rich:
-            return await self._send_rich(to, part.text, timeout_s)
+        send = self._send_rich if part.is_rich else self._send_part
+        message_id = await send(to, part, timeout_s)
+        if on_message := self._on_message.get((to.chat_id, to.topic_id)):
+            on_message()
+        return message_id
+
+    async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
         # Shorter than the whole call: so an unsent request is known to be unsent.
         connect_s = min(CONNECT_S, timeout_s / 2)
         options: dict[str, Any] = {
@@ -89,12 +95,12 @@ class TelegramChat:
         """Return whether rich messages are on and were not refused within the last hour."""
         return self._sends_rich and self._limits.takes("sendRichMessage", chat_id)
 
-    async def _send_rich(self, to: Destination, markdown: str, timeout_s: float) -> int:
+    async def _send_rich(self, to: Destination, part: Part, timeout_s: float) -> int:
         parameters = {
             "chat_id": to.chat_id,
             "message_thread_id": to.topic_id or None,
             "reply_parameters": reply_parameters(to.reply_to),
-            "rich_message": {"markdown": well_formed(markdown)},
+            "rich_message": {"markdown": well_formed(part.text)},
         }
         try:
             async with self._calling(to.chat_id, timeout_s):
@@ -160,6 +166,16 @@ class TelegramChat:
         except TelegramError as error:
             limits.failed("sendMessageDraft", chat_id, error)
             raise
+
+    @contextmanager
+    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+        """Call `sent` after each message to this chat and topic, until the block ends."""
+        place = to.chat_id, to.topic_id
+        self._on_message[place] = sent
+        try:
+            yield
+        finally:
+            del self._on_message[place]
 
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Give a topic a name; the name that it has is no error."""

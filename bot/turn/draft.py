@@ -6,6 +6,7 @@ draft. Errors of a draft do not reach the turn, and the reply is the same withou
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
 
@@ -25,7 +26,11 @@ _FIRST_S = 0.15
 _LOOK_S = 0.05
 _EVERY_S = 0.8
 _REPEAT_S = 20.0
-"""Telegram removes a draft after 30 seconds without a frame."""
+"""Telegram removes a draft after 30 seconds without a frame.
+
+It also removes one at each message of ours to the same place. If this process sent the message, the
+next frame follows at once; if another process did, it comes when the text has grown, or after this.
+"""
 _MAX_CHARS = 3800
 """What is longer comes with the message, which may take several parts."""
 _SEARCHES = frozenset({"search_memory", "search_documents"})
@@ -42,6 +47,7 @@ class Draft:
         self._id = draft_id
         self._doing = doing
         self._begun = asyncio.Event()
+        self._gone = asyncio.Event()
         self._answers: list[SoFar] = []
         self._source = ""
         self._frame = Part("")
@@ -60,7 +66,8 @@ class Draft:
         try:
             await self._begun.wait()
             await asyncio.sleep(_FIRST_S)
-            await self._keep_growing()
+            with self._chat.on_message(self._to, self._gone.set):
+                await self._keep_growing()
         except TelegramError:
             return
         except Exception:  # the outer fence: a draft never harms a reply
@@ -73,13 +80,16 @@ class Draft:
         shown, shown_at = Part(""), 0.0
         while True:
             frame, now = await self._next_frame(), now_s()
-            is_fading = self.is_shown and now - shown_at >= _REPEAT_S
-            if frame == shown and not is_fading:
+            is_fading = now - shown_at >= _REPEAT_S or self._gone.is_set()
+            if frame == shown and not (self.is_shown and is_fading):
                 await asyncio.sleep(_LOOK_S)
                 continue
+            self._gone.clear()
             self.is_shown = await self._chat.show_draft(self._to, self._id, frame)
             shown, shown_at = frame if self.is_shown else shown, now
-            await asyncio.sleep(max(0.0, now + _EVERY_S - now_s()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, now + _EVERY_S - now_s())):
+                    await self._gone.wait()
 
     async def _next_frame(self) -> Part:
         """Return the frame to show now; text gives way only to longer text, or to a tool call."""

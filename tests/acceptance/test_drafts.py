@@ -1,5 +1,6 @@
 """A reply grows in the private chat while the model writes it, and arrives as without drafts."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +19,7 @@ from tests.servers.bot_api import (
 from tests.servers.model_api import Reply, tool_call
 
 DRAFT, SEND = "sendMessageDraft", "sendMessage"
-LONG = "The **old harbour** of [Genoa](https://example.com/genoa) has a lighthouse. 👩‍👩‍👧‍👦 " * 20
+LONG = "The **old harbour** of [Genoa](https://example.com/genoa) has a lighthouse. 👩‍👩‍👧‍👦 " * 30
 AT_60_TOKENS = Reply(LONG, chunk_delay_s=1 / 60)
 
 
@@ -33,21 +34,31 @@ def assert_grows(shown: Sequence[str], reply: str) -> None:
     assert len({"", *shown}) == len(shown) + 1
 
 
-async def test_a_reply_grows_in_frames_and_ends_in_one_message(rig: Rig) -> None:
-    await rig.start()
-    anna, chat = rig.anna()
-    rig.script.then(AT_60_TOKENS)
-    reply = await rig.ask(anna, chat, "Tell me about Genoa")
-    shown = frames(rig)
-    assert_grows([frame.text for frame in shown], reply.text)
-    assert len(chat.replies) == 1
-    assert chat.draft is None
-    assert len({frame.given.text("draft_id") for frame in shown} - {"0"}) == 1
-    writing_s = rig.telegram.calls_to(SEND)[0].at - shown[0].at
-    assert writing_s / 0.8 - 1 <= len(shown) <= writing_s / 0.8 + 1.5
-    steps = [later.at - earlier.at for earlier, later in pairwise(shown)]
-    assert min(steps) >= 0.75
-    assert len(rig.telegram.calls_to("sendChatAction")) <= 1
+async def test_replies_of_two_workers_grow_in_frames_and_end_in_one_message_each(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
+    workers = [rig.another_bot(command="worker", max_concurrent_turns=1) for _ in range(2)]
+    for bot in (rig.bot, *workers):
+        await bot.start()
+    places = [rig.anna(), rig.ben()]
+    rig.script.on("Genoa", AT_60_TOKENS)
+    asking = [rig.ask(person, chat, "Tell me about Genoa") for person, chat in places]
+    replies = await asyncio.gather(*asking)
+    for (_, chat), reply in zip(places, replies, strict=True):
+        shown = [frame for frame in frames(rig) if frame.chat_id == chat.id]
+        assert 8 <= len(shown) <= 14
+        assert_grows([frame.text for frame in shown], reply.text)
+        assert len(chat.replies) == 1
+        assert chat.draft is None
+        assert len({frame.given.text("draft_id") for frame in shown} - {"0"}) == 1
+        steps = [later.at - earlier.at for earlier, later in pairwise(shown)]
+        assert min(steps) >= 0.75
+    for worker in workers:
+        await worker.wait_for_log("turn closed")
+    assert len(rig.telegram.calls_to("sendChatAction")) <= 2
+    assert len(rig.requests) == 2
 
 
 @pytest.mark.parametrize(

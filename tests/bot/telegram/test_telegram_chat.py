@@ -70,6 +70,21 @@ async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(
     assert not unlimited_chat(client).takes_rich(6)
 
 
+async def test_a_draft_hears_of_messages_to_its_place_only(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    heard: list[str] = []
+    api.script(*[SENT] * 4, refusal(400, "Bad Request: chat not found"), SENT)
+    with chat.on_message(Destination(5, 3), lambda: heard.append("message")):
+        for topic in (3, 0, 4, 3):
+            await chat.send(Destination(5, topic), Part("hi"))
+        with pytest.raises(Refused):
+            await chat.send(Destination(5, 3), Part("hi"))
+    assert heard == ["message"] * 2
+    await chat.send(Destination(5, 3), Part("hi"))
+    assert heard == ["message"] * 2
+
+
 async def test_unknown_entities_are_dropped_and_the_text_is_sent(
     chat: TelegramChat, api: ScriptedApi
 ) -> None:

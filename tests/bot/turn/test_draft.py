@@ -1,7 +1,8 @@
 """Frames of a draft, in simulated time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 from bot.model.call import ModelReply
@@ -23,6 +24,16 @@ class DraftChat(QuietChat):
         super().__init__()
         self.frames: list[tuple[float, str]] = []
         self._refuses = refuses
+        self.watching: list[Callable[[], None]] = []
+
+    @contextmanager
+    def on_message(self, to: Destination, sent: Callable[[], None]) -> Iterator[None]:
+        assert to.chat_id == 7
+        self.watching.append(sent)
+        try:
+            yield
+        finally:
+            self.watching.remove(sent)
 
     async def show_draft(self, to: Destination, draft_id: int, part: Part) -> bool:
         assert (to.chat_id, draft_id) == (7, 5)
@@ -96,6 +107,35 @@ def test_while_a_tool_runs_its_line_stays_and_nothing_beside_the_call_is_kept() 
     assert "Let me" not in [text for _, text in frames[1:]]
     times = [at for at, _ in frames]
     assert max(later - at for at, later in pairwise(times)) < 21
+
+
+def test_a_message_that_takes_the_draft_away_is_followed_at_once_by_a_frame() -> None:
+    chat = DraftChat()
+
+    async def scene(draft: Draft) -> None:
+        answer = Answer(draft)
+        await answer.write("Let", "me", "look", pause_s=0.1)
+        await answer.call("search_memory", runs_s=5)
+        chat.watching[0]()
+        await asyncio.sleep(1)
+        await Answer(draft).write("Found", "it", "here", pause_s=0.1)
+        chat.watching[0]()
+        await asyncio.sleep(0.01)
+
+    *_, tool, again, _, last = played(scene, chat)
+    assert (tool[1], again[1]) == ("Using search_memory…",) * 2
+    assert again[0] - tool[0] > 4
+    assert last == (6.6, "Found it here")
+    assert chat.watching == []
+
+
+def test_ten_seconds_at_sixty_tokens_give_eight_to_fourteen_frames() -> None:
+    async def scene(draft: Draft) -> None:
+        await Answer(draft).write(*["ab"] * 600, pause_s=1 / 60)
+
+    frames = played(scene, DraftChat())
+    assert 8 <= len(frames) <= 14
+    assert frames[0][0] <= 0.3
 
 
 def test_a_second_attempt_is_shown_once_it_is_longer_than_the_first() -> None:
