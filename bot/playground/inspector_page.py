@@ -9,20 +9,20 @@ from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlencode
 
 import jinja2
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
-from bot.playground.bot_api import BotApiServer, ChatMessage
+from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.parameters import Parameters
+from bot.playground.chat_forms import ChatForms, back_to, shown_message
 from bot.playground.forms import REFUSALS, file_response, guard, read_form, refused
 from bot.playground.inspector import Inspector, telegram_id_of
 from bot.playground.page_filters import FILTERS, to_html
@@ -37,9 +37,6 @@ _MIN_SHOWN, _SLIDE = 60, 20
 """Newest messages of a chat that are shown at first; the first one changes only every 20 messages,
 because the script compares messages by their position."""
 
-_MAX_TEXT = 4096
-"""Characters of one message; a longer text is sent as several, as Telegram's apps do."""
-
 _MAX_NAME = 32
 _TONES = 6
 
@@ -51,6 +48,7 @@ class InspectorPage:
         self, telegram: BotApiServer, scene: Scene, inspector: Inspector, note: str
     ) -> None:
         self.filler = YearFiller(telegram, scene, inspector)
+        self._forms = ChatForms(telegram, scene)
         self._telegram = telegram
         self._scene = scene
         self._inspector = inspector
@@ -69,8 +67,7 @@ class InspectorPage:
             routes=[
                 Route("/", self._page),
                 Route("/events", self._events),
-                Route("/say", self._say, methods=["POST"]),
-                Route("/press", self._press, methods=["POST"]),
+                *self._forms.routes(),
                 Route("/year", self._fill_year, methods=["POST"]),
                 Route("/erase-year", self._erase_year, methods=["POST"]),
                 Route("/people", self._add_person, methods=["POST"]),
@@ -107,7 +104,11 @@ class InspectorPage:
                 turn_of=self._inspector.turn_of,
                 turns=turns,
                 open_turn=query.get("turn", newest),
-                replied=_message(here, query.get("reply", "")),
+                replied=shown_message(here, query.get("reply", "")),
+                edited=shown_message(here, query.get("edit", "")),
+                forwarded=shown_message(here, query.get("forward", "")),
+                can_edit=self._forms.can_edit,
+                targets=self._forms.targets(here),
                 languages=self._languages,
                 stored=await self._inspector.stored(here),
             )
@@ -123,58 +124,30 @@ class InspectorPage:
 
         return StreamingResponse(news(), media_type="text/event-stream")
 
-    async def _say(self, request: Request) -> Response:
-        form = await read_form(request)
-        place = self._seated(form)
-        text = (form.text("command") or form.text("text")).strip()
-        if text and form.text("mention") and not text.startswith("/"):
-            text = f"@{self._telegram.bot.username} {text}"
-        replied = _message(place, form.text("reply"))
-        speaker, file = place.speaker, form.upload("file")
-        if file and file.name:
-            await speaker.send_file(
-                place.chat, file, caption=text[:_MAX_TEXT], reply_to=replied, topic=place.topic
-            )
-            text = ""
-        for start in range(0, len(text), _MAX_TEXT):
-            piece = text[start : start + _MAX_TEXT]
-            await speaker.say(place.chat, piece, reply_to=replied, topic=place.topic)
-        return _back(place)
-
-    async def _press(self, request: Request) -> Response:
-        form = await read_form(request)
-        place = self._seated(form)
-        number, _, button = form.text("button").partition(":")
-        message = _message(place, number)
-        if message is not None:
-            with suppress(ValueError):  # it was answered meanwhile and has no buttons any more
-                await place.speaker.press(message, button)
-        return _back(place)
-
     async def _fill_year(self, _: Request) -> Response:
-        return _back(self.filler.start())
+        return back_to(self.filler.start())
 
     async def _erase_year(self, _: Request) -> Response:
         await self.filler.erase()
-        return _back(self._scene.place(""))
+        return back_to(self._scene.place(""))
 
     async def _add_person(self, request: Request) -> Response:
         form = await read_form(request)
         name = form.text("name").strip()[:_MAX_NAME]
         if not name:
-            return _back(self._scene.place(""))
-        return _back(self._scene.add_person(name, self._language(form)))
+            return back_to(self._scene.place(""))
+        return back_to(self._scene.add_person(name, self._language(form)))
 
     async def _add_topic(self, request: Request) -> Response:
         name = (await read_form(request)).text("name").strip()[:_MAX_NAME]
-        return _back(self._scene.add_topic(name) if name else self._scene.place(""))
+        return back_to(self._scene.add_topic(name) if name else self._scene.place(""))
 
     async def _switch_language(self, request: Request) -> Response:
         form = await read_form(request)
         person = self._scene.person(form.text("person"))
         if person is not None:
             self._scene.switch_language(person, self._language(form))
-        return _back(self._scene.place(form.text("at")))
+        return back_to(self._scene.place(form.text("at")))
 
     async def _file(self, request: Request) -> Response:
         file = self._telegram.file(request.path_params["file_id"])
@@ -185,19 +158,11 @@ class InspectorPage:
     async def _start_over(self, _: Request) -> Response:
         await self.filler.stop()
         await self._inspector.start_over()
-        return _back(self._scene.place(""))
+        return back_to(self._scene.place(""))
 
     def _language(self, form: Parameters) -> str:
         language = form.text("language")
         return language if language in self._languages else "en"
-
-    def _seated(self, form: Parameters) -> PageChat:
-        """Return the place of a form; in a group its `person` becomes the speaker."""
-        place = self._scene.place(form.text("at"))
-        speaker = self._scene.person(form.text("person"))
-        if place.is_group and speaker is not None:
-            place.speaker = speaker
-        return place
 
     def _is_newer(self, seen: int) -> bool:
         return self._telegram.change_count > seen
@@ -213,12 +178,3 @@ class InspectorPage:
 
 def _first_shown(count: int) -> int:
     return max(0, count - _MIN_SHOWN) // _SLIDE * _SLIDE
-
-
-def _message(place: PageChat, number: str) -> ChatMessage | None:
-    return place.chat.message(int(number)) if number.isdecimal() else None
-
-
-def _back(place: PageChat) -> RedirectResponse:
-    here = urlencode({"at": place.conversation.tag})
-    return RedirectResponse(f"/?{here}", HTTPStatus.SEE_OTHER)

@@ -7,7 +7,7 @@ finds in the prompt. It never puts a person's message into other words.
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Literal
 from uuid import uuid4
@@ -15,6 +15,7 @@ from uuid import uuid4
 import orjson
 
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
+from bot.model.live_text import live_observer
 from bot.playground.offline_embedder import content_words, meanings, words
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
@@ -49,6 +50,8 @@ _REMEMBER = re.compile(
     r"\berinnerst du\b|\bпомнишь\b|\b(?:te acuerdas|recuerdas)\b|یادت",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"(?:please )?count (?:up )?to (\d{1,9})[.!]?", re.IGNORECASE)
+_WORD_WITH_SPACE = re.compile(r"\s*\S+\s*")
 _QUESTION = re.compile(
     r"[?？؟]|^(?:who|what|when|where|which|whose|why|how|is|are|was|were|do|does|did|can)\b",
     re.IGNORECASE,
@@ -58,15 +61,21 @@ _REMEMBERED = re.compile(r"^(?:- )?\[([^\]\n]+)\] ([^:\n]*): ", re.MULTILINE)  #
 _SYNOPSIS_LABELS = {"Request", "Done", "Result", "Behaviour", "Emotions", "Preferences"}
 _MEMORY = re.compile(r"(?<!\s)\s*+<memory>(.*?)</memory>\s*+", re.DOTALL)
 _CLOCK = re.compile(r"T(\d\d:\d\d):\S+")  # of 2026-03-04T12:30:59+00:00, the part people read
+_MAX_COUNT = 500
+"""Counting is the one long answer here: it shows how an answer grows and can be stopped."""
 _MIN_SHARE = 0.3
 """Share of a question's words that a sentence must contain to answer it."""
 
 
 class OfflineChatModel:
-    """Answers a prompt by rules, after `pause_s` of thought; it keeps nothing between calls."""
+    """Answers a prompt by rules, after `pause_s` of thought; it keeps nothing between calls.
 
-    def __init__(self, pause_s: float = 0.6) -> None:
+    If somebody watches, it takes `word_s` for each word, so that a long answer is seen to grow.
+    """
+
+    def __init__(self, pause_s: float = 0.3, word_s: float = 0.02) -> None:
         self._pause_s = pause_s
+        self._word_s = word_s
         zones = resources.files("tzdata").joinpath("zones").read_text("utf-8").split()
         self._zones = {zone.split("/")[-1].replace("_", " ").casefold(): zone for zone in zones}
 
@@ -88,7 +97,24 @@ class OfflineChatModel:
         asks_who = bool(_WHO.search(question.text))
         paragraphs = [INTRODUCTION] if asks_who or question.is_first else []
         paragraphs += [] if asks_who else [_answer(question)]
-        return ModelReply("\n\n".join(paragraphs), (), "stop")
+        reply = ModelReply("\n\n".join(paragraphs), (), "stop")
+        await self._write(reply)
+        return reply
+
+    async def _write(self, reply: ModelReply) -> None:
+        """Show the reply word by word to whoever watches."""
+        watch = live_observer()
+        if watch is None:
+            return
+        written = 0
+
+        def so_far() -> ModelReply:
+            return replace(reply, text=reply.text[:written])
+
+        for word in _WORD_WITH_SPACE.finditer(reply.text):
+            written = word.end()
+            watch(so_far)
+            await asyncio.sleep(self._word_s)
 
     def _calls(self, text: str, names: set[str]) -> Iterator[ToolCall]:
         if "current_time" in names and _TIME.search(text):
@@ -140,6 +166,8 @@ def _answer(question: _Question) -> str:
     if question.results:
         return "\n".join(_from_tool(question, call, result) for call, result in question.results)
     text = question.text.strip()
+    if count := _COUNT.fullmatch(text):
+        return " ".join(map(str, range(1, min(int(count[1]), _MAX_COUNT) + 1)))
     if _GREETING.fullmatch(text):
         return "Hello! Tell me something worth remembering."
     if _THANKS.fullmatch(text):

@@ -60,11 +60,14 @@ function focusAgain(gone) {
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches(".say")) return;
+  if (form.elements.forward && !event.submitter?.name) return; // this opens the other chat
   event.preventDefault();
   const { submitter } = event;
   const body = new FormData(form, submitter);
   if (!submitter?.name) form.elements.text.value = form.elements.file.value = "";
-  history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
+  if (!submitter?.formAction.match(/\/(press|stop)$/)) {
+    history.replaceState(null, "", `/?at=${encodeURIComponent(form.elements.at.value)}`);
+  }
   await fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body, redirect: "manual" });
   refresh();
 });
@@ -73,7 +76,8 @@ document.addEventListener("keydown", (event) => {
   const text = event.target;
   if (!text.matches("textarea") || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
-  if (text.value.trim() || text.form.elements.file.value) text.form.requestSubmit();
+  const { file, forward } = text.form.elements;
+  if (text.value.trim() || file.value || forward) text.form.requestSubmit();
 });
 
 for (const messages of document.querySelectorAll(".messages")) {

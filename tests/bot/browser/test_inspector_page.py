@@ -6,6 +6,7 @@ With `RICORDO_SCREENSHOTS=1` it also takes the pictures of the README.
 import os
 import re
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playgr
         assert visitor.complaints == []
 
 
-async def test_a_message_links_to_its_turn_and_the_turn_shows_its_tools(
+async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_grows(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -82,6 +83,13 @@ async def test_a_message_links_to_its_turn_and_the_turn_shows_its_tools(
         await expect(turn.locator("> summary")).to_contain_text("Turn 1")
         await expect(turn.locator("> .call")).to_have_text('calculate({"expression":"3 * 7"})')
         await expect(turn.locator("> .call + .stretch")).to_have_text("21")
+
+        await visitor.watch_drafts()
+        counted = await visitor.say("Anna", "Count to 120")
+        drafts = await visitor.drafts()
+        assert counted.endswith("118 119 120")
+        assert len(drafts) > 1, "people see the answer grow"
+        assert all(later.startswith(former) for former, later in pairwise([*drafts, counted]))
         assert visitor.complaints == []
 
 
@@ -97,7 +105,8 @@ async def test_the_keyboard_alone_is_enough(browser: Browser, playground: str) -
         await expect(visitor.place("Anna").locator("article.mine .text")).to_have_text(
             "One line\nand another", use_inner_text=True
         )
-        await expect(visitor.place("Anna").locator("article.theirs")).to_be_visible()
+        answer = visitor.place("Anna").locator("article.theirs:not(.draft)")
+        await expect(answer).to_be_visible()
         await expect(words).to_be_focused()
         await page.keyboard.press("Tab")
         await expect(focused).to_have_text("Send")
@@ -218,7 +227,7 @@ async def test_people_and_topics_can_be_added(browser: Browser, playground: str)
         await expect(visitor.place(repairs).locator("article.mine h3")).to_contain_text("Chloé")
 
 
-async def test_files_and_replies_are_sent_and_an_export_opens(
+async def test_files_replies_edits_and_forwards_are_sent_and_an_export_opens(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -234,11 +243,29 @@ async def test_files_and_replies_are_sent_and_an_export_opens(
         await visitor.say("Anna", "What is the mast made of?")
         await expect(anna.locator("article.mine blockquote")).to_contain_text("boat.txt")
         await expect(anna.locator(".reply")).to_be_empty()
+
+        await anna.get_by_role("link", name="Edit").last.click()
+        words = anna.get_by_role("textbox")
+        await expect(words).to_have_value("What is the mast made of?")
+        await words.fill("What is the mast of my boat made of?")
+        await words.press("Enter")
+        question = anna.locator("article.mine", has_text="my boat")
+        await expect(question.locator("time")).to_contain_text("edited")
+        await expect(words).to_have_value("")
+        await question.get_by_role("link", name="Forward").click()
+        await anna.get_by_label("to", exact=True).select_option(CLUB)
+        await words.fill("Who knows?")
+        await words.press("Enter")
+        forwarded = visitor.place(CLUB).locator("article", has_text="Forwarded from Anna")
+        await expect(forwarded).to_contain_text("What is the mast of my boat made of?")
+        await expect(visitor.place(CLUB).locator("article").first).to_contain_text("Who knows?")
+        await visitor.open("Anna")
         await visitor.say("Anna", "/export")
         async with visitor.page.context.expect_page() as opened:
             await anna.locator("article.theirs a.attached").click()
         export = await opened.value
-        await expect(export.locator("body")).to_contain_text("What is the mast made of?")
+        asked = re.compile(r"What is the mast (of my boat )?made of\?")
+        await expect(export.locator("body")).to_contain_text(asked)
         assert visitor.complaints == []
 
 
@@ -270,7 +297,8 @@ async def test_the_page_works_without_scripts(browser: Browser, playground: str)
         await anna.get_by_role("textbox").fill("My sister’s boat is called Aurora")
         await anna.get_by_role("button", name="Send").click()
         async with visiting(browser, playground) as watcher:
-            await expect(watcher.place("Anna").locator("article.theirs")).to_be_visible()
+            answer = watcher.place("Anna").locator("article.theirs:not(.draft)")
+            await expect(answer).to_be_visible()
         await visitor.page.reload()
         await expect(anna.locator("article.theirs")).to_contain_text("Aurora")
         await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("Your message")

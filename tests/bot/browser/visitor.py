@@ -41,6 +41,15 @@ _CONTRAST = """
     .map((element) => `${element.tagName}.${element.className}: ${ratio(element).toFixed(2)}`);
 }
 """
+_WATCH_DRAFTS = """
+() => {
+  window.drafts = [];
+  new MutationObserver(() => {
+    const text = document.querySelector(".draft .text")?.textContent;
+    if (text && text !== window.drafts.at(-1)) window.drafts.push(text);
+  }).observe(document.body, { childList: true, subtree: true });
+}
+"""
 
 
 class Visitor:
@@ -85,12 +94,21 @@ class Visitor:
         place = await self.open(title)
         if speaker:
             await place.get_by_label("Speak as").select_option(speaker)
-        answers = place.locator("article.theirs .text")
+        answers = place.locator("article.theirs:not(.draft) .text")
         before = await answers.count()
         words = place.get_by_role("textbox")
         await words.fill(text)
         await words.press("Enter")
         return await answers.nth(before).inner_text()
+
+    async def watch_drafts(self) -> None:
+        """Note from now on what each draft shows; `drafts` returns it."""
+        await self.page.evaluate(_WATCH_DRAFTS)
+
+    async def drafts(self) -> list[str]:
+        """Return the texts of all drafts since `watch_drafts`, oldest first."""
+        found: list[str] = await self.page.evaluate("window.drafts")
+        return found
 
     async def open_everything(self) -> None:
         """Open all details."""

@@ -1,12 +1,14 @@
 """The offline model says what it is, uses the tools and quotes; it invents nothing."""
 
 import asyncio
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import pytest
 
 from bot.model.call import PromptMessage
+from bot.model.live_text import watching
 from bot.playground.offline_embedder import OfflineEmbedder
 from bot.playground.offline_memory import OfflineInternalModel
 from bot.playground.offline_model import INTRODUCTION, OfflineChatModel
@@ -248,6 +250,20 @@ async def test_it_pauses_before_an_answer_so_that_people_see_it_type() -> None:
     began = asyncio.get_running_loop().time()
     await OfflineChatModel(pause_s=0.05).complete(prompt("Hello"), TOOLS)
     assert asyncio.get_running_loop().time() - began >= 0.05
+
+
+async def test_a_watcher_sees_an_answer_grow_word_by_word() -> None:
+    texts: list[str] = []
+    with watching(lambda so_far: texts.append(so_far().text)):
+        counted = await OfflineChatModel(0, 0).complete(prompt("Count to 30"), TOOLS)
+    assert counted.text.startswith("1 2 3")
+    assert texts[0] == "1 "
+    assert texts[-1] == counted.text
+    assert all(later.startswith(former) for former, later in pairwise(texts))
+
+
+async def test_it_counts_no_further_than_500() -> None:
+    assert (await answer(prompt("Count to 999999999"))).split()[-1] == "500"
 
 
 INPUT = """## facts: learns from messages 1 to 4

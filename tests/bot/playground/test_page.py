@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from urllib.parse import quote
 
 import httpx2
 import pytest
 
 from bot.model.call import PromptMessage
-from bot.playground.bot_api import BotApiServer
+from bot.playground.bot_api import BotApiServer, ChatMessage
 from bot.playground.bot_api import UploadedFile as Upload
+from bot.playground.bot_api.chats import DraftMessage
+from bot.playground.bot_api.values import FormattedText
 from bot.playground.inspector import Inspector
 from bot.playground.inspector_page import InspectorPage
 from bot.playground.play import has_screen, open_browser
@@ -240,6 +243,63 @@ async def test_after_a_restart_the_chats_show_what_the_bot_remembers(
 async def test_a_long_text_is_sent_as_several_messages(site: Site) -> None:
     await site.post("/say", at=ANNA, text="a" * 5000)
     assert [len(m.text) for m in site.scene.place(ANNA).messages] == [4096, 904]
+
+
+async def test_a_person_edits_only_a_message_of_a_person(site: Site) -> None:
+    place = site.scene.place(ANNA)
+    said = await place.speaker.say(place.chat, "on Monday")
+    sent = place.chat.add(ChatMessage(place.chat, site.telegram.bot, "Noted."))
+    page = await site.text(edit=str(said.id))
+    assert ">on Monday</textarea>" in page
+    assert ">Noted.</textarea>" not in await site.text(edit=str(sent.id))
+    for message in (said, sent):
+        await site.post("/say", at=ANNA, edit=str(message.id), text="on Tuesday")
+    assert [message.text for message in place.messages] == ["on Tuesday", "Noted."]
+    assert site.telegram.updates.history[-1].kind == "edited_message"
+
+
+async def test_a_forward_follows_its_comment_and_keeps_its_origin(site: Site) -> None:
+    anna, club = site.scene.place(ANNA), next(place for place in site.scene if place.is_group)
+    said = await anna.speaker.say(anna.chat, "The <b>boat</b> is sold")
+    answer = await site.post(
+        "/say", at=ANNA, forward=str(said.id), to=club.conversation.tag, text="Look"
+    )
+    assert answer.headers["location"] == f"/?at={quote(club.conversation.tag, safe='')}"
+    comment, forwarded = club.messages
+    assert (comment.text, forwarded.text) == ("Look", "The <b>boat</b> is sold")
+    assert [update.kind for update in site.telegram.updates.history] == ["message"] * 3
+    assert "Forwarded from Anna" in await site.text(club.conversation.tag)
+
+
+async def test_a_message_is_not_forwarded_into_the_chat_of_somebody_else(site: Site) -> None:
+    anna, ben = site.scene.place(ANNA), site.scene.place("c:2:0")
+    said = await anna.speaker.say(anna.chat, "A secret")
+    assert '<option value="c:2:0">' not in await site.text(forward=str(said.id))
+    await site.post("/say", at=ANNA, forward=str(said.id), to="c:2:0")
+    assert ben.messages == []
+
+
+async def test_a_draft_has_a_stop_button_that_tells_the_bot(site: Site) -> None:
+    chat = site.scene.place(ANNA).chat
+    draft = DraftMessage(7, FormattedText("1 2 3"), can_stop=True, keep_on_stop=True)
+    chat.show_draft(draft)
+    assert "Stop</button>" in await site.text()
+    await site.post("/stop", at=ANNA)
+    stopped = site.telegram.updates.history[-1]
+    assert (stopped.kind, stopped.body["draft_id"]) == ("stopped_message_generation", 7)
+    page = await site.text()
+    assert "Stop</button>" not in page
+    assert ">1 2 3</div>" in page
+    assert (await site.post("/stop", at=ANNA)).status_code == 303
+    assert len(site.telegram.updates.history) == 1
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "0", "9" * 5000, "٣"])
+async def test_a_message_that_is_not_there_is_ignored(site: Site, number: str) -> None:
+    for name in ("reply", "edit", "forward"):
+        assert (await site.client.get("/", params={"at": ANNA, name: number})).status_code == 200
+        await site.post("/say", at=ANNA, text=name, **{name: number})
+    assert [message.text for message in site.scene.place(ANNA).messages] == ["reply"]
 
 
 async def test_a_file_that_the_bot_sent_can_be_opened_and_runs_nothing(site: Site) -> None:
