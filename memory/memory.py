@@ -12,6 +12,7 @@ from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
 from memory.erasure.pause import MemorySwitch
+from memory.erasure.rewriting import Rewriting
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.progress import watermark_place
@@ -93,6 +94,7 @@ class Memory:
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
+        self.rewriting = Rewriting(self.forgetting)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
         self.exporter = Exporter(self.store, self.scopes)

@@ -18,7 +18,9 @@ class Message:
     assistant it is false if the prompt had untrusted text. If `is_refused` is true, the model's
     server refused this text: it is stored and never sent to a model again. `forwarded_from` names
     who wrote a forwarded message, "" if it is none, and `forwarded_at` is when (Unix seconds).
-    `unseen` names the photos, videos or sounds that came with the text.
+    `unseen` names the photos, videos or sounds that came with the text. If `message_ids` of a
+    person are several, `lengths` has the characters of each, -1 for one without text; the texts are
+    joined by line breaks.
     """
 
     seq: int
@@ -35,6 +37,7 @@ class Message:
     forwarded_from: str = ""
     forwarded_at: float = 0
     unseen: str = ""
+    lengths: tuple[int, ...] = ()
 
 
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)

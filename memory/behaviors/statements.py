@@ -95,6 +95,8 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
             continue
         touched.add(_normal(text))
         source = _source(batch, message)
+        if _has_ended(text, source, batch):
+            continue
         repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
         replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
@@ -108,6 +110,15 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         if len(touched) == _MAX_PER_BATCH:
             break
     return entries
+
+
+def _has_ended(text: str, source: Source, batch: Batch) -> bool:
+    """Return whether this was learned from this message before and does not hold any more.
+
+    After an edit the messages that follow it are read again.
+    """
+    ended = [fact for fact in batch.facts.facts if not fact.is_current and source in fact.sources]
+    return same_fact(text, ended) is not None
 
 
 def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:

@@ -78,7 +78,7 @@ class Forgetting:
         async def facts_left(facts: ScopeMemory) -> Revision:
             return without(facts, Erased(conversation.tag, epoch=lowest))
 
-        learned = await self._revise(scope, facts_left, nonce)
+        learned = await self.revise(scope, facts_left, nonce)
         return replace(receipt, records=receipt.records + learned.records)
 
     async def find_exchange(self, conversation: Scope, message_id: int) -> list[Message]:
@@ -119,12 +119,12 @@ class Forgetting:
 
         scope = conversation.facts_scope
         if scope == conversation:
-            return await self._revise(conversation, decide, receipt_id)
-        said = await self._revise(conversation, decide, first_step(receipt_id))
+            return await self.revise(conversation, decide, receipt_id)
+        said = await self.revise(conversation, decide, first_step(receipt_id))
         # Also without facts: it refuses a learner that has read the messages and is about to write.
-        learned = await self._revise(scope, facts_left, receipt_id)
+        learned = await self.revise(scope, facts_left, receipt_id)
         # The question counts as answered only now, because a repeat after a crash needs its `seqs`.
-        answered = await self._revise(conversation, nothing, receipt_id)
+        answered = await self.revise(conversation, nothing, receipt_id)
         return replace(said, records=said.records + learned.records, left=answered.left)
 
     async def erase_share(
@@ -143,15 +143,15 @@ class Forgetting:
             erased = Erased(group.tag, seqs, oldest, sender_id=person, until=until)
             return replace(without(here, erased), messages=sorted(seqs))
 
-        return await self._revise(group, decide, receipt_id)
+        return await self.revise(group, decide, receipt_id)
 
-    async def _revise(
+    async def revise(
         self,
         scope: Scope,
         decide: Callable[[ScopeMemory], Awaitable[Revision]],
-        receipt_id: str,
+        receipt_id: str = "",
     ) -> Receipt:
-        """Erase what `decide` returns; an erased state is learned again from the rest."""
+        """Carry out what `decide` returns; an erased state is learned again from the rest."""
 
         async def revision(scope_memory: ScopeMemory) -> Revision:
             decided = await self._with_state(scope_memory, await decide(scope_memory))
@@ -159,13 +159,17 @@ class Forgetting:
 
         return await self._scopes.update(scope, revision)
 
+    async def learn_soon(self, conversation: Scope) -> None:
+        """Note that there is something to learn; any process takes it up."""
+        await self._client.call("ZADD", self._keys.learning, time(), conversation.tag)
+
     async def _with_state(self, scope_memory: ScopeMemory, revision: Revision) -> Revision:
         """Schedule learning of an erased state from the newest messages that remain."""
         if State.PREFIX not in revision.removed:
             return revision
         meta = self._keys.scope(scope_memory.scope).meta
         newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
-        await self._client.call("ZADD", self._keys.learning, time(), scope_memory.scope.tag)
+        await self.learn_soon(scope_memory.scope)
         mark = Watermark(STATE_LEARNER, max(0, newest - self._tail))
         return replace(revision, fields=[*revision.fields, mark])
 

@@ -21,8 +21,10 @@ async def answered_after(
 ) -> dict[int, list[Message]]:
     """Return by watermark the answered messages after it, oldest first, at most one page each.
 
-    `here` is the conversation's scope memory. Raise `NotWritten` if something was erased since it
-    was read, because the scope of a person would accept what rests on erased messages.
+    Messages that must not be found by searches are left out: their person had a fact deleted that
+    rests on them. `here` is the conversation's scope memory. Raise `NotWritten` if something was
+    erased since it was read, because the scope of a person would accept what rests on erased
+    messages.
     """
     keys = store.keys.scope(here.scope)
     found: dict[int, list[Message]] = {}
@@ -37,7 +39,8 @@ async def answered_after(
         for watermark, page in zip(tuple(reached), pages, strict=True):
             messages = [message_of(entry, fields) for entry, fields in page]
             before_off = [each for each in messages if meta[2] is None or each.seq <= int(meta[2])]
-            found[watermark] = _answered(before_off)
+            answered = _answered(before_off)
+            found[watermark] = [each for each in answered if each.seq not in here.hidden]
             if found[watermark] or len(before_off) < _PAGE:
                 del reached[watermark]
             else:

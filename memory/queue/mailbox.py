@@ -4,7 +4,8 @@ Also sends wake-ups, so that a worker takes the conversation up. `ready_queue` r
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import time
 
@@ -27,6 +28,10 @@ At this bound intake refuses what the sender sends there, because it must not fo
 Messages of others still come in, and at the bound of messages so do the sender's commands.
 """
 
+_MAX_SEARCHED = 1_000
+"""An edit is compared with so many waiting messages, the newest ones."""
+
+_LETTER_MARKS = 2
 _REPLICATION_MS = 1_000
 
 
@@ -92,6 +97,43 @@ class Mailbox:
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
             await self.wake(conversation, coalesces=not entry.is_command)
         return Outcome(outcome)
+
+    async def edit(
+        self, conversation: Scope, update_id: int, edited: Callable[[bytes], bytes | None]
+    ) -> bool:
+        """Give a message that waits, or whose turn has no reply yet, new words.
+
+        `edited` returns the new body of an entry, None for an entry that it is not about; if it
+        returns the same body, nothing changes. Return
+        false if there is no such entry, or if its reply exists already. Safe to repeat; raise
+        `StoreError`.
+        """
+        conversation = await self.resolve(conversation)
+        keys = self._store.keys.scope(conversation)
+        request = {"update_id": update_id, "seen_ms": SEEN_MS}
+        while True:
+            waiting, letters = await self._store.client.pipeline(
+                [
+                    ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"),
+                    ("HVALS", keys.dead_letters),
+                ]
+            )
+            # Of a dead letter there is also a field that is no entry.
+            entries = (*waiting, *(each for each in letters if each.count(b"|") > _LETTER_MARKS))
+            found = (Entry.of_member(member) for member in entries)
+            changes = ((entry, edited(entry.body)) for entry in found)
+            change = next(((entry, body) for entry, body in changes if body is not None), None)
+            if change is None:
+                return False
+            entry, body = change
+            if body == entry.body:
+                return True
+            members = (entry.to_member(), replace(entry, body=body).to_member())
+            outcome = await self._store.scripts["edit_entry"](keys.all, request, *members)
+            if outcome == b"edited":
+                await self.wake(conversation)
+            if outcome != b"changed":
+                return bool(outcome != b"answered")
 
     async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
         """Run the intake, with the indexes of conversations and of the sender written first.

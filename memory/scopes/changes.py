@@ -7,6 +7,7 @@ Each is carried out completely or not at all.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from memory.message import Message
 from memory.scopes.entries import Record, ScopeEntry
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
@@ -39,7 +40,9 @@ class Revision:
     `messages` are sequences. `records` are ids of records and of the entries that amend them.
     `instead` are records in their new form. `fields` get new values and `removed` names fields to
     remove. With a `receipt_id`, a repeat within the hour changes nothing and returns the same
-    receipt.
+    receipt. `rewritten` is a message that keeps its place and gets this text; its vector and all
+    later ones go, because vectors have no gaps. `entry` is a waiting entry of the mailbox and its
+    new form.
     """
 
     messages: Sequence[int] = ()
@@ -48,6 +51,8 @@ class Revision:
     fields: Sequence[Field] = ()
     removed: Collection[str] = ()
     receipt_id: str = ""
+    rewritten: Message | None = None
+    entry: tuple[bytes, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"forwarded_from": message.forwarded_from} if message.forwarded_from else {}),
         **({"forwarded_at": str(int(message.forwarded_at))} if message.forwarded_at else {}),
         **({"unseen": message.unseen} if message.unseen else {}),
+        **({"lengths": ",".join(map(str, message.lengths))} if message.lengths else {}),
     }
 
 
@@ -64,14 +65,19 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         sent_at=float(fields[b"s"]),
         sender_id=int(fields[b"i"]),
         sender_name=fields[b"n"].decode(),
-        message_ids=tuple(int(part) for part in fields[b"m"].split(b",") if part),
+        message_ids=_numbers(fields[b"m"]),
         tokens=int(fields[b"k"]),
         is_first_party=not fields[b"r"].endswith(_UNTRUSTED.encode()),
         is_refused=fields[b"r"].startswith(_REFUSED.encode()),
         forwarded_from=fields.get(b"f", b"").decode(),
         forwarded_at=float(fields.get(b"d", 0)),
         unseen=fields.get(b"u", b"").decode(),
+        lengths=_numbers(fields.get(b"l", b"")),
     )
+
+
+def _numbers(stored: bytes) -> tuple[int, ...]:
+    return tuple(int(part) for part in stored.split(b",") if part)
 
 
 def _role_of(message: Message) -> str:

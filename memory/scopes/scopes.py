@@ -14,10 +14,12 @@ from memory.scopes.cache import ScopeCache
 from memory.scopes.changes import NotWritten, Receipt, Revision, Write
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.entries import ScopeEntry, written
+from memory.scopes.log import stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
 from memory.store.commands import Arg
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -165,7 +167,8 @@ class Scopes:
     async def revise(self, scope_memory: ScopeMemory, revision: Revision) -> Receipt:
         """Erase and change parts of a scope in one step; an open turn starts again.
 
-        Raise `NotWritten` if anything was learned or erased since the scope was read.
+        Raise `NotWritten` if anything was learned or erased since the scope was read, and
+        `LeaseLost` if the entry of the mailbox to change is gone or has changed.
         """
         scope, (epoch, erasure) = scope_memory.scope, scope_memory.version
         contents: list[Arg] = []
@@ -181,8 +184,18 @@ class Scopes:
             "instead": [(record.id, *_numbered(contents, record)) for record in revision.instead],
             "fields": _values(revision),
         }
+        if revision.rewritten:
+            wanted["rewritten"] = {
+                "seq": revision.rewritten.seq,
+                **stored_fields(revision.rewritten),
+            }
+        if revision.entry:
+            contents += revision.entry
+            wanted["entry"] = len(contents)
         answer = await self._called("revise", scope, wanted, contents)
         self._cache.drop(scope)
+        if answer["outcome"] == "gone":
+            raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
         await self._tell_erased(scope)

@@ -6,6 +6,9 @@
 --   messages: sequences to erase;  records: ids to erase
 --   instead: id and kind of a record, and the number of the argument that holds its new content
 --   fields: a field -> its new value ('' for none)
+--   rewritten: `seq`, `text`, `tokens` and `lengths` of a message that gets a new text; absent without one
+--   entry: the number of the argument that holds an entry of the mailbox; the next one is its new form. Absent
+--   without one. If the entry is gone or has changed, nothing happens.
 -- Answers a JSON object: `outcome`, and the counts of the receipt as `counts`.
 local wanted = cjson.decode(ARGV[1])
 local function outcome(why, counts) return cjson.encode({outcome = why, counts = counts}) end
@@ -24,6 +27,8 @@ for i = 1, #fields, 2 do
   if wanted.known[fields[i]] ~= fields[i + 1] then return outcome('stale') end
 end
 
+if wanted.entry and not redis.call('ZSCORE', MAILBOX, ARGV[wanted.entry]) then return outcome('gone') end
+
 local function erase(stream, numbers, instead)
   local erased = 0
   for _, number in ipairs(numbers) do erased = erased + redis.call('XDEL', stream, number .. '-0') end
@@ -31,12 +36,34 @@ local function erase(stream, numbers, instead)
   return erased
 end
 
+-- Returns the fields of a message with another text, and with the numbers that belong to that text.
+local function with_text(fields, message)
+  local new = {t = message.text, k = message.tokens, l = message.lengths}
+  local changed = {}
+  for i = 1, #fields, 2 do
+    changed[i], changed[i + 1] = fields[i], new[fields[i]] or fields[i + 1]
+  end
+  return changed
+end
+
 begin_again() -- first, because it frees before anything grows: a full Redis then accepts the rest
 local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}
 end
-local messages, vectors = erase(LOG, wanted.messages), erase(VEC, wanted.messages)
+local rewritten, without_vector = {}, wanted.messages
+if wanted.rewritten then
+  local id = whole(wanted.rewritten.seq) .. '-0'
+  local found = redis.call('XRANGE', LOG, id, id)[1]
+  if found then rewritten[id] = with_text(found[2], wanted.rewritten) end
+  without_vector = {}
+  for i, row in ipairs(redis.call('XRANGE', VEC, id, '+')) do without_vector[i] = string.match(row[1], '^%d+') end
+end
+local messages, vectors = erase(LOG, wanted.messages, rewritten), erase(VEC, without_vector)
+if wanted.entry then
+  redis.call('ZREM', MAILBOX, ARGV[wanted.entry])
+  redis.call('ZADD', MAILBOX, (read_entry(ARGV[wanted.entry])), ARGV[wanted.entry + 1])
+end
 local records = erase(RECORDS, wanted.records, instead)
 erase(RVEC, wanted.records)
 for name, value in pairs(wanted.fields) do set_field(name, value) end

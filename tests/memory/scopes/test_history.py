@@ -567,7 +567,8 @@ async def test_a_long_read_holds_no_vectors_of_two_lengths(
 @pytest.mark.parametrize("is_first_party", [True, False])
 def test_a_message_is_read_as_it_was_written(role: Role, *, is_first_party: bool) -> None:
     message = Message(3, 2, role, "x", 1.5, 7, "Ann", (1, 2), 1, is_first_party=is_first_party)
-    names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k")
+    message = replace(message, lengths=(1, -1))
+    names = (b"r", b"t", b"s", b"i", b"n", b"m", b"k", b"l")
     fields = dict(
         zip(names, (value.encode() for value in stored_fields(message).values()), strict=True)
     )

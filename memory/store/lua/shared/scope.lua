@@ -70,7 +70,8 @@ local function append(messages, exchange)
     if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
     local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
       'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
-    for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen}}) do
+    for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
+      {'l', message.lengths}}) do
       if each[2] then
         columns[#columns + 1] = each[1]
         columns[#columns + 1] = each[2]

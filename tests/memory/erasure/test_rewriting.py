@@ -1,0 +1,92 @@
+"""A message that is edited or answered again leaves nothing of its old words."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import OpenTurn
+from memory.scopes.entries import Fact
+from memory.scopes.fields import STATE_LEARNER, State, Watermark
+from memory.scopes.history import ChatHistory
+from memory.store.errors import LeaseLost
+from tests.memory.erasure.test_forgetting import (
+    ANNS,
+    CANARY,
+    clear,
+    facts_of,
+    source,
+    synopsis,
+    write,
+)
+from tests.memory.learning.scripted import talk
+from tests.memory.turns import ANN, HERE, close, take, texts
+from tests.stored import everything_stored
+
+AGAIN = Entry(9, ANN, is_command=True, body=b"a question").to_member()
+
+
+async def asking(memory: Memory) -> tuple[OpenTurn, tuple[bytes, bytes]]:
+    """Begin the turn of an entry that wants something changed; return it with its new form."""
+    entry = Entry(9, ANN, is_command=True, body=b"change it")
+    await memory.mailbox.put(HERE, entry)
+    turn = await take(memory)
+    return turn, (entry.to_member(), AGAIN)
+
+
+async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_again(
+    memory: Memory, valkey: str
+) -> None:
+    await talk(memory, "I like tea.", f"I have a {CANARY}.")
+    await write(memory, HERE, State(f'{{"pet": "{CANARY}"}}'), synopsis(1, 4))
+    await write(memory, ANNS, Fact(0, f"Has a {CANARY}.", (source(3),), said_at=1))
+    turn, change = await asking(memory)
+    await memory.rewriting.take_out(HERE, [3, 4], change)
+    with pytest.raises(LeaseLost):
+        await memory.turns.write_outbox(turn.lease, b"[]")
+    again = await take(memory)
+    assert [(entry.update_id, entry.body) for entry in again.entries] == [(9, b"a question")]
+    assert again.attempts == 1
+    await memory.rewriting.drop_facts(HERE, [3, 4])
+    assert CANARY.encode() not in await everything_stored(valkey)
+    await close(memory, again)
+    assert await texts(memory) == ["I like tea.", "yes", "a question", "yes"]
+
+
+async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, valkey: str) -> None:
+    await talk(memory, "I like tea.", f"I have a {CANARY}.", "It rains.")
+    await write(memory, HERE, synopsis(3, 4), synopsis(5, 6), Watermark("synopses", 6))
+    await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 6))
+    elsewhere = Watermark("facts@c:77:0@5", 6)
+    await write(memory, ANNS, Fact(0, f"Has a {CANARY}.", (source(3),), said_at=1))
+    await write(memory, ANNS, Watermark(f"facts@{HERE.tag}@5", 6), elsewhere)
+    _, change = await asking(memory)
+    history = await ChatHistory.read(memory.histories, HERE)
+    edited = replace(history.messages[2], text="I have a cat.")
+    await memory.rewriting.rewrite(HERE, edited, change)
+    await memory.rewriting.drop_facts(HERE, [3])
+    assert CANARY.encode() not in await everything_stored(valkey)
+    assert await texts(memory) == ["I like tea.", "yes", "I have a cat.", "yes", "It rains.", "yes"]
+    here, anns = await memory.scopes.read(HERE), await memory.scopes.read(ANNS)
+    assert here.synopses == []
+    assert here.watermark("synopses") == 2
+    assert here.state == ""
+    assert await facts_of(memory, ANNS) == []
+    assert set(anns.all(Watermark)) == {Watermark(f"facts@{HERE.tag}@5", 2), elsewhere}
+
+
+@pytest.mark.parametrize("how", ["repeat", "clear", "edited"])
+async def test_nothing_changes_if_the_entry_is_gone(memory: Memory, valkey: str, how: str) -> None:
+    await talk(memory, "I like tea.")
+    _, change = await asking(memory)
+    if how == "repeat":
+        await memory.rewriting.take_out(HERE, [2], change)
+    elif how == "clear":
+        await clear(memory)
+    else:
+        assert await memory.mailbox.edit(HERE, 10, lambda _: b"changed")
+    stored = await everything_stored(valkey)
+    with pytest.raises(LeaseLost):
+        await memory.rewriting.take_out(HERE, [1, 2], change)
+    assert await everything_stored(valkey) == stored
