@@ -23,6 +23,7 @@ from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.quota import QuotaStep
+from bot.turn.revision import RevisionStep
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
@@ -77,20 +78,23 @@ class TurnBuilder:
     ) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
         settings, memory, observe = self._settings, self._memory, self._observe
-        steps = self._steps(assistant, commands, self._upload(learn))
+        steps = self._steps(assistant, commands, learn)
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
         timeout_s = min(_MAX_SEND_S, settings.lease_s / 2)
         export = partial(export_file, memory.exporter)
         return TurnRunner(
             memory.turns,
             memory.histories,
-            Answerer(steps, give_up, self._sentences, observe),
+            Answerer(steps, give_up, self._sentences, memory.confirmations, observe),
             Deliverer(self._chat, timeout_s, export, observe),
             AfterTurn(assistant.behaviors, learn, observe),
         )
 
     def _steps(
-        self, assistant: Assistant, commands: Mapping[str, Handler], upload: Upload | None
+        self,
+        assistant: Assistant,
+        commands: Mapping[str, Handler],
+        learn: Callable[[Scope], None],
     ) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
@@ -110,7 +114,9 @@ class TurnBuilder:
             settings.admin_user_ids,
             sentences,
         )
+        upload = self._upload(learn)
         return [
+            RevisionStep(memory, self._chat, quota, sentences, learn).answer,
             CommandStep(commands, sentences).answer,
             quota.answer,
             UploadStep(upload, self._permits, at_work, sentences).answer,

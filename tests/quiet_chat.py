@@ -35,8 +35,11 @@ class QuietChat:
         del chat_id
         return False
 
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+    async def edit(
+        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
+    ) -> None:
         """Keep the new text."""
+        del timeout_s
         self.edited.append((chat_id, message_id, part))
 
     async def delete(self, chat_id: int, message_id: int) -> None:

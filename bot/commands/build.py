@@ -23,6 +23,7 @@ from bot.commands.memory_list import MemoryList
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
 from bot.commands.receipts import Receipts
+from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
 from bot.costs.budget import Budget
@@ -92,10 +93,12 @@ def _conversation_commands(
     clear = ClearCommand(
         memory.confirmations, memory.forgetting, count, running.deleting, sentences
     )
+    retry = RetryCommand(memory.confirmations, access, memory.mailbox, sentences)
     return (
         BotCommand("start", general.start, "unlisted"),
         BotCommand("ask", general.ask, "groups"),
         BotCommand("new", general.new),
+        BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
         BotCommand("export", export.answer, group_admins_only=True),

@@ -45,8 +45,8 @@ class Chat(Protocol):
         """Tell whether it is worth sending a rich part to this chat."""
         ...
 
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
-        """Replace a message of ours, buttons included."""
+    async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = ...) -> None:
+        """Replace a message of ours, buttons included; an equal text is no error."""
         ...
 
     async def delete(self, chat_id: int, message_id: int) -> None:

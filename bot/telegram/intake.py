@@ -7,11 +7,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 import structlog
 
 from bot.telegram.connection import TelegramHealth
+from bot.telegram.edits import edited_entry
 from bot.telegram.errors import (
     DECLINED,
     IntakeClosed,
@@ -184,9 +186,15 @@ class Intake:
         Telegram would offer it again and again, and hold back the updates behind it.
         """
         conversation = Scope.of_chat(message.chat_id, message.topic_id)
+        if message.kind == "edit":
+            edited = partial(edited_entry, message)
+            if await self._mailbox.edit(conversation, message.update_id, edited):
+                log.info("update", update=message.update_id, conversation=conversation.tag)
+                return
         # The answer to a stranger must not cover other people's messages, and the answer to a file
         # is only about the file.
-        is_alone = message.kind in ("command", "document", "stranger")
+        # An edit changes what was said before.
+        is_alone = message.kind in ("command", "document", "stranger", "edit")
         entry = Entry(message.update_id, message.sender.id, is_alone, to_bytes(message))
         try:
             outcome = await self._mailbox.put(conversation, entry)

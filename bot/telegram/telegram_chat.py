@@ -110,13 +110,15 @@ class TelegramChat:
             self._limits.failed("sendRichMessage", to.chat_id, error)
             raise
 
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+    async def edit(
+        self, chat_id: int, message_id: int, part: Part, timeout_s: float = CALL_S
+    ) -> None:
         """Replace a message of ours at once, buttons included; an equal text is no error.
 
         Raise `FloodWait` without a call while the chat is closed.
         """
         await self.limiter.take_unless_closed(chat_id)
-        async with _unless("unchanged"), self._calling(chat_id):
+        async with _unless("unchanged"), self._calling(chat_id, timeout_s):
             await self._bot.edit_message_text(
                 well_formed(part.text),
                 chat_id,

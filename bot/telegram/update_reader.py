@@ -11,6 +11,8 @@ from telegram.constants import ChatType
 
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.bot_api import ALLOWED_UPDATES
+from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import (
     Content,
@@ -84,15 +86,16 @@ class UpdateReader:
         match raw:
             case {"message": dict(message)}:
                 return self._read_message(update_id, telegram.Message.de_json(message))
+            case {"edited_message": dict(message)}:
+                edited = telegram.Message.de_json(message)
+                return read_edit(edited, self._read_message(update_id, edited))
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
             case {"my_chat_member": dict(membership)}:
                 change = telegram.ChatMemberUpdated.de_json(membership)
                 return self._read_membership(update_id, change)
-            case {"message": odd} | {"callback_query": odd} | {"my_chat_member": odd} if odd:
-                raise UnreadableUpdate(update_id)
-        if "edited_message" in raw:
-            return Ignored(update_id, "edit")
+        if any(map(raw.get, ALLOWED_UPDATES)):
+            raise UnreadableUpdate(update_id)
         if "channel_post" in raw or "edited_channel_post" in raw:
             return Ignored(update_id, "channel_post")
         return Ignored(update_id, "other")

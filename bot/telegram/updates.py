@@ -4,11 +4,13 @@ Plain data: `update_reader` makes it from Telegram's types, and everything behin
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
-MessageKind = Literal["text", "command", "document", "unsupported", "stranger"]
+from memory.message import Message
+
+MessageKind = Literal["text", "command", "document", "unsupported", "stranger", "edit", "again"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,20 @@ class ReplyTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """What goes when a question is answered again, or when its words change.
+
+    `question` are its messages as the history had them, with the new words. `answer_ids` are the
+    messages that showed the former answer. `seqs` are the messages of the history from which
+    nothing may be remembered.
+    """
+
+    question: tuple[Message, ...]
+    answer_ids: tuple[int, ...]
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IncomingMessage:
     """One message addressed to us.
 
@@ -70,10 +86,15 @@ class IncomingMessage:
     - document: `file` is the file, `text` its caption.
     - unsupported: `text` names what was sent (voice, sticker, ...).
     - stranger: the operator does not serve this sender; the content was dropped.
+    - edit: `text` is the new text of the message, which was sent before.
+    - again: somebody pressed "ask again" under our message `message_id`; `replied_to` is the
+      question, `text` the nonce of the button.
 
     `is_first_party` is false if somebody else wrote the text: it was forwarded, or it was sent
     through another bot. `forwarded_from` names who wrote a forwarded message, "" if it is none, and
     `forwarded_at` is when. `unseen` names the photo, video or sound whose caption the text is.
+    `edited_at` is when it got this text, 0 if it was never edited; `update_id` is then that of the
+    edit. `replaced` is set once a question is to be answered again; it then holds the text.
     """
 
     update_id: int
@@ -93,6 +114,8 @@ class IncomingMessage:
     forwarded_from: str = ""
     forwarded_at: int = 0
     unseen: str = ""
+    edited_at: int = 0
+    replaced: Replaced | None = None
 
     @property
     def is_anonymous_admin(self) -> bool:
@@ -165,8 +188,18 @@ def from_bytes(packed: bytes) -> IncomingMessage:
         fields["file"] = SentFile(*fields["file"])
     if fields.get("reply"):
         fields["reply"] = ReplyTarget(*fields["reply"])
+    if fields.get("replaced"):
+        question, answer_ids, seqs = fields["replaced"]
+        messages = tuple(Message(*map(_immutable, message)) for message in question)
+        fields["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs))
     return IncomingMessage(**fields)
 
 
-def _fields(value: IncomingMessage | Sender | SentFile | ReplyTarget) -> list[object]:
+def _immutable(value: object) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _fields(
+    value: IncomingMessage | Sender | SentFile | ReplyTarget | Replaced | Message,
+) -> list[object]:
     return [getattr(value, name) for name in value.__match_args__]

@@ -6,6 +6,7 @@ go to the log only.
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from secrets import token_hex
 
 import structlog
@@ -16,12 +17,14 @@ from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import billed_to
 from bot.documents.upload import Upload
 from bot.model.model_errors import ModelError, reason_of
+from bot.reply.parts import Button
 from bot.telegram.errors import TelegramError
 from bot.turn.at_work import AtWork
 from bot.turn.observers import Answered, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
+from memory.erasure.confirmations import Confirmations
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost, StoreError
@@ -43,9 +46,11 @@ class Answerer:
         steps: Sequence[AnswerStep],
         give_up: Callable[[OpenTurn], Awaitable[Outbox]],
         sentences: Sentences,
+        confirmations: Confirmations,
         observe: Observer,
     ) -> None:
         self.give_up = give_up
+        self._confirmations = confirmations
         self._steps = steps
         self._sentences = sentences
         self._observe = observe
@@ -61,23 +66,41 @@ class Answerer:
                 for step in self._steps:
                     if outbox := await step(request, history):
                         return outbox
-            return self._failed(request, log.error, LookupError("no step answers"))
+            no_step = LookupError("no step answers")
+            return await self._failed(request, history, log.error, no_step)
         except (LeaseLost, StoreError):
             raise
         except MessageRefused as error:
             log.warning("message refused", **reason_of(error))
             return self._notice(request, "error.refused", is_refused=True)
         except (ModelError, TelegramError, TimeoutError) as error:
-            return self._failed(request, log.warning, error)
+            return await self._failed(request, history, log.warning, error)
         except Exception as error:  # noqa: BLE001 - the outer fence; the traceback is logged
-            return self._failed(request, log.exception, error)
+            return await self._failed(request, history, log.exception, error)
         finally:
             self._observe(Answered(time.monotonic() - began))
 
-    def _failed(self, request: Request, report: Callable[..., object], error: Exception) -> Outbox:
+    async def _failed(
+        self,
+        request: Request,
+        history: ChatHistory,
+        report: Callable[..., object],
+        error: Exception,
+    ) -> Outbox:
+        """Return the apology; under a question it has a button that asks again."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
-        return self._notice(request, "error.turn", reference=reference)
+        apology = self._notice(request, "error.turn", reference=reference)
+        question = request.message
+        if not question.text:
+            return apology
+        about = f"{question.message_ids[-1]},{question.sender_id}"
+        nonce = await self._confirmations.ask(
+            history.conversation, "again", question.sender_id, about
+        )
+        button = Button(self._sentences.text(request.language, "buttons.again"), f"again:{nonce}")
+        *before, last = apology.parts
+        return replace(apology, parts=(*before, replace(last, buttons=((button,),))))
 
     def _notice(
         self, request: Request, key: str, *, is_refused: bool = False, **values: object

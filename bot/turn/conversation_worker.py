@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import structlog
 
-from bot.turn.deliver import Parked
+from bot.turn.patience import Parked
 from bot.turn.permits import Permits
 from memory.queue.open_turn import Committed, Lease, Nothing, OpenTurn, Wait
 from memory.queue.ready_queue import ReadyQueue, WakeUp

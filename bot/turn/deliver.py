@@ -28,17 +28,13 @@ from bot.telegram.errors import (
 )
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
+from bot.turn.patience import Patience
 from memory.queue.open_turn import Superseded
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-
-MAX_FLOOD_WAIT_S = 20
-"""A longer pause parks the turn, because a lease should not last that long."""
-_UNREACHABLE_PAUSES_S = (0.5, 1, 2, 4)
-_PARK_UNREACHABLE_S = 30
 
 Mark = Callable[[int, tuple[int, ...]], Awaitable[None]]
 """Marks a part as being sent, and the parts before it as sent, with the ids of their messages.
@@ -49,14 +45,6 @@ Raises `Superseded` if the newest of these may count as sent for another worker,
 Pause = Callable[[float], Awaitable[object]]
 MakeFile = Callable[[Scope], Awaitable[OutgoingFile]]
 """Returns everything that is stored of a conversation as a file; raises `StoreError`."""
-
-
-class Parked(Exception):
-    """Raised when Telegram wants a longer pause than a lease should last."""
-
-    def __init__(self, pause_s: float) -> None:
-        super().__init__(f"parked for {pause_s:g} s")
-        self.pause_s = pause_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +88,9 @@ class Deliverer:
         Raise `Parked` if a long wait is due, and whatever `mark` raises. After `LeaseLost` the part
         just sent is deleted, because another worker sends it again or everything was erased; after
         `Superseded` it stays.
+
+        The first parts are edited into the messages that the outbox replaces. Such a message is
+        never in doubt, because to edit it again does no harm.
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, 0, start
@@ -119,8 +110,9 @@ class Deliverer:
                 await self.guard(to.chat_id, in_doubt, marking())
             # Only the first part shows which message is answered.
             to = to if number == 0 else replace(to, reply_to=0)
+            former = outbox.replaces[number] if number < len(outbox.replaces) else 0
             try:
-                in_doubt, to = await self._send(to, outbox.parts[number], marking)
+                sent_id, to = await self._send(to, outbox.parts[number], marking, former)
             except (Blocked, Refused) as error:
                 log.info("undeliverable", reason=type(error).__name__, part=number)
                 return Delivery("undeliverable", sent, to.chat_id, in_doubt=0)
@@ -128,7 +120,10 @@ class Deliverer:
                 log.warning("delivery unknown", part=number)
                 outcome, in_doubt = "unknown", 0
                 continue
-            sent = (*sent, in_doubt)
+            sent = (*sent, sent_id)
+            in_doubt = 0 if sent_id == former else sent_id
+        for left_over in outbox.replaces[len(outbox.parts) :]:
+            await self._delete(to.chat_id, left_over)
         return Delivery(outcome, sent, to.chat_id, in_doubt)
 
     async def guard(self, chat_id: int, in_doubt: int, step: Awaitable[T]) -> T:
@@ -161,37 +156,49 @@ class Deliverer:
             log.warning("part not deleted", reason=type(error).__name__)
 
     async def _send(
-        self, to: Destination, part: Part, marking: Callable[[], Awaitable[None]]
+        self,
+        to: Destination,
+        part: Part,
+        marking: Callable[[], Awaitable[None]],
+        former: int = 0,
     ) -> tuple[int, Destination]:
         """Send one part until Telegram takes or refuses it; return its id and where it went.
 
-        After each wait the part is marked again: nothing is sent once the turn was refused.
+        After each wait the part is marked again: nothing is sent once the turn was refused. The
+        part is edited into the message `former`, 0 for none. If that is refused, it is sent.
         """
-        waited_s, pauses = 0.0, iter(_UNREACHABLE_PAUSES_S)
+        patience = Patience()
         while True:
             try:
+                if former:
+                    await self._edit(to.chat_id, former, part)
+                    return former, to
                 async for wait_s in self._chat.waits(to.chat_id):
                     await self._pause(wait_s)
                     await marking()
                 return await self._send_shielded(to, part), to
-            except FloodWait as error:
-                waited_s += error.retry_after_s
-                if waited_s > MAX_FLOOD_WAIT_S:
-                    raise Parked(error.retry_after_s) from error
-                await self._pause(error.retry_after_s)
-            except Unreachable as error:
-                pause_s = next(pauses, None)
-                if pause_s is None:
-                    raise Parked(_PARK_UNREACHABLE_S) from error
-                log.info("telegram unreachable", pause_s=pause_s)
-                await self._pause(pause_s)
+            except (FloodWait, Unreachable) as error:
+                await self._pause(patience.pause_s(error))
             except ChatMigrated as error:
                 to = replace(to, chat_id=error.new_chat_id)
             except Refused as error:
-                *before, part = _simpler(part, error)
-                for piece in before:
-                    await self._send(to, piece, marking)
+                if former and not error.bad_entities:
+                    await self._delete(to.chat_id, former)
+                    former = 0
+                else:
+                    *before, part = _simpler(part, error)
+                    for piece in before:
+                        await self._send(to, piece, marking)
             await marking()
+
+    async def _edit(self, chat_id: int, message_id: int, part: Part) -> None:
+        """Show a part in an earlier message; it may be repeated, also if the outcome is unknown."""
+        if part.export_of or part.file:
+            raise Refused("other", "a text cannot become a file")
+        try:
+            await self._chat.edit(chat_id, message_id, part, self._timeout_s)
+        except OutcomeUnknown as error:
+            raise Unreachable(str(error)) from error
 
     async def _send_shielded(self, to: Destination, part: Part) -> int:
         """Send a part; if this is cancelled meanwhile, wait for the part and delete it."""

@@ -122,8 +122,11 @@ class Draft:
 
 
 def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None:
-    """Return the draft of a turn; None in a group, where Telegram takes none."""
-    if request.last.is_group:
+    """Return the draft of a turn; None in a group, where Telegram takes none.
+
+    A reply that replaces another is edited in place, and Telegram shows no draft of an edit.
+    """
+    if request.last.is_group or request.replaces:
         return None
 
     def doing(tools: set[str]) -> Part:

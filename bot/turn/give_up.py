@@ -58,7 +58,8 @@ class GiveUp:
         if opened.failures > MAX_FAILURES:
             return Outbox(replace(answer_to(last), reply_to=0), (), is_unread=True)
         said = self._sentences.say(last.sender.language, "error.apology", reference=opened.id)
-        return Outbox(answer_to(last), said, is_unread=True)
+        former = last.replaced.answer_ids if last.replaced else ()
+        return Outbox(answer_to(last), said, is_unread=True, replaces=former)
 
 
 def _has_notice(opened: OpenTurn) -> bool:

@@ -3,7 +3,7 @@
 From then on the model is never asked again for this turn, whichever worker finishes it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -20,7 +20,8 @@ class Outbox:
     person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
     one that the model's server did not take. `is_untrusted` marks a reply that was written with
     untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
-    message of `said` instead.
+    message of `said` instead. `replaces` are messages of ours that show the
+    former reply.
     """
 
     to: Destination
@@ -33,6 +34,7 @@ class Outbox:
     is_refused: bool = False
     is_untrusted: bool = False
     rich_parts: int = 0
+    replaces: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -40,11 +42,12 @@ class Outbox:
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
         flags = (self.is_refused, self.is_untrusted, self.rich_parts)
-        last = flags if any(flags) else ()
+        last = (*flags, self.replaces) if self.replaces else flags if any(flags) else ()
         return orjson.dumps([*to, to_json(self.parts), *rest, *last])
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":
         """Read the stored form."""
         chat_id, topic_id, reply_to, parts, *rest = orjson.loads(stored)
-        return cls(Destination(chat_id, topic_id, reply_to), from_json(parts), *rest)
+        outbox = cls(Destination(chat_id, topic_id, reply_to), from_json(parts), *rest)
+        return replace(outbox, replaces=tuple(outbox.replaces))

@@ -32,8 +32,9 @@ class QuotaStep:
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
         """Return None to have the message answered, else a notice; without parts if it was told."""
         person = request.message.sender_id
-        # A turn keeps its name when it begins again: that of the first of its messages.
-        turn = f"{history.conversation.tag}/{request.message.message_ids[0]}"
+        # A turn keeps its name when it begins again: that of its first update. An edit is an update
+        # of its own, so it counts.
+        turn = f"{history.conversation.tag}/{request.updates[0].update_id}"
         verdict = await self.admit(person, turn)
         if verdict is Verdict.ADMITTED:
             return None

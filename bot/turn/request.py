@@ -1,12 +1,14 @@
 """What a turn answers: the messages that it took from the mailbox, joined into one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from bot.telegram.chat import Destination
+from bot.telegram.edits import joined
 from bot.telegram.updates import IncomingMessage, from_bytes
 from memory.message import Message
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.text.tokens import TokenCounter
 
@@ -21,16 +23,23 @@ class Request:
     `messages` are its parts as the history stores them: what the person wrote, joined, and apart
     from that each forwarded message. So forwarded words are not taken for the person's own.
     The last update decides what kind of answer is due, in which language, and to which message.
+    `entries` are the same messages as they wait in the mailbox.
     """
 
     updates: tuple[IncomingMessage, ...]
     message: Message
     messages: tuple[Message, ...]
+    entries: tuple[Entry, ...] = ()
 
     @property
     def last(self) -> IncomingMessage:
         """The newest message."""
         return self.updates[-1]
+
+    @property
+    def replaces(self) -> tuple[int, ...]:
+        """Messages of ours that show the former reply."""
+        return self.last.replaced.answer_ids if self.last.replaced else ()
 
     @property
     def language(self) -> str:
@@ -52,12 +61,36 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     updates = tuple(from_bytes(entry.body) for entry in opened.entries)
     groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
     parts = (_joined(tuple(group), tokens) for _, group in groups)
-    return Request(updates, _joined(updates, tokens), tuple(part for part in parts if part.text))
+    message, messages = _joined(updates, tokens), tuple(part for part in parts if part.text)
+    replaced = updates[-1].replaced
+    if replaced and replaced.question:
+        messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
+        message = _asked_again(messages)
+    return Request(updates, message, messages, opened.entries)
+
+
+def _asked_again(messages: Sequence[Message]) -> Message:
+    """Return the stored messages of a question as one."""
+    if len(messages) == 1:
+        return messages[0]
+    return Message(
+        seq=0,
+        exchange=0,
+        role="user",
+        text="\n".join(each.text for each in messages),
+        sent_at=messages[0].sent_at,
+        sender_id=messages[-1].sender_id,
+        sender_name=messages[-1].sender_name,
+        message_ids=tuple(id_ for each in messages for id_ in each.message_ids),
+        tokens=sum(each.tokens for each in messages),
+        is_first_party=all(each.is_first_party for each in messages),
+        unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
+    )
 
 
 def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message:
     texts = [update for update in updates if update.kind in _WITH_TEXT]
-    text = "\n".join(update.text for update in texts)
+    text, lengths = joined([each.text if each in texts else None for each in updates])
     first, last = updates[0], updates[-1]
     return Message(
         seq=0,
@@ -72,6 +105,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         is_first_party=all(update.is_first_party for update in updates),
         forwarded_from=first.forwarded_from if len(updates) == 1 else "",
         forwarded_at=first.forwarded_at if len(updates) == 1 else 0,
+        lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
     )
 

@@ -12,9 +12,10 @@ import structlog
 
 from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer
-from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.give_up import is_given_up
 from bot.turn.outbox import Outbox
+from bot.turn.patience import Parked
 from bot.turn.request import Request, unpack
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
@@ -55,6 +56,8 @@ class TurnRunner:
                 outbox = Outbox.from_bytes(opened.outbox)
             else:
                 outbox = await self._answerer.answer(request, history)
+                if request.replaces:
+                    outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
                 await self._queue.write_outbox(opened.lease, outbox.to_bytes())
             delivery = await self._deliver(opened, outbox)
             messages = self._to_remember(request, outbox, delivery)

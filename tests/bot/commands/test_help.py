@@ -25,7 +25,18 @@ from tests.quiet_chat import QuietChat
 CATALOGUE = Catalogue()
 OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
-PRIVATE = {"new", "memory", "documents", "export", "clear", "forget", "usage", "privacy", "help"}
+PRIVATE = {
+    "new",
+    "retry",
+    "memory",
+    "documents",
+    "export",
+    "clear",
+    "forget",
+    "usage",
+    "privacy",
+    "help",
+}
 GROUP = PRIVATE - {"usage"} | {"ask"}
 OPERATORS = {"stats", "inspect", "deadletters", "clear_memory"}
 

@@ -53,7 +53,7 @@ async def test_updates_arrive_unchanged_from_the_offset_on(
     assert api.calls[0].parameters == {
         "offset": "8",
         "timeout": "1",
-        "allowed_updates": '["message", "callback_query", "my_chat_member"]',
+        "allowed_updates": '["message", "edited_message", "callback_query", "my_chat_member"]',
     }
 
 
@@ -73,7 +73,7 @@ async def test_a_webhook_is_set_with_its_secret_and_no_update_is_dropped(
     assert api.calls[0].parameters == {
         "url": "https://bot.example/telegram",
         "secret_token": "s3cret",
-        "allowed_updates": '["message", "callback_query", "my_chat_member"]',
+        "allowed_updates": '["message", "edited_message", "callback_query", "my_chat_member"]',
         "drop_pending_updates": "false",
     }
 

@@ -155,12 +155,15 @@ def test_the_name_of_a_private_topic_is_from_telegram_or_from_the_person(
 
 
 BODY = message("hello")["message"]
+LIVE = {"latitude": 1.0, "longitude": 2.0, "live_period": 60}
 
 
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        ({"edited_message": BODY}, "edit"),
+        ({"edited_message": message("/help")["message"]}, "edit"),
+        ({"edited_message": message("hi", chat=GROUP)["message"]}, "unaddressed"),
+        ({"edited_message": message(location=LIVE)["message"]}, "edit"),
         ({"channel_post": BODY}, "channel_post"),
         ({"edited_channel_post": BODY}, "channel_post"),
         ({"poll": {"no": "poll"}}, "other"),
@@ -170,6 +173,13 @@ BODY = message("hello")["message"]
 )
 def test_other_updates_are_ignored_by_name(raw: dict[str, object], reason: str) -> None:
     assert ignored({"update_id": 1, **raw}) == reason
+
+
+def test_an_edit_is_read_as_the_new_words_of_a_message() -> None:
+    edited = {"edited_message": message("hello", edit_date=1_700_000_060)["message"]}
+    read = inbound({"update_id": 5, **edited})
+    assert (read.kind, read.text, read.message_id) == ("edit", "hello", 11)
+    assert (read.sent_at, read.edited_at) == (1_700_000_000, 1_700_000_060)
 
 
 def test_messages_of_bots_and_of_ourselves_are_ignored() -> None:

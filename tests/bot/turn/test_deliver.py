@@ -18,8 +18,9 @@ from bot.telegram.errors import (
     TelegramError,
     Unreachable,
 )
-from bot.turn.deliver import Deliverer, Delivery, Parked
+from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
+from bot.turn.patience import Parked
 from memory.queue.open_turn import Superseded
 from memory.store.errors import LeaseLost
 from tests.quiet_chat import QuietChat, no_export

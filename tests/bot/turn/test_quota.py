@@ -44,7 +44,7 @@ async def history_of(memory: Memory) -> ChatHistory:
 
 
 def request_of(kind: MessageKind, text: str, number: int) -> Request:
-    update = replace(raw.inbound(raw.message("Hello")), kind=kind, text="voice")
+    update = replace(raw.inbound(raw.message("Hello")), kind=kind, text="voice", update_id=number)
     message = Message(0, 0, "user", text, 1_000.0, ANNA, "Anna", (number,), 1)
     return Request((update,), message, (message,))
 
@@ -73,7 +73,7 @@ async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
 ) -> None:
     commands = CommandStep({}, SENTENCES).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
-    answerer = Answerer(steps, no_give_up, SENTENCES, lambda _: None)
+    answerer = Answerer(steps, no_give_up, SENTENCES, memory.confirmations, lambda _: None)
     history = await history_of(memory)
     outboxes = [
         await answerer.answer(request_of(kind, text, number), history) for number in range(3)

@@ -14,9 +14,10 @@ from bot.telegram.updates import to_bytes
 from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer
 from bot.turn.conversation_worker import ConversationWorker
-from bot.turn.deliver import Deliverer, Parked
+from bot.turn.deliver import Deliverer
 from bot.turn.observers import Answered, Event, PartSent, TurnEnded
 from bot.turn.outbox import Outbox
+from bot.turn.patience import Parked
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.request import Request
 from bot.turn.turn import TurnRunner
@@ -375,7 +376,9 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
     turn = TurnRunner(
         rig.memory.turns,
         rig.memory.histories,
-        Answerer([say_yes], no_give_up, Sentences(Catalogue()), steps.append),
+        Answerer(
+            [say_yes], no_give_up, Sentences(Catalogue()), rig.memory.confirmations, steps.append
+        ),
         Deliverer(QuietChat(), 10.0, no_export, steps.append),
         AfterTurn(slow, learning.append, steps.append),
     )

@@ -144,7 +144,7 @@ class SimulatedBot:
         self._turn = TurnRunner(
             memory.turns,
             memory.histories,
-            NamingAnswerer(steps, give_up, connections.auditor, chance),
+            NamingAnswerer(steps, give_up, memory.confirmations, connections.auditor, chance),
             NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records),
             AfterTurn(behaviors, self._learner.learn, ignore),
         )

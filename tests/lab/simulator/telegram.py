@@ -118,9 +118,11 @@ class TelegramClient(QuietChat):
             posted.record.is_deleted = True
         await self._process.travel(self._chance.latency())
 
-    async def edit(self, chat_id: int, message_id: int, part: Part) -> None:
+    async def edit(
+        self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
+    ) -> None:
         """Replace a message of the bot, without its buttons."""
-        del chat_id
+        del chat_id, timeout_s
         await self._process.travel(self._chance.latency())
         self._telegram.posted[message_id].part = part
 

@@ -20,6 +20,7 @@ from bot.turn.request import Request
 from bot.turn.turn import TurnRunner
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
+from memory.erasure.confirmations import Confirmations
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.scopes.history import ChatHistory
@@ -91,9 +92,14 @@ class NamingAnswerer(Answerer):
     """Answers in one to three parts, each with the number of the reply and its own."""
 
     def __init__(
-        self, steps: Sequence[AnswerStep], give_up: GiveUp, auditor: Auditor, chance: Chance
+        self,
+        steps: Sequence[AnswerStep],
+        give_up: GiveUp,
+        confirmations: Confirmations,
+        auditor: Auditor,
+        chance: Chance,
     ) -> None:
-        super().__init__(steps, give_up.give_up, remembered_sentences(), ignore)
+        super().__init__(steps, give_up.give_up, remembered_sentences(), confirmations, ignore)
         self._auditor = auditor
         self._chance = chance
 

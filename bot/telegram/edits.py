@@ -1,0 +1,82 @@
+"""Edited messages: what they are read as, and what they change in a waiting or a stored text.
+
+Pure: nothing here reads or writes anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import telegram
+
+from bot.telegram.updates import Ignored, IncomingMessage, Update, from_bytes, to_bytes
+from memory.message import Message
+
+
+def read_edit(message: telegram.Message, read: Update) -> Update:
+    """Return an edited message as an edit.
+
+    Commands are not run again. Only a live location is ever edited, each time that it moves.
+    """
+    if not isinstance(read, IncomingMessage):
+        return read
+    if message.location or read.kind not in ("text", "document") or not read.text:
+        return Ignored(read.update_id, "edit")
+    edited_at = int((message.edit_date or message.date).timestamp())
+    return replace(read, kind="edit", file=None, edited_at=edited_at)
+
+
+def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
+    """Return the body of a waiting message with its new text.
+
+    Return None if the edit is about another message, and the same body if it changes nothing.
+    """
+    try:
+        waiting = from_bytes(body)
+    except (KeyError, TypeError, ValueError):
+        return None
+    if waiting.sender.id != edit.sender.id or waiting.kind not in ("text", "document", "edit"):
+        return None
+    replaced, edited = waiting.replaced, waiting
+    if replaced is None and waiting.message_id == edit.message_id:
+        edited = replace(waiting, text=edit.text)
+    elif replaced and waiting.kind == "text" and _is_about(edit, replaced.question):
+        question = tuple(with_edit(message, edit) for message in replaced.question)
+        edited = replace(waiting, replaced=replace(replaced, question=question))
+    else:
+        return None
+    if edited == waiting or edit.edited_at < waiting.edited_at:
+        return body
+    return to_bytes(replace(edited, update_id=edit.update_id, edited_at=edit.edited_at))
+
+
+def with_edit(message: Message, edit: IncomingMessage) -> Message:
+    """Return a stored message with the new words of an edit.
+
+    An edit of another message changes nothing, and neither does one of several messages whose
+    lengths are unknown because an older version stored them.
+    """
+    ids, lengths = message.message_ids, message.lengths
+    if edit.message_id not in ids:
+        return message
+    if len(ids) == 1:
+        return replace(message, text=edit.text)
+    if len(lengths) != len(ids):
+        return message
+    texts: list[str | None] = []
+    start = 0
+    for length in lengths:
+        texts.append(message.text[start : start + length] if length >= 0 else None)
+        start += length + 1
+    texts[ids.index(edit.message_id)] = edit.text
+    text, lengths = joined(texts)
+    return replace(message, text=text, lengths=lengths)
+
+
+def _is_about(edit: IncomingMessage, question: Sequence[Message]) -> bool:
+    return any(edit.message_id in message.message_ids for message in question)
+
+
+def joined(texts: Sequence[str | None]) -> tuple[str, tuple[int, ...]]:
+    """Return the texts of several messages as one, and the length of each; -1 for none."""
+    lengths = tuple(-1 if text is None else len(text) for text in texts)
+    return "\n".join(text for text in texts if text is not None), lengths

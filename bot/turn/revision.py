@@ -1,0 +1,183 @@
+"""What follows when a person edits a message, uses `/retry`, or presses "ask again".
+
+A question that is answered again is taken out of the history together with its answer and all that
+was learned from them. The waiting entry becomes this question, and its turn begins again as that of
+any other question. The reply then replaces the former one in the chat.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import structlog
+
+from bot.commands.access import asker_of
+from bot.commands.sentences import Sentences
+from bot.telegram.chat import Chat
+from bot.telegram.edits import with_edit
+from bot.telegram.updates import IncomingMessage, Replaced, Sender, to_bytes
+from bot.turn.outbox import Outbox
+from bot.turn.quota import QuotaStep
+from bot.turn.request import Request
+from memory.behaviors.call_context import may_change
+from memory.erasure.confirmations import NotConfirmed
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.mailbox import Entry
+from memory.scopes.history import ChatHistory
+from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+_ANSWERED_AGAIN_S = 15 * 60
+"""An edit of an older question changes the memory, but not the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionStep:
+    """Answers nothing itself, except that there is nothing to do or that it is not allowed.
+
+    `learn` has a conversation learned in the background.
+    """
+
+    memory: Memory
+    chat: Chat
+    quota: QuotaStep
+    sentences: Sentences
+    learn: Callable[[Scope], None]
+
+    async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Return None if the message is to be answered; raise `LeaseLost` if its turn begins again.
+
+        A message that changes only what is remembered gets an outbox without parts.
+        """
+        last = request.last
+        if last.replaced:
+            await self.memory.rewriting.drop_facts(history.conversation, last.replaced.seqs)
+            if last.kind != "edit":
+                return None
+            self.learn(history.conversation)
+            return _nothing_said(request)
+        if last.kind == "edit":
+            return await self._edit(request, history)
+        if last.kind == "again":
+            return await self._ask_again(request, history)
+        if last.kind == "command" and last.command == "retry":
+            return await self._retry(request, history)
+        return None
+
+    async def _edit(self, request: Request, history: ChatHistory) -> Outbox:
+        """Have the newest question answered again, or give an older message its new text."""
+        edit, here = request.last, history.conversation
+        found = await self.memory.forgetting.find_exchange(here, edit.message_id)
+        if not found or found[0].sender_id != edit.sender.id:
+            return _nothing_said(request)
+        question = found[0]
+        edited = with_edit(question, edit)
+        if edited.text == question.text:
+            return _nothing_said(request)
+        is_newest = history.messages[-1].exchange == question.exchange
+        if is_newest and edit.edited_at - question.sent_at <= _ANSWERED_AGAIN_S:
+            stored = _exchange_of(question, history)
+            exchange = [edited if each.seq == question.seq else each for each in stored]
+            return await self._answer_again(request, here, exchange, _shown(exchange))
+        edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
+        replaced = Replaced((), (), (question.seq,))
+        entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
+        await self.memory.rewriting.rewrite(here, edited, entry)
+        raise LeaseLost(here.tag)
+
+    async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Have the newest question answered again, by whoever asked it or an admin."""
+        question = history.last_user_message
+        if question is None:
+            return None
+        asker = asker_of(request.last, self.chat)
+        if not await may_change(asker, [question.sender_id]):
+            said = self.sentences.say(request.language, "retry.not_yours")
+            return Outbox(request.to, said, is_unread=True)
+        if notice := await self.quota.answer(request, history):
+            return notice
+        exchange = _exchange_of(question, history)
+        here = history.conversation
+        return await self._answer_again(request, here, exchange, _shown(exchange))
+
+    async def _ask_again(self, request: Request, history: ChatHistory) -> Outbox | None:
+        """Have a question answered whose answer had failed, once for each button."""
+        pressed, here = request.last, history.conversation
+        try:
+            about = await self.memory.confirmations.check(here, pressed.text, "again", None)
+        except NotConfirmed:
+            about = ""
+        found = await self.memory.forgetting.find_exchange(here, pressed.replied_to)
+        if not about or len(found) != 1:
+            return _nothing_said(request)
+        await history.fill()
+        exchange = _exchange_of(found[0], history)
+        if notice := await self.quota.answer(request, history):
+            return notice
+        answer_ids = (pressed.message_id,)
+        return await self._answer_again(request, here, exchange, answer_ids, pressed.text)
+
+    async def _answer_again(
+        self,
+        request: Request,
+        here: Scope,
+        exchange: Sequence[Message],
+        answer_ids: tuple[int, ...],
+        nonce: str = "",
+    ) -> NoReturn:
+        """Turn the waiting entry into the question, and begin its turn again."""
+        last = request.last
+        question = tuple(
+            replace(message, seq=0, exchange=0, is_refused=False)
+            for message in exchange
+            if message.role == "user"
+        )
+        seqs = tuple(message.seq for message in exchange)
+        newest, sender = question[-1], last.sender
+        if sender.id != newest.sender_id:
+            sender = Sender(
+                newest.sender_id,
+                newest.sender_name,
+                language=sender.language,
+                is_person=newest.sender_id > 0,
+            )
+        asked = replace(
+            last,
+            message_id=newest.message_ids[-1],
+            sent_at=int(newest.sent_at),
+            sender=sender,
+            kind="text",
+            text="",
+            command="",
+            reply=last.reply if last.kind == "edit" else None,
+            replied_to=last.replied_to if last.kind == "edit" else 0,
+            replaced=Replaced(question, answer_ids, seqs),
+        )
+        log.info("answered again", kind=last.kind, messages=len(answer_ids))
+        entry = _change(request, sender.id, asked)
+        await self.memory.rewriting.take_out(here, seqs, entry, nonce)
+        raise LeaseLost(here.tag)
+
+
+def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:
+    """Return all messages of a turn: a question may have several."""
+    return [each for each in history.messages if each.exchange == message.exchange]
+
+
+def _shown(exchange: Sequence[Message]) -> tuple[int, ...]:
+    """Return the messages in the chat that show the answer."""
+    return tuple(id_ for each in exchange if each.role == "assistant" for id_ in each.message_ids)
+
+
+def _change(request: Request, sender_id: int, asked: IncomingMessage) -> tuple[bytes, bytes]:
+    """Return the waiting entry of a request and its new form."""
+    entry = request.entries[-1]
+    changed = Entry(entry.update_id, sender_id, entry.is_command, to_bytes(asked))
+    return entry.to_member(), changed.to_member()
+
+
+def _nothing_said(request: Request) -> Outbox:
+    return Outbox(request.to, (), is_unread=True)

@@ -1,0 +1,73 @@
+"""People correct themselves, or want another answer: only the last words count."""
+
+import asyncio
+
+from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.buttons import shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.talk import said
+from tests.acceptance.test_delivery import closed
+from tests.servers.bot_api import Chat
+from tests.servers.model_api import Reply
+from tests.stored import everything_stored
+
+LONG = " ".join(f"Word {number} of many." for number in range(400))
+
+
+def replies(chat: Chat) -> list[str]:
+    return [message.text for message in chat.replies]
+
+
+async def stored(rig: Rig) -> str:
+    return (await everything_stored(rig.environment["REDIS_URL"])).decode(errors="replace")
+
+
+async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+
+    # The running question: the run is dropped, the new words are answered once.
+    rig.script.on("Who built zanzibar?", Reply("Somebody.", gate=gate))
+    rig.script.on("Who built Venice?", "The Venetians.")
+    running = await anna.say(chat, "Who built zanzibar?")
+    await rig.wait_until_asked("Who built zanzibar?")
+    await anna.edit(running, "Who built Venice?")
+    await chat.wait_for_reply(after=running)
+    await closed(rig, 1)
+    gate.set()
+    assert replies(chat) == ["The Venetians."]
+
+    # The answered question: its answer is edited in place, parts too many are deleted.
+    rig.script.on("Tell me about quokkas", LONG)
+    rig.script.on("Tell me about cats", "Cats sleep.")
+    asked = await anna.say(chat, "Tell me about quokkas")
+    await closed(rig, 2)
+    first, *more = chat.replies[1:]
+    assert len(more) > 0
+    await anna.edit(asked, "Tell me about cats")
+    await shown(rig, first, "Cats sleep.")
+    await closed(rig, 3)
+    assert replies(chat) == ["The Venetians.", "Cats sleep."]
+    await anna.edit(asked, "Tell me about cats")
+    await anna.edit(asked, "/clear")
+
+    # An older message: no new answer.
+    await ask_to_the_end(rig, anna, chat, "Thank you")
+    await anna.edit(asked, "Tell me about dogs")
+    await closed(rig, 6)
+    calls = len(rig.requests)
+    await ask_to_the_end(rig, anna, chat, "Goodbye")
+    assert [words for _, words in said(rig.requests[-1])[1:]] == [
+        "Who built Venice?",
+        "The Venetians.",
+        "Tell me about dogs",
+        "Cats sleep.",
+        "Thank you",
+        replies(chat)[2],
+        "Goodbye",
+    ]
+    assert (len(rig.requests), len(chat.replies)) == (calls + 1, 4)
+    everything = await stored(rig)
+    for old in ("zanzibar", "quokka", "Word 1 of many", "about cats"):
+        assert old not in everything
