@@ -18,7 +18,7 @@ from tests.valkey import free_port
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-secret-of-the-operator"
-START_S = 20
+START_S = 60
 
 
 class BotProcess:
@@ -231,6 +231,27 @@ class Rig:
             await process.stop()
         for process in (self.bot, *self._others):
             process.check_log()
+
+
+async def run_command(
+    environment: dict[str, str], *command: str, from_scratch: bool = False
+) -> tuple[int, str]:
+    """Run a command, such as `check`, to its end, forked if possible; return status and output."""
+    process: asyncio.subprocess.Process | Forked
+    if BotProcess.launcher and not from_scratch:
+        process = await Forked.start(BotProcess.launcher, environment, [*command])
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bot", *command),
+            cwd=ROOT,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+    assert process.stdout
+    output = await process.stdout.read()
+    return await process.wait(), output.decode()
 
 
 @asynccontextmanager

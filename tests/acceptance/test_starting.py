@@ -47,7 +47,7 @@ async def test_every_bad_setting_is_named_with_the_values_it_takes(webhook_rig: 
 async def test_the_reason_for_an_impossible_start_is_shown(
     webhook_rig: Rig, settings: dict[str, str], reason: str, advice: str
 ) -> None:
-    bot = webhook_rig.another_bot(from_scratch=True, **settings)
+    bot = webhook_rig.another_bot(from_scratch=False, **settings)
     await bot.start(until="cannot start")
     refused = await bot.wait_for_log("cannot start")
     assert (refused["reason"], advice in refused.get("advice", "")) == (reason, True)
@@ -102,7 +102,7 @@ async def test_a_second_process_on_one_data_folder_is_refused_and_the_first_cont
     rig, folder = webhook_rig, tmp_path / "data"
     await rig.start(redis_url="", data_dir=folder, dyno="web.1")
     await rig.bot.wait_for_log("no REDIS_URL: this platform's disk is lost with every deploy")
-    second = rig.another_bot(from_scratch=True)
+    second = rig.another_bot()
     await second.start(until="cannot start")
     refused = await second.wait_for_log("cannot start")
     assert refused["reason"] == "EmbeddedBusy"
@@ -118,7 +118,6 @@ async def test_a_start_without_a_key_or_with_a_misspelt_one_says_so(
 ) -> None:
     """An own model server needs no key."""
     bot = webhook_rig.another_bot(
-        from_scratch=True,
         openai_api_key="",
         openai_key="sk-somebodys",
         openai_base_url=server,

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 from bot.check.command import bounded
 from bot.check.rows import Row, Rows
 from memory.store.embedded import EmbeddedValkey
-from tests.acceptance.forked import Forked
-from tests.acceptance.rig import ROOT, BotProcess
+from tests.acceptance.rig import run_command
 from tests.servers.bot_api import BotApiServer
 from tests.servers.model_api import ModelApiServer
 from tests.valkey import free_port
@@ -51,7 +49,7 @@ def environment(
 
 
 async def test_the_status_is_0_if_nothing_failed(environment: dict[str, str]) -> None:
-    ran = await _check_from_scratch(environment)
+    ran = await _check(environment, from_scratch=True)
     assert (ran.status, ran.failed) == (0, [])
     assert ran.output.splitlines()[-1] == "16 ok, 2 warn, 0 failed"  # no persistence; open to all
 
@@ -149,25 +147,5 @@ async def test_a_group_that_raises_keeps_its_rows_and_shows_no_secret() -> None:
     assert KEY not in repr(found)
 
 
-async def _check(environment: dict[str, str], *options: str) -> Ran:
-    """Run the command in a forked process if possible."""
-    if not BotProcess.launcher:
-        return await _check_from_scratch(environment, *options)
-    process = await Forked.start(BotProcess.launcher, environment, ["check", *options])
-    output = await process.stdout.read()
-    return Ran(await process.wait(), output.decode())
-
-
-async def _check_from_scratch(environment: dict[str, str], *options: str) -> Ran:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "bot", "check", *options),
-        cwd=ROOT,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode is not None
-    return Ran(process.returncode, output.decode())
+async def _check(environment: dict[str, str], *options: str, from_scratch: bool = False) -> Ran:
+    return Ran(*await run_command(environment, "check", *options, from_scratch=from_scratch))

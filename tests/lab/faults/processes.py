@@ -24,11 +24,15 @@ from tests.servers.bot_api import Hang, SlowAnswer
 from tests.servers.model_api import Break
 
 _KILLS = 26
-"""Kills in each of two days, which the suite runs side by side."""
+"""Kills in each of two days."""
 
-_FIRST = -2
-"""Kills begin with `LEARNING` and go backwards: learning comes soon only as long as no learner has
+_FIRST = -1
+"""Kills begin with `learned` and go backwards: learning comes soon only as long as no learner has
 died with a lease, and `recalling` comes only when something has been learned."""
+
+_EARLY = IN_A_TURN.index(USING_A_TOOL)
+_EARLY_FIRST = (*IN_A_TURN[_EARLY:], *IN_A_TURN[:_EARLY])
+"""In the test suite one day has the later moments, and the other, which polls, the earlier ones."""
 
 _LEARNED_S = 90
 """Longer than the 60 s after which another process learns what a dead one has left."""
@@ -123,9 +127,9 @@ FAULTS = (
             patience_s=90,
         )
         for where, stage, at, rounds, sample in (
-            ("", Stage(learns=True), MOMENTS, _KILLS, _KILLS // 2),
-            (", polling", Stage(intake="polling"), IN_A_TURN, _KILLS, _KILLS // 2),
-            (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 8),
+            ("", Stage(learns=True), MOMENTS, _KILLS, len(MOMENTS) - _EARLY),
+            (", polling", Stage(intake="polling"), _EARLY_FIRST, _KILLS, _EARLY + 1),
+            (", web and workers", Stage(roles=MANY), MOMENTS, len(MOMENTS), 5),
             (", pollers and workers", POLLED_MANY, MOMENTS, len(MOMENTS), 0),
         )
     ),
