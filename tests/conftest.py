@@ -69,11 +69,12 @@ def pytest_asyncio_loop_factories() -> dict[str, type[LoopbackLoop]]:
     return {"uvloop": LoopbackLoop}
 
 
-# Thousands of tests share two cores with bots and servers: half as many examples, none in a hurry.
+# Thousands of tests share two cores with bots and servers: fewer examples, none in a hurry.
 settings.register_profile(
-    "suite", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "suite", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("quick", settings.get_profile("suite"), max_examples=5)
+settings.register_profile("long", settings.get_profile("suite"), max_examples=1000)
 settings.load_profile("suite")
 
 # Its usual tracebacks, with all variables, take long enough for leases to end meanwhile.

@@ -87,11 +87,11 @@ def slow(pattern: re.Pattern[str], repeated: str) -> float:
     that length shows whether the length or a busy machine costs the time.
     """
     short, longer, half, whole = (CHARS // len(repeated) // share for share in (40, 10, 2, 1))
+    if _seconds(pattern, f"{repeated * short}\0") * 1600 <= MAX_S:  # fast even if quadratic
+        return 0
     taken = _best(pattern, repeated * short)
-    if (
-        taken * 1600 <= MAX_S or taken > MAX_S / 8
-    ):  # fast even if quadratic, or far too slow already
-        return 0 if taken * 1600 <= MAX_S else taken * 1600
+    if taken > MAX_S / 8:  # far too slow already
+        return taken * 1600
     # Four times the length takes four times the linear part and 16 times the quadratic one.
     taken_longer = _seconds(pattern, f"{repeated * longer}\0")
     quadratic = (taken_longer - 4 * taken) / 12

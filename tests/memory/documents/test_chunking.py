@@ -111,6 +111,6 @@ def test_invisible_characters_are_left_out(tokens: TokenCounter) -> None:
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("run", ["a", ".", "\n", "\u0301", "👩\u200d", '.")', "。", "x\n"])
 def test_no_text_takes_long_to_cut(tokens: TokenCounter, run: str) -> None:
-    text = run * (200_000 // len(run))
+    text = run * (100_000 // len(run))  # `tests.lab.hostile` cuts 500,000 characters
 
     assert without_blanks("".join(cut(tokens, text, 220))) == without_blanks(text)

@@ -16,7 +16,6 @@ from memory.store.keys import Scope
 DAY_S = 86_400
 _BATCH = 128
 _MAX_CHARS_OF_WORDS = 200
-_LETTERS = list("abcdefghijklmnopqrstuvwxyz")
 _WORDS = (  # noqa: SIM905 - a list of quoted words is harder to read
     "boat garden letter window market bread river winter sister doctor guitar school holiday "
     "dinner mountain neighbour project invoice birthday ticket kitchen flower coffee station"
@@ -103,7 +102,8 @@ class OldDays:
 
     def _text(self, at: int) -> str:
         words = self._random.choice(_WORDS, min(self._chars, _MAX_CHARS_OF_WORDS) // 6)
-        link = "https://example.org/" + "".join(self._random.choice(_LETTERS, self._chars))
+        letters = self._random.integers(ord("a"), ord("z") + 1, self._chars, np.uint8)
+        link = "https://example.org/" + letters.tobytes().decode()
         return f"{at} {' '.join(words)} {link}"[: self._chars]
 
     def _unit_rows(self, count: int, dimensions: int) -> Vectors:
