@@ -40,5 +40,17 @@ class Message:
     lengths: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RepliedTo:
+    """A message that the person replies to; its `seq` is 0 if our log does not have it.
+
+    `question` is what one of our answers answered. `quote` is the part that the person marked.
+    """
+
+    message: Message
+    question: Message | None = None
+    quote: str = ""
+
+
 NOTHING_SAID = Message(seq=0, exchange=0, role="user", text="", sent_at=0)
 """Stands for the person's message in a conversation without messages."""

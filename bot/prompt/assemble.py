@@ -11,6 +11,7 @@ from itertools import dropwhile
 
 from bot.model.call import PromptMessage
 from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
+from bot.prompt.reply_lines import reply_lines
 from bot.prompt.sections import alternating, memory_line, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.context import AgentContext
@@ -161,17 +162,22 @@ class PromptAssembler:
     def _memory(self, context: AgentContext, window: Sequence[Message], limit: int) -> str:
         """Return the memory section, or "" if there is nothing to show.
 
-        The text of the behaviors comes first and takes at most its share. Messages of the window
-        are left out. Search results get the remaining tokens, the best first, each hit before its
-        question or answer. They are shown in the order of time. A long message becomes the excerpt
-        that is most relevant to the person's message.
+        What the person replies to comes last, right before their words, and takes at most half. The
+        text of the behaviors comes first and takes at most its share of the rest. Messages of the
+        window are left out. Search results get the remaining tokens, the best first, each hit
+        before its question or answer. They are shown in the order of time. A long message becomes
+        the excerpt that is most relevant to the person's message.
         """
         excerpt_tokens, query = min(_EXCERPT_TOKENS, limit // 2), context.user_message.text
         left = limit - self._counter.count(memory_section([]))
+        replies = reply_lines(self._counter, context, window, self._zone, left // 2)
+        left -= sum(self._counter.count(f"{line}\n") for line in replies)
         learned = harmless(context.memory_context)
         learned = self._counter.shorten(learned, int(left * _BEHAVIORS_SHARE))
         left -= self._counter.count(f"{learned}\n") if learned else 0
-        seen = {context.user_message.seq, *(message.seq for message in window)}
+        seen = {message.seq for message in (context.user_message, *window)}
+        for reply in context.replies:
+            seen |= {each.seq for each in (reply.message, reply.question) if each}
         lines: dict[int, str] = {}
         for message in _best_first(context.recalled):
             if message.seq in seen or not message.text.strip():
@@ -186,7 +192,7 @@ class PromptAssembler:
                 left -= cost
                 lines[message.seq] = line
         recalled = [lines[seq] for seq in sorted(lines)]
-        shown = [learned, *recalled] if learned else recalled
+        shown = [*([learned] if learned else ()), *recalled, *replies]
         return memory_section(shown) if shown else ""
 
 

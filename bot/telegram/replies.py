@@ -71,6 +71,7 @@ def _target(replied: telegram.Message, quote: str, sender: Sender, me: BotIdenti
     return ReplyTarget(
         message_id=replied.message_id,
         author=author,
+        author_id=author_id if is_written else 0,
         is_ours=is_written and author_id == me.id,
         is_own=is_written and author_id == sender.id,
         sent_at=sent_at,

@@ -44,7 +44,8 @@ class ReplyTarget:
     """The message that a message replies to, as Telegram gave it with the reply.
 
     `message_id` is 0 if it stands in another chat or topic; then at most the quoted part is known.
-    `is_ours`: we wrote it; `is_own`: the person who replies wrote it. `quote` is the part that the
+    `author_id` is 0 if Telegram does not say who wrote it. `is_ours`: we wrote it; `is_own`: the
+    person who replies wrote it. `quote` is the part that the
     person marked, "" if they marked none. `unseen` names its photo, video or sound.
     """
 
@@ -54,6 +55,7 @@ class ReplyTarget:
     text: str
     quote: str = ""
     unseen: str = ""
+    author_id: int = 0
     is_ours: bool = False
     is_own: bool = False
 

@@ -9,6 +9,7 @@ import structlog
 from bot.commands.access import asker_of, call_context_of
 from bot.telegram.chat import Chat
 from bot.telegram.errors import TelegramError
+from bot.turn.replied import find_replied
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
@@ -53,6 +54,9 @@ class ContextLoader:
         recalled, memory_context = await asyncio.gather(
             self._recall(message, window, history), self._prepare(call_context, history, message)
         )
+        replies = await find_replied(request, history)
+        remembered = [each for found in recalled for each in found.messages]
+        remembered += [each for one in replies for each in (one.question, one.message) if each]
         return AgentContext(
             conversation=history.conversation,
             chat_history=history,
@@ -60,7 +64,9 @@ class ContextLoader:
             user_message=message,
             user_messages=request.messages,
             is_group=last.is_group,
-            speakers=_speakers(recalled, message, history) if last.is_group else None,
+            # In the order in which they spoke, the current one last.
+            speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
+            replies=replies,
             window=window,
             recalled=recalled,
             memory_context=memory_context,
@@ -83,9 +89,3 @@ class ContextLoader:
             await self._behaviors.on_conversation_created(call_context)
         await self._behaviors.on_new_message(call_context, message)
         return await self._behaviors.on_model_invoke(call_context, [message])
-
-
-def _speakers(recalled: Sequence[SearchResult], message: Message, history: ChatHistory) -> Speakers:
-    """Return the people of a group in the order in which they spoke, the current one last."""
-    remembered = (each for found in recalled for each in found.messages)
-    return Speakers((*history.messages, *remembered, message))

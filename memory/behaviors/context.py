@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.steps import CompletedStep
-from memory.message import NOTHING_SAID, Message
+from memory.message import NOTHING_SAID, Message, RepliedTo
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
@@ -22,7 +22,8 @@ class AgentContext:
 
     `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet. If it
     was joined from the person's own words and forwarded messages, `user_messages` are its parts.
-    `window`, `recalled` and `memory_context` (the texts of the behaviors) are parts of the prompt.
+    `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
+    texts of the behaviors) are parts of the prompt.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent.
     """
@@ -34,6 +35,7 @@ class AgentContext:
     user_messages: tuple[Message, ...] = ()
     is_group: bool = False
     speakers: Speakers | None = None
+    replies: tuple[RepliedTo, ...] = ()
     window: tuple[Message, ...] = ()
     recalled: tuple[SearchResult, ...] = ()
     memory_context: str = ""

@@ -37,9 +37,12 @@ def is_answer_untrusted(context: AgentContext) -> bool:
     """
     recalled = (message for found in context.recalled for message in found.messages)
     asked = (message for message in context.window if message.role == "user")
+    shown = {message.seq for message in context.window}
+    pairs = ((reply.message, reply.question) for reply in context.replies)
+    replied = (each for pair in pairs for each in pair if each and each.seq not in shown)
     results = (result for step in context.completed_steps for result in step.results)
     return (
-        _is_any_untrusted((context.user_message, *asked, *recalled))
+        _is_any_untrusted((context.user_message, *asked, *recalled, *replied))
         or any(result.is_untrusted for result in results)
         or DOCUMENTS_HEADING in context.memory_context
         or UNTRUSTED_MARK in context.memory_context

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
 
-from memory.message import Message, Role
+from memory.message import Message
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.history_search import HistorySearch
 from memory.scopes.log import generation_of, stored_fields
@@ -113,6 +113,11 @@ class ChatHistory:
         return next((m for m in reversed(self._stream.messages) if m.role == "user"), None)
 
     @property
+    def hidden(self) -> Collection[int]:
+        """The sequences of messages that were taken out of recall."""
+        return self._here.hidden
+
+    @property
     def is_searchable(self) -> bool:
         """Whether there are messages. Search works by words alone if there are no vectors."""
         return self._stream.length != 0
@@ -172,13 +177,13 @@ class ChatHistory:
         self, text: str, sent_at: float, *, sender_id: int = 0, sender_name: str = ""
     ) -> Message:
         """Append a person's message, as a new exchange; raise `LeaseLost` after an erasure."""
-        draft = self._draft("user", text, sent_at)
-        return await self._append(replace(draft, sender_id=sender_id, sender_name=sender_name), "")
+        said = Message(0, 0, "user", text, sent_at, sender_id, sender_name)
+        return await self._append(said)
 
     async def append_assistant_message(self, text: str, sent_at: float) -> Message:
         """Append a reply to the newest exchange; raise `LeaseLost` after an erasure."""
-        exchange = self._stream.messages[-1].exchange if self._stream.messages else ""
-        return await self._append(self._draft("assistant", text, sent_at), exchange)
+        exchange = self._stream.messages[-1].exchange if self._stream.messages else 0
+        return await self._append(Message(0, 0, "assistant", text, sent_at), exchange)
 
     def committed(self, messages: Sequence[Message], exchange: int, first_seq: int) -> None:
         """Add messages that a commit has just stored; the first has the sequence `first_seq`."""
@@ -218,11 +223,9 @@ class ChatHistory:
         self._stream = self._here.messages = stream
         self._parts.scopes.keep(self._here)
 
-    def _draft(self, role: Role, text: str, sent_at: float) -> Message:
-        return Message(0, 0, role, text, sent_at, tokens=self._parts.tokens.count(text))
-
-    async def _append(self, message: Message, exchange: int | str) -> Message:
+    async def _append(self, message: Message, exchange: int = 0) -> Message:
         store = self._parts.store
+        message = replace(message, tokens=self._parts.tokens.count(message.text))
         epoch, erasure = self._here.version
         request = {
             "epoch": epoch,
@@ -231,8 +234,7 @@ class ChatHistory:
             "messages": [stored_fields(message)],
             **({"exchange": exchange} if exchange else {}),
         }
-        keys = store.keys.scope(self.conversation).all
-        append = store.scripts["append"].command(keys, request)
+        append = store.scripts["append"].command(store.keys.scope(self.conversation).all, request)
         *_, answer = await store.client.pipeline([*self._indexed(message.sender_id), append])
         if answer[0] != b"appended":
             raise LeaseLost(self.conversation.tag)

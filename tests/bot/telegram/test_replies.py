@@ -47,7 +47,7 @@ def test_a_reply_names_author_date_and_text(
 ) -> None:
     update = inbound(message(**OURS, chat=GROUP, reply_to_message=said("It is blue", author)))
     assert update.reply == ReplyTarget(
-        10, name, 1_699_999_999, "It is blue", is_ours=ours, is_own=own
+        10, name, 1_699_999_999, "It is blue", author_id=author["id"], is_ours=ours, is_own=own
     )
     assert from_bytes(to_bytes(update)) == update
 
