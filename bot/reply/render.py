@@ -23,7 +23,7 @@ from bot.reply.utf16 import Edit, edited, text_of
 
 log = structlog.get_logger(__name__)
 
-_SHORT_CHARS = 2000
+SHORT_CHARS = 2000
 """A text up to this length is rendered in the event loop, which takes at most some 20 ms."""
 
 _MAX_RENDER_S = 5.0
@@ -40,7 +40,7 @@ async def rendered(source: str) -> tuple[Part, ...]:
 
     If that takes too long, the text is shown without formatting.
     """
-    if len(source) <= _SHORT_CHARS:
+    if len(source) <= SHORT_CHARS:
         return render(source)
     try:
         async with asyncio.timeout(_MAX_RENDER_S):
@@ -52,11 +52,7 @@ async def rendered(source: str) -> tuple[Part, ...]:
 
 def render(markdown: str) -> tuple[Part, ...]:
     """Return the parts that show `markdown`; () if nothing in it is visible."""
-    source = clean(markdown)
-    text, entities = _parsed(source)
-    if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
-        return split(source)
-    return split(text, entities) or split(source)
+    return split(*parsed(markdown)) or plain(markdown)
 
 
 def plain(text: str) -> tuple[Part, ...]:
@@ -64,13 +60,17 @@ def plain(text: str) -> tuple[Part, ...]:
     return split(clean(text))
 
 
-def _parsed(source: str) -> tuple[str, tuple[Entity, ...]]:
+def parsed(markdown: str) -> tuple[str, tuple[Entity, ...]]:
+    """Return the text that shows `markdown`, and its entities."""
+    source = clean(markdown)
     shown, found, segments = convert_with_segments(
         protect(bounded(source)), latex_escape=False, config=_CONFIG
     )
     fences = {segment.utf16_start for segment in segments}
     text, entities = _without_padding(restore(shown), map(_entity, found), fences)
     text, entities = honest(text, entities)
+    if len(text) > 2 * len(source) + MAX_UTF16:  # lists in lists: more indentation than text
+        return source, ()
     return text, legal(entities)
 
 

@@ -1,7 +1,9 @@
 """Our parts in the types of python-telegram-bot."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+import orjson
 import telegram
 
 from bot.reply.parts import Button, Entity
@@ -27,19 +29,33 @@ _ENTITY_TYPES = frozenset(
 
 def entities_of(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
     """Return the entities that Telegram can show, None if there are none."""
-    shown = [
-        telegram.MessageEntity(
-            type=entity.type,
-            offset=entity.offset,
-            length=entity.length,
-            url=well_formed(entity.url) or None,
-            language=well_formed(entity.language) or None,
-        )
-        for entity in entities
-        if entity.type in _ENTITY_TYPES
-        and (entity.url or entity.type != telegram.MessageEntity.TEXT_LINK)
-    ]
-    return shown or None
+    return [telegram.MessageEntity(**fields) for fields in map(_fields, _shown(entities))] or None
+
+
+def entities_json(entities: Iterable[Entity]) -> str | None:
+    """Return the same as JSON; for a draft the library's objects would cost more than the call."""
+    shown = [_fields(entity) for entity in _shown(entities)]
+    return orjson.dumps(shown).decode() if shown else None
+
+
+def _shown(entities: Iterable[Entity]) -> Iterator[Entity]:
+    for entity in entities:
+        has_url = entity.url or entity.type != telegram.MessageEntity.TEXT_LINK
+        if entity.type in _ENTITY_TYPES and has_url:
+            yield entity
+
+
+def _fields(entity: Entity) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "type": entity.type,
+        "offset": entity.offset,
+        "length": entity.length,
+    }
+    if entity.url:
+        fields["url"] = well_formed(entity.url)
+    if entity.language:
+        fields["language"] = well_formed(entity.language)
+    return fields
 
 
 def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:

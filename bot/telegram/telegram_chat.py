@@ -22,7 +22,7 @@ from bot.telegram.errors import (
     Refused,
     TelegramError,
 )
-from bot.telegram.part_types import entities_of, keyboard_of, reply_parameters
+from bot.telegram.part_types import entities_json, entities_of, keyboard_of, reply_parameters
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.transport import CONNECT_S
 
@@ -153,15 +153,15 @@ class TelegramChat:
             raise Refused("other")
         if not self.limiter.take_spare_of_bot() or not limits.take(chat_id):
             return False
+        parameters = {
+            "chat_id": chat_id,
+            "draft_id": draft_id,
+            "text": well_formed(part.text),
+            "message_thread_id": to.topic_id or None,
+            "entities": entities_json(part.entities),
+        }
         try:
-            async with calling(_DRAFT_S):
-                return await self._bot.send_message_draft(
-                    chat_id,
-                    draft_id,
-                    well_formed(part.text),
-                    message_thread_id=to.topic_id or None,
-                    entities=entities_of(part.entities),
-                )
+            return await self.client.call("sendMessageDraft", parameters, bool, _DRAFT_S)
         except FloodWait as ban:
             limits.pause(chat_id, ban.retry_after_s)
             return False

@@ -12,9 +12,8 @@ import structlog
 
 from bot.commands.sentences import Sentences
 from bot.model.live_text import SoFar
+from bot.reply.growing_reply import GrowingReply
 from bot.reply.parts import Part
-from bot.reply.render import rendered
-from bot.reply.settled import settled
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import TelegramError
 from bot.turn.request import Request
@@ -49,7 +48,8 @@ class Draft:
         self._begun = asyncio.Event()
         self._gone = asyncio.Event()
         self._answers: list[SoFar] = []
-        self._source = ""
+        self._reply = GrowingReply()
+        self._tools: set[str] = set()
         self._frame = Part("")
         self.is_shown = False
         """Whether the person sees the draft, so that "typing" is not needed."""
@@ -95,13 +95,11 @@ class Draft:
         """Return the frame to show now; text gives way only to longer text, or to a tool call."""
         written = self._written()
         if isinstance(written, str):
-            source = settled(written[:_MAX_CHARS])
-            if len(source) > len(self._source):
-                self._source = source
-                parts = await rendered(source)
-                self._frame = parts[0] if parts else self._frame
-        else:
-            self._source = ""
+            self._tools = set()
+            frame = await self._reply.frame(written[:_MAX_CHARS])
+            self._frame = frame if frame.text else self._frame
+        elif written != self._tools:
+            self._reply, self._tools = GrowingReply(), written
             self._frame = self._doing(written)
         return self._frame
 
