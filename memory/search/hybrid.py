@@ -4,6 +4,8 @@
           + standardised cosine, with `dense_neighbor_boost` of each neighbor's
           - assistant_penalty if the assistant wrote it
           - question_penalty if it ends with a question mark
+          + date_bonus if it was said on a day that the question names, or shortly after
+          + time_bonus if the question asks for a time or a number and the record has one
 
 The unit is a standard deviation of the dense scores; the names are those of `Weights`. A question
 without any evidence in the conversation finds nothing (the floor). No storage and no I/O.
@@ -20,7 +22,9 @@ from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.growing import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
+from memory.search.times import Times
 from memory.search.weights import DEFAULTS, Weights
+from memory.search.words import words_of
 
 Positions = npt.NDArray[np.intp]
 
@@ -72,8 +76,11 @@ class HybridIndex:
         self._lexical = LexicalIndex(self._sessions, weights)
         self._dense = DenseIndex(dimensions, weights.centring)
         self._prior = GrowingArray(np.float32)
+        self._times = Times(weights)
         self._rows = GrowingArray(np.int64)
         self._next_row = 0
+        columns = (self._sessions, self._times, self._prior, self._rows)
+        self._parts = (self._lexical, self._dense, *columns)
 
     def __len__(self) -> int:
         """Count all rows, those of deleted records included."""
@@ -87,20 +94,21 @@ class HybridIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held, approximately."""
-        parts = (self._lexical, self._dense, self._sessions, self._prior, self._rows)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in self._parts)
 
     def append(self, record: IndexRecord) -> int:
         """Index one record and return its row; the records of a session must follow each other.
 
         Raise `ValueError` if its vector has another width than the others.
         """
-        weights = self._weights
+        weights, words = self._weights, words_of(record.text)
+        asks = record.text.rstrip().endswith(_QUESTION_MARKS)
+        is_person = not record.by_assistant
         self._dense.append(record.vector)
         weight = weights.assistant_words if record.by_assistant else 1.0
-        self._lexical.append(record.text, weight, record.said_on)
-        self._sessions.append(record.session)
-        asks = record.text.rstrip().endswith(_QUESTION_MARKS)
+        self._lexical.append(words, weight, record.said_on)
+        self._sessions.append(record.session, asks=asks and is_person, by_person=is_person)
+        self._times.append(words, record.said_on)
         penalty = weights.assistant_penalty * record.by_assistant + weights.question_penalty * asks
         self._prior.append(-penalty)
         self._rows.append(self._next_row)
@@ -121,7 +129,7 @@ class HybridIndex:
         at = self._position(row)
         if at is None:
             return
-        for part in (self._lexical, self._dense, self._sessions, self._prior, self._rows):
+        for part in self._parts:
             part.remove(at)
 
     def search(
@@ -145,7 +153,9 @@ class HybridIndex:
         is_hit = lexical >= self._weights.min_lexical
         is_hit |= dense >= self._weights.min_dense
         at = self._allowed(np.flatnonzero(is_hit), allowed)
-        scores = lexical[at] + dense[at] + self._prior.view[at]
+        scores = lexical + dense + self._prior.view
+        self._times.add_to(scores, question)
+        scores = scores[at]
         best = _best(scores, k)
         at = at[best]
         columns = (

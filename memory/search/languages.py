@@ -9,13 +9,18 @@ from importlib.resources import files
 class Language:
     """One language. `stemmer` is the name of Snowball's algorithm; "" if there is none.
 
-    `months` has the forms of each month's name, January first.
+    `months` has the forms of each month's name, January first. `asks_when` and `asks_all` are
+    phrases of questions for a time or a number, and for a list or an order. `times` are words that
+    tell a time or a number.
     """
 
     script: str
     stemmer: str
     months: tuple[tuple[str, ...], ...]
     function_words: frozenset[str]
+    asks_when: tuple[str, ...]
+    asks_all: tuple[str, ...]
+    times: frozenset[str]
 
 
 def _read() -> dict[str, Language]:
@@ -26,9 +31,16 @@ def _read() -> dict[str, Language]:
             stemmer=entry["stemmer"],
             months=tuple(tuple(month.split("/")) for month in entry["months"].split()),
             function_words=frozenset(entry["words"].split()),
+            asks_when=_phrases(entry.get("asks_when", "")),
+            asks_all=_phrases(entry.get("asks_all", "")),
+            times=frozenset(entry.get("times", "").split()),
         )
         for code, entry in tomllib.loads(text).items()
     }
+
+
+def _phrases(listed: str) -> tuple[str, ...]:
+    return tuple(phrase.strip() for phrase in listed.split(",") if phrase.strip())
 
 
 LANGUAGES = _read()

@@ -98,12 +98,13 @@ class LexicalIndex:
         """Bytes held, approximately."""
         return len(self._postings) * _TERM_BYTES + self._mentions * _MENTION_BYTES + len(self) * 240
 
-    def append(self, text: str, weight: float = 1.0, said_on: date | None = None) -> None:
+    def append(
+        self, words: Sequence[str], weight: float = 1.0, said_on: date | None = None
+    ) -> None:
         """Index one record and its date; its words count `weight` times, 1 for a person's."""
-        words = words_of(text)
         languages = languages_of(words, self._prevailing())
         if said_on is not None:
-            words += date_words(said_on, words, languages)
+            words = [*words, *date_words(said_on, words, languages)]
         if not self._weights.snowball:
             languages = dict.fromkeys(languages, UNKNOWN)
         for script, language in languages.items():
@@ -140,7 +141,9 @@ class LexicalIndex:
             words_of(question), heard, function_words=self._weights.keep_function_words
         )
         own, boosted, said = (np.zeros(len(self), np.float32) for _ in range(3))
-        boost = self._sessions.joined * np.float32(self._weights.neighbor_boost)
+        joined = self._sessions.joined
+        boost = joined * np.float32(self._weights.neighbor_boost)
+        lent = np.where(self._sessions.answered, joined * self._weights.answer_boost, boost)
         onward, backward = np.empty_like(boost), np.empty_like(boost)
         mass = known = 0.0
         for forms in asked:
@@ -152,7 +155,7 @@ class LexicalIndex:
                 said *= np.float32(idf)
                 own += said
                 for _ in range(_MAX_STEPS):  # a neighbor passes on what it got
-                    np.multiply(said[:-1], boost, out=onward)
+                    np.multiply(said[:-1], lent, out=onward)
                     np.multiply(said[1:], boost, out=backward)
                     np.maximum(said[1:], onward, out=said[1:])
                     np.maximum(said[:-1], backward, out=said[:-1])

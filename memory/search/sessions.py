@@ -1,8 +1,8 @@
-"""Which records belong to one session and are therefore neighbors. Knows positions only."""
+"""Which records belong to one session and are therefore neighbors, and which answers which."""
 
 import numpy as np
 
-from memory.search.growing import Floats, GrowingArray
+from memory.search.growing import Flags, Floats, GrowingArray
 
 
 class Sessions:
@@ -12,6 +12,8 @@ class Sessions:
         self._numbers = GrowingArray(np.int64)
         self._joined = GrowingArray(np.float32)
         self._starts = GrowingArray(np.int64)
+        self._asks = GrowingArray(np.bool_)
+        self._by_person = GrowingArray(np.bool_)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -19,25 +21,33 @@ class Sessions:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self._numbers.nbytes + self._joined.nbytes + self._starts.nbytes
+        arrays = (self._numbers, self._joined, self._starts, self._asks, self._by_person)
+        return sum(array.nbytes for array in arrays)
 
     @property
     def joined(self) -> Floats:
         """`(records - 1,)` float32: 1 if a record and the next share a session, else 0."""
         return self._joined.view[1:]
 
-    def append(self, session: int) -> None:
-        """Add a record at the end."""
+    @property
+    def answered(self) -> Flags:
+        """`(records - 1,)` bool: a person asks, and a person says the next record."""
+        return self._asks.view[:-1] & self._by_person.view[1:]
+
+    def append(self, session: int, *, asks: bool = False, by_person: bool = True) -> None:
+        """Add a record at the end; `asks` if it is a person's question."""
         same = len(self) > 0 and int(self._numbers.view[-1]) == session
         if not same:
             self._starts.append(len(self))
         self._numbers.append(session)
         self._joined.append(same)
+        self._asks.append(asks)
+        self._by_person.append(by_person)
 
     def remove(self, at: int) -> None:
         """Remove a record; the records before and after it become neighbors."""
-        self._numbers.remove(at)
-        self._joined.remove(at)
+        for array in (self._numbers, self._joined, self._asks, self._by_person):
+            array.remove(at)
         numbers = self._numbers.view
         if at < len(numbers):
             self._joined.view[at] = at > 0 and numbers[at - 1] == numbers[at]

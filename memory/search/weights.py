@@ -16,19 +16,23 @@ class Weights:
     saturation: float = 0.9  # BM25's k1: how soon repeating a word stops to count
     paragraph_words: float = 50.0  # length that costs nothing; longer texts count less; inf = never
     neighbor_boost: float = 0.6  # share of a word's weight that each neighbor gets, per step
+    answer_boost: float = 0.9  # the same for what a person says right after a person's question
     assistant_words: float = 0.5  # weight of a word that the assistant wrote; a person's is 1
     keep_function_words: bool = False  # whether "where" and "did" of a question count as words
     snowball: bool = True  # stem by language; otherwise words are cut to their first letters
 
     # Dense retriever.
     centring: float = 1.0  # share of the conversation's mean vector that is subtracted
-    dense_neighbor_boost: float = 0.1  # share of the score that each of four neighbors adds
+    dense_neighbor_boost: float = 0.15  # share of the score that each of four neighbors adds
 
     # Blend.
-    lexical: float = 5.0  # deviations that the best lexical match is worth
+    lexical: float = 4.0  # deviations that the best lexical match is worth
     session: float = 0.3  # share of the best own score of a session that all its records get
     assistant_penalty: float = 1.5  # deviations; the assistant repeats what people said
     question_penalty: float = 0.5  # deviations; a question seeks what a statement holds
+    date_bonus: float = 2.0  # deviations for a record of a day that the question names
+    date_fade_days: float = 10.0  # days until that bonus has faded to 0
+    time_bonus: float = 1.0  # deviations for a time or a number if the question asks for one
     min_related: float = 1.5  # deviations from which a record counts as related to another
 
     # Floor.
@@ -36,7 +40,7 @@ class Weights:
     floor_without_vectors: float = 0.4  # the same if there are no vectors
     min_records: int = 32  # with fewer records one shared word is enough evidence
     closeness: float = 0.3  # evidence that one deviation of closeness is worth
-    min_lexical: float = 1.0  # a hit needs this many deviations of its lexical score ...
+    min_lexical: float = 0.8  # a hit needs this many deviations of its lexical score ...
     min_dense: float = 1.0  # ... or of its dense score
     sufficient_closeness: float = 1.8  # enough without a shared word (another language)
 

@@ -67,12 +67,12 @@ _ALWAYS_UKRAINIAN = frozenset("іїєґ")
 
 def _folded_function_words() -> dict[str, frozenset[str]]:
     return {
-        code: frozenset(_fold(word) for word in language.function_words)
+        code: frozenset(fold(word) for word in language.function_words)
         for code, language in LANGUAGES.items()
     }
 
 
-def _fold(text: str) -> str:
+def fold(text: str) -> str:
     """Fold case and unify spellings that people mix: width, Arabic letter forms, ё."""
     if text.isascii():
         return text.lower()
@@ -108,7 +108,7 @@ def _script_of(word: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return the folded words of a text in order; a run of an unspaced script is one word."""
-    return _WORD.findall(_fold(text))
+    return _WORD.findall(fold(text))
 
 
 def languages_of(words: Sequence[str], default: dict[str, str]) -> dict[str, str]:
@@ -213,7 +213,7 @@ def date_words(day: date, words: Sequence[str], languages: dict[str, str]) -> li
     if any(_IDEOGRAPH.search(word) for word in words if not word.isascii()):
         codes.add("zh")
     months = (LANGUAGES[code].months[day.month - 1] for code in sorted(codes) or ["en"])
-    return [str(day.day), *map(_fold, dict.fromkeys(chain.from_iterable(months))), str(day.year)]
+    return [str(day.day), *map(fold, dict.fromkeys(chain.from_iterable(months))), str(day.year)]
 
 
 def asked_terms(

@@ -1,0 +1,101 @@
+"""What a question asks for besides its words, in the languages of people."""
+
+from datetime import date
+
+import pytest
+
+from memory.search.asked import NamedDays, asks_for_all, asks_when, named_days, tells_time
+from memory.search.hybrid import HybridIndex, IndexRecord
+from memory.search.words import words_of
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What did I do on 7 May 2023?", [NamedDays(7, 5, 2023)]),
+        ("What happened on March 3rd?", [NamedDays(3, 3)]),
+        ("What did we plan for 2024?", [NamedDays(year=2024)]),
+        ("Was habe ich im Mai gekauft?", [NamedDays(0, 5)]),
+        ("Was war am 12. Januar 2025?", [NamedDays(12, 1, 2025)]),
+        ("Что было в мае?", [NamedDays(0, 5)]),
+        ("Куда я ездил в декабре 2024?", [NamedDays(0, 12, 2024)]),
+        ("در ماه مارس چه شد؟", [NamedDays(0, 3)]),
+        ("五月发生了什么？", [NamedDays(0, 5)]),
+        ("12月发生了什么？", [NamedDays(0, 12)]),
+        ("How is my cat?", []),
+    ],
+)
+def test_days_that_a_question_names_are_read(question: str, named: list[NamedDays]) -> None:
+    assert named_days(question) == named
+
+
+def test_a_month_without_a_year_is_meant_in_every_year() -> None:
+    begins = [date.fromordinal(first).year for first, _ in NamedDays(0, 2).periods(2023, 2025)]
+    assert begins == [2023, 2024, 2025]
+    assert NamedDays(31, 2).periods(2023, 2025) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When?",
+        "Wann war das?",
+        "Сколько у меня кошек?",
+        "چند گربه دارم؟",
+        "我有几只猫？",
+    ],
+)
+def test_questions_for_a_time_or_a_number_are_recognised(question: str) -> None:
+    assert asks_when(question)
+    assert not asks_when("Where? Wo? Где? کجا؟ 哪里？")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which books have I read?",
+        "List the places",
+        "Welche Bücher habe ich gelesen?",
+        "Перечисли все города",
+        "همه کتاب‌ها را بگو",
+        "我读过哪些书？",
+    ],
+)
+def test_questions_for_a_list_are_recognised(question: str) -> None:
+    assert asks_for_all(question)
+    assert not asks_for_all("Where is my cat? Wo ist sie? Где она? کجاست؟ 它在哪里？")
+
+
+@pytest.mark.parametrize(
+    "text", ["at 7", "vor zwei Wochen", "вчера", "دیروز", "昨天", "3月", "last Monday"]
+)
+def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
+    assert tells_time(words_of(text))
+    assert not tells_time(words_of("My cat is black. Моя кошка. 我的猫。"))
+
+
+def test_what_was_said_in_the_month_of_the_question_comes_first() -> None:
+    index = HybridIndex()
+    for row, month in enumerate((3, 5, 6, 9)):
+        index.append(IndexRecord("We sailed the boat", row, said_on=date(2026, month, 2)))
+    found = [hit.row for hit in index.search("Where did the boat sail in May?", None, 4)]
+    assert found[0] == 1
+
+
+def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
+    index = HybridIndex()
+    for row, text in enumerate(("My boats are red", "I own 3 boats", "I wash my boats")):
+        index.append(IndexRecord(text, row))
+    assert index.search("How many boats do I have?", None, 3)[0].row == 1
+    assert index.search("Who has boats?", None, 3)[0].row == 0
+
+
+def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
+    index = HybridIndex()
+    index.append(IndexRecord("Where does your sister live now?", 0))
+    index.append(IndexRecord("By the sea", 0))
+    index.append(IndexRecord("Where does your sister live now?", 1))
+    index.append(IndexRecord("By the sea", 1, by_assistant=True))
+    hits = {hit.row: hit.lexical for hit in index.search("sister", None, 4)}
+    assert hits[1] > hits[3]
+    assert hits[0] == hits[2]
