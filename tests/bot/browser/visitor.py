@@ -87,6 +87,7 @@ class Visitor:
                 .click()
             )
         await place.wait_for()
+        await self.page.wait_for_load_state()  # before its script has run, Enter sends nothing
         return place
 
     async def say(self, title: str, text: str, speaker: str = "") -> str:
