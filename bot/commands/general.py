@@ -24,7 +24,10 @@ class GeneralCommands:
         self._sentences = sentences
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Say what the bot does, what it keeps, and how to erase it."""
+        """Say what the bot does, what it keeps, and how to erase it.
+
+        `asked.text` is the payload of the link that the person followed; an unknown one is ignored.
+        """
         if asked.is_group:
             return self._say(asked, "start.group", username=self._me.username)
         return self._say(asked, "start.private", name=asked.sender.first_name, bot=self._me.name)
