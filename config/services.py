@@ -144,7 +144,7 @@ class ServiceSettings(BaseSettings):
         default=4,
         ge=2,
         le=1000,
-        description="Connections to Redis of one process; one of them waits for work",
+        description="Connections to Redis of one process; one waits for work, of 3 one for signals",
     )
     redis_tls_verify: Annotated[Literal["auto", "always", "never"], values.AnyCase] = Field(
         default="auto", description="Check the server's certificate; `auto`: except on Heroku"

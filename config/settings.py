@@ -125,7 +125,7 @@ class Settings(ServiceSettings):
         default=0.5,
         ge=0,
         le=2,
-        description="Wait so long for more messages, so that one reply answers all of them",
+        description="Messages that follow within this time are answered together with the first",
     )
     lease_s: float = Field(
         default=30,

@@ -17,18 +17,21 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n(?=[^\W\d_])")
 
 
 class GrowingReply:
-    """One reply; a text that does not go on from the last one is rendered from its beginning."""
+    """One reply; a text that does not go on from the last one is rendered from its beginning.
+
+    `source` is the Markdown of the last frame.
+    """
 
     def __init__(self) -> None:
-        self._source = self._done = ""
+        self.source = self._done = ""
         self._shown = self._frame = Part("")
 
     async def frame(self, markdown: str) -> Part:
         """Return what is shown of an unfinished reply; it gives way only to more of a reply."""
         source = settled(markdown)
-        if len(source) <= len(self._source):
+        if len(source) <= len(self.source):
             return self._frame
-        self._source = source
+        self.source = source
         if not source.startswith(self._done):
             self._done, self._shown = "", Part("")
         rest = source[len(self._done) :]

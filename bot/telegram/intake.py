@@ -195,7 +195,9 @@ class Intake:
         # is only about the file.
         # An edit changes what was said before.
         is_alone = message.kind in ("command", "document", "stranger", "edit")
-        entry = Entry(message.update_id, message.sender.id, is_alone, to_bytes(message))
+        is_forward = bool(message.forwarded_at)
+        packed = to_bytes(message)
+        entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_forward)
         try:
             outcome = await self._mailbox.put(conversation, entry)
         except MailboxFull:

@@ -1,21 +1,22 @@
 """Works on one conversation: takes its lease, runs its turns, gives the lease back.
 
-The lease decides. A turn whose lease is lost is ended at once, whatever it is doing; the worker
-that holds the lease now begins it again.
+The lease decides. A run whose lease is lost is ended at once, whatever it is doing; the worker that
+holds the lease now begins the turn again. A run also ends if further messages belong to its turn,
+which then begins again with them, and if the person stops it.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from itertools import count
-from time import time
 from typing import NoReturn
 
 import structlog
 
 from bot.turn.patience import Parked
 from bot.turn.permits import Permits
-from memory.queue.open_turn import Committed, Lease, Nothing, OpenTurn, Wait
+from memory.queue.open_turn import Committed, Interrupted, Nothing, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.scopes.history import HistoryParts
@@ -31,9 +32,9 @@ _DEFERRED_MS = 15_000
 RENEWALS = 3
 """How often a lease and its wake-up are renewed within the time of one lease."""
 
-Next = OpenTurn | Wait | Nothing
+Next = OpenTurn | Nothing
 RunTurn = Callable[[OpenTurn], Awaitable[Committed]]
-"""Answers, delivers and commits one turn; raises `LeaseLost`, `Parked` or `StoreError`.
+"""Answers, delivers and commits a turn; raises `LeaseLost`, `Interrupted`, `Parked`, `StoreError`.
 
 What it does after the commit may outlast the lease.
 """
@@ -65,51 +66,47 @@ class ConversationWorker:
         """
         conversation = Scope(wake_up.tag)
         pauses_s = (_PAUSE_S * 2**failures for failures in count())
-        await asyncio.sleep(self._coalesce_s(wake_up))
-        while True:
-            step = await self._acquire(conversation, wake_up)
-            try:
-                while not isinstance(step, Nothing):
-                    if self.is_stopping:
-                        _stop()
-                    if isinstance(step, Wait):
-                        await asyncio.sleep(min(step.wait_ms / 1000, self.lease_s / 2))
-                        step = await self._acquire(conversation, wake_up, step.token)
-                    else:
-                        step = await self._run(step)
-            except asyncio.CancelledError:
-                await self._hand_over(conversation, wake_up, step)
-                raise
-            if step.why == "failed":
-                await asyncio.sleep(next(pauses_s))
-            elif step.why != "lost":
-                return step
+        with self._queue.signals.heard(conversation) as signal:
+            while True:
+                step = await self._acquire(conversation, wake_up)
+                try:
+                    while not isinstance(step, Nothing):
+                        if self.is_stopping:
+                            _stop()
+                        step = await self._run(step, wake_up, signal)
+                except asyncio.CancelledError:
+                    await self._hand_over(conversation, wake_up, step)
+                    raise
+                if step.why == "failed":
+                    await asyncio.sleep(next(pauses_s))
+                elif step.why != "lost":
+                    return step
 
-    def _coalesce_s(self, wake_up: WakeUp) -> float:
-        """Return how long to wait, so that messages sent in quick succession are answered together.
-
-        It is an estimate, because the clocks of worker and server may differ. If it is too short,
-        `acquire` says how long to wait.
-        """
-        if not wake_up.coalesces:
-            return 0
-        longest_s = self._queue.coalesce_s
-        return min(max(wake_up.woken_at + longest_s - time(), 0), longest_s)
+    async def listen(self) -> None:
+        """Hear at once what happens to the turns that run here; until cancelled."""
+        await self._queue.signals.listen()
 
     async def _acquire(self, conversation: Scope, wake_up: WakeUp, token: str = "") -> Next:
         cursor = self._histories.cursor(conversation)
         return await self._queue.acquire(conversation, cursor, token, wake_up.delivery)
 
+    async def _after(self, ended: Interrupted, opened: OpenTurn, wake_up: WakeUp) -> Next:
+        """Return the turn as it goes on after its run was ended."""
+        log.info("run ended", turn=opened.id, why=ended.why)
+        if ended.why == "stopped":
+            return replace(opened, is_stopped=True)
+        lease = opened.lease
+        return await self._acquire(lease.conversation, wake_up, lease.token)
+
     async def _hand_over(self, conversation: Scope, wake_up: WakeUp, step: Next) -> None:
         """Give the lease back and wake another worker."""
         if isinstance(step, Nothing):
             return
-        token = step.token if isinstance(step, Wait) else step.lease.token
-        await self._queue.hand_over(conversation, token)
+        await self._queue.hand_over(conversation, step.lease.token)
         await self._permits.wake(conversation)
         await self._ready_queue.acknowledge(wake_up)
 
-    async def _run(self, opened: OpenTurn) -> Next:
+    async def _run(self, opened: OpenTurn, wake_up: WakeUp, signal: asyncio.Event) -> Next:
         """Run a turn, unless its person has too many under way; return what comes next.
 
         A turn that fails is begun again; after too many failures it gives itself up.
@@ -121,7 +118,7 @@ class ConversationWorker:
             return Nothing("deferred")
         with structlog.contextvars.bound_contextvars(turn=opened.id):
             try:
-                async with self._lease_kept(opened):
+                async with self._uninterrupted(opened, signal):
                     return (await self._run_turn(opened)).then
             except LeaseLost:
                 log.info("lease lost")
@@ -132,6 +129,8 @@ class ConversationWorker:
             except Parked as parked:
                 log.warning("turn parked", pause_s=parked.pause_s)
                 return Nothing("parked")
+            except Interrupted as ended:
+                return await self._after(ended, opened, wake_up)
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - the outer fence of a turn, which is logged
@@ -144,48 +143,61 @@ class ConversationWorker:
                 await self._permits.end(conversation)
 
     @asynccontextmanager
-    async def _lease_kept(self, opened: OpenTurn) -> AsyncIterator[None]:
-        """Renew the lease while the block runs; end the block with `LeaseLost` once it is gone.
+    async def _uninterrupted(self, opened: OpenTurn, signal: asyncio.Event) -> AsyncIterator[None]:
+        """Renew the lease while the block runs; end the block once something ends its run.
 
-        A commit is not ended: it may take the lease with it, and its own answer counts.
+        Raise `LeaseLost` or `Interrupted` then. A commit is not ended: it may take the lease with
+        it, and its own answer counts.
         """
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a turn runs in a task")
-        is_lost, cancellations = False, task.cancelling()
+        why: LeaseLost | Interrupted | None = None
+        cancellations = task.cancelling()
 
         async def keep() -> None:
-            nonlocal is_lost
+            nonlocal why
             try:
-                await self._keep_renewing(opened.lease)
-            except LeaseLost:
-                is_lost = not opened.committing.is_set()
-                if is_lost:
+                await self._keep_renewing(opened, signal)
+            except (LeaseLost, Interrupted) as error:
+                if not opened.run.is_committing:
+                    why, opened.run.is_ending = error, True
                     task.cancel()
 
         keeping = asyncio.create_task(keep())
         try:
             yield
         except BaseException:
-            if is_lost and task.uncancel() <= cancellations:
-                raise LeaseLost(opened.lease.conversation.tag) from None
+            if why and task.uncancel() <= cancellations:
+                raise why from None
             raise
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
-    async def _keep_renewing(self, lease: Lease) -> NoReturn:
-        """Extend a lease again and again; raise `LeaseLost` once it is gone."""
+    async def _keep_renewing(self, opened: OpenTurn, signal: asyncio.Event) -> NoReturn:
+        """Extend a lease again and again, at once after a signal.
+
+        Raise `LeaseLost` once it is gone, and `Interrupted` once the run has to end.
+        """
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while True:
-            await asyncio.sleep(self.lease_s / RENEWALS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.lease_s / RENEWALS):
+                    await signal.wait()
+            signal.clear()
+            was_shown = opened.run.shown is not None
             try:
-                await self._queue.renew(lease)
+                await self._queue.renew(opened)
                 renewed = loop.time()
+            except Interrupted:
+                if was_shown or opened.run.shown is None:
+                    raise
+                signal.set()  # a part of the reply was shown meanwhile, which may change the answer
             except StoreError:
                 if loop.time() - renewed > self.lease_s:
-                    raise LeaseLost(lease.conversation.tag) from None
+                    raise LeaseLost(opened.lease.conversation.tag) from None
 
 
 def _stop() -> NoReturn:

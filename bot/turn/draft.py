@@ -15,8 +15,9 @@ from bot.model.live_text import SoFar
 from bot.reply.growing_reply import GrowingReply
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
-from bot.telegram.errors import TelegramError
+from bot.telegram.errors import DECLINED, BadToken, TelegramError
 from bot.turn.request import Request
+from memory.queue.open_turn import Run
 
 log = structlog.get_logger(__name__)
 
@@ -36,15 +37,24 @@ _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 
 class Draft:
-    """One draft; `doing` takes the names of called tools and returns the line that is shown."""
+    """One draft; `doing` takes the names of called tools and returns the line that is shown.
+
+    It belongs to one run of a turn: it tells the run what the person sees.
+    """
 
     def __init__(
-        self, chat: Chat, to: Destination, draft_id: int, doing: Callable[[set[str]], Part]
+        self,
+        chat: Chat,
+        to: Destination,
+        draft_id: int,
+        doing: Callable[[set[str]], Part],
+        run: Run,
     ) -> None:
         self._chat = chat
         self._to = to
         self._id = draft_id
         self._doing = doing
+        self._run = run
         self._begun = asyncio.Event()
         self._gone = asyncio.Event()
         self._answers: list[SoFar] = []
@@ -85,11 +95,29 @@ class Draft:
                 await asyncio.sleep(_LOOK_S)
                 continue
             self._gone.clear()
-            self.is_shown = await self._chat.show_draft(self._to, self._id, frame)
+            self.is_shown = await self._show(frame)
             shown, shown_at = frame if self.is_shown else shown, now
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, now + _EVERY_S - now_s())):
                     await self._gone.wait()
+
+    async def _show(self, frame: Part) -> bool:
+        """Show a frame; return false if it was left out.
+
+        The run is told before: a frame may arrive although its call is cancelled.
+        """
+        run, before = self._run, self._run.shown
+        if run.is_ending:
+            return False
+        run.shown = self._reply.source
+        try:
+            is_shown = await self._chat.show_draft(self._to, self._id, frame)
+        except (*DECLINED, BadToken):
+            run.shown = before
+            raise
+        if not is_shown:
+            run.shown = before
+        return is_shown
 
     async def _next_frame(self) -> Part:
         """Return the frame to show now; text gives way only to longer text, or to a tool call."""
@@ -134,4 +162,4 @@ def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None
     # The first message names the draft, so a turn that begins again goes on with the same draft.
     # The mask keeps its id within 31 bits; Telegram refuses zero.
     draft_id = request.message.message_ids[0] & 0x7FFFFFFF or 1
-    return Draft(chat, request.to, draft_id, doing)
+    return Draft(chat, request.to, draft_id, doing, request.run)

@@ -1,7 +1,7 @@
 """What a turn answers: the messages that it took from the mailbox, joined into one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from bot.telegram.chat import Destination
@@ -9,7 +9,7 @@ from bot.telegram.edits import joined
 from bot.telegram.updates import IncomingMessage, from_bytes
 from memory.message import Message
 from memory.queue.mailbox import Entry
-from memory.queue.open_turn import OpenTurn
+from memory.queue.open_turn import OpenTurn, Run
 from memory.text.tokens import TokenCounter
 
 _WITH_TEXT = ("text", "document")
@@ -23,13 +23,15 @@ class Request:
     `messages` are its parts as the history stores them: what the person wrote, joined, and apart
     from that each forwarded message. So forwarded words are not taken for the person's own.
     The last update decides what kind of answer is due, in which language, and to which message.
-    `entries` are the same messages as they wait in the mailbox.
+    `entries` are the same messages as they wait in the mailbox. `run` is told what the person sees
+    of the reply.
     """
 
     updates: tuple[IncomingMessage, ...]
     message: Message
     messages: tuple[Message, ...]
     entries: tuple[Entry, ...] = ()
+    run: Run = field(default_factory=Run, compare=False)
 
     @property
     def last(self) -> IncomingMessage:
@@ -66,7 +68,7 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
         message = _asked_again(messages)
-    return Request(updates, message, messages, opened.entries)
+    return Request(updates, message, messages, opened.entries, opened.run)
 
 
 def _asked_again(messages: Sequence[Message]) -> Message:

@@ -58,7 +58,7 @@ class TurnRunner:
                 outbox = await self._answerer.answer(request, history)
                 if request.replaces:
                     outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
-                await self._queue.write_outbox(opened.lease, outbox.to_bytes())
+                await self._queue.write_outbox(opened, outbox.to_bytes())
             delivery = await self._deliver(opened, outbox)
             messages = self._to_remember(request, outbox, delivery)
             committed = await self._commit(opened, outbox, delivery, messages)

@@ -5,6 +5,7 @@ One conversation is worked on by one worker at a time; conversations do not wait
 
 import asyncio
 from contextlib import suppress
+from typing import NoReturn
 
 import structlog
 
@@ -41,15 +42,12 @@ class TurnWorker:
 
     async def run(self) -> None:
         """Read wake-ups, never more than there are free slots, until cancelled."""
-        while True:
-            free = self._max_turns - len(self._serving)
-            if free <= 0:
-                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
-                continue
-            for wake_up in await self._read(free):
-                task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
-                self._serving.add(task)
-                task.add_done_callback(self._serving.discard)
+        listening = asyncio.create_task(self._conversations.listen())
+        try:
+            await self._keep_reading()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
 
     async def stop(self, grace_s: float) -> None:
         """Let running turns finish within `grace_s`; hand over the rest. Cancel `run` before."""
@@ -60,6 +58,17 @@ class TurnWorker:
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
+
+    async def _keep_reading(self) -> NoReturn:
+        while True:
+            free = self._max_turns - len(self._serving)
+            if free <= 0:
+                await asyncio.wait(self._serving, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            for wake_up in await self._read(free):
+                task = asyncio.create_task(self._serve(wake_up), name=f"turn {wake_up.tag}")
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
 
     async def _read(self, max_count: int) -> list[WakeUp]:
         """Wait for wake-ups, those of silent workers first; return none after a while."""

@@ -11,7 +11,7 @@ from time import time
 
 import orjson
 
-from memory.queue.ready_queue import COALESCES_FIELD, TAG_FIELD
+from memory.queue.ready_queue import TAG_FIELD
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
@@ -55,17 +55,18 @@ class Entry:
     sender_id: int
     is_command: bool
     body: bytes
+    is_forward: bool = False
 
     def to_member(self) -> bytes:
         """Return the member of the mailbox."""
-        kind = b"c" if self.is_command else b"t"
+        kind = b"c" if self.is_command else b"f" if self.is_forward else b"t"
         return b"%d|%d|%b|%b" % (self.update_id, self.sender_id, kind, self.body)
 
     @classmethod
     def of_member(cls, member: bytes) -> "Entry":
         """Read a member of the mailbox."""
         update_id, sender_id, kind, body = member.split(b"|", 3)
-        return cls(int(update_id), int(sender_id), kind == b"c", body)
+        return cls(int(update_id), int(sender_id), kind == b"c", body, kind == b"f")
 
 
 class Mailbox:
@@ -95,7 +96,7 @@ class Mailbox:
             index = self._store.keys.index_of(conversation)
             await self._replicate((seen, entry.update_id), (index, conversation.tag))
         if outcome == "duplicate" or (outcome == "taken" and "is_held" not in answer):
-            await self.wake(conversation, coalesces=not entry.is_command)
+            await self.wake(conversation)
         return Outcome(outcome)
 
     async def edit(
@@ -110,7 +111,7 @@ class Mailbox:
         """
         conversation = await self.resolve(conversation)
         keys = self._store.keys.scope(conversation)
-        request = {"update_id": update_id, "seen_ms": SEEN_MS}
+        request = {"update_id": update_id, "seen_ms": SEEN_MS, "signals": self._store.keys.signals}
         while True:
             waiting, letters = await self._store.client.pipeline(
                 [
@@ -156,6 +157,7 @@ class Mailbox:
             "ttl_s": self._store.ttl_s,
             "max_updates": MAX_UPDATES,
             "seen_ms": SEEN_MS,
+            "signals": keys.signals,
         }
         answer: dict[str, str] = {"outcome": "unmet"}
         while answer["outcome"] == "unmet":
@@ -186,10 +188,9 @@ class Mailbox:
         if not all(await asyncio.gather(*replicated)):
             raise StoreUnavailable("too few replicas have it")
 
-    async def wake(self, conversation: Scope, *, coalesces: bool = False) -> None:
-        """Send a wake-up; with `coalesces` more messages may follow the one that it announces."""
-        more = (COALESCES_FIELD, "") if coalesces else ()
-        wake_up = ("XADD", self._store.keys.ready_queue, "*", TAG_FIELD, conversation.tag, *more)
+    async def wake(self, conversation: Scope) -> None:
+        """Send a wake-up."""
+        wake_up = ("XADD", self._store.keys.ready_queue, "*", TAG_FIELD, conversation.tag)
         # As a pipeline, because that can share a round trip if no connection is free.
         await self._store.client.pipeline([wake_up])
 

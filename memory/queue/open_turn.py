@@ -1,8 +1,8 @@
 """The values of a turn: its lease, what was loaded with it, how it ends, and why there is none."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import orjson
 
@@ -21,6 +21,33 @@ class Superseded(LeaseLost):
     """
 
 
+class Interrupted(Exception):
+    """Raised when a run has to end although its lease is held.
+
+    `why` is "again" if the turn begins again, because further messages belong to it. It is
+    "stopped" if the person wants no more of the reply.
+    """
+
+    def __init__(self, why: Literal["again", "stopped"]) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """How far one run of a turn has come; whoever could end the run looks here first.
+
+    `shown` is what the person sees of the reply so far: None for nothing, "" for a line that says
+    what the tools do. `is_committing` is set before a commit is sent: from then on the answer of
+    the commit says whether the turn was ours, not the lease. `is_ending` is set when the run is
+    about to be cancelled, so that it shows nothing more.
+    """
+
+    shown: str | None = None
+    is_committing: bool = False
+    is_ending: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The right to write to a conversation, under the versions that its holder loaded."""
@@ -35,6 +62,11 @@ class Lease:
         """Return epoch and erasure version; what was loaded is valid only under these."""
         return self.epoch, self.erasure
 
+    @property
+    def named(self) -> dict[str, object]:
+        """Return the fields by which a step names its lease and these versions."""
+        return {"token": self.token, "epoch": self.epoch, "erasure": self.erasure}
+
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
@@ -44,8 +76,7 @@ class OpenTurn:
     were sent, as the message ids `sent`, and the part at `sending` may have been sent. `attempts`
     counts how often the turn was begun, `failures` counts errors, and `error` is the class of the
     last one ("" without one). `facts` are what was learned of the person, if that has its own scope
-    and the turn was not begun by a commit. `committing` is set before a commit is sent: from then
-    on the answer of the commit says whether the turn was ours, not the lease.
+    and the turn was not begun by a commit. If `is_stopped`, the person wants no reply any more.
     """
 
     lease: Lease
@@ -59,15 +90,8 @@ class OpenTurn:
     entries: tuple[Entry, ...]
     loaded: Delta
     facts: Delta | None = None
-    committing: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """More messages may follow: acquire again with this token after `wait_ms`."""
-
-    token: str
-    wait_ms: int
+    is_stopped: bool = False
+    run: Run = field(default_factory=Run, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +114,7 @@ class Committed:
 
     exchange: int
     first_seq: int
-    then: OpenTurn | Wait | Nothing
+    then: OpenTurn | Nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +130,27 @@ class Closing:
     writes: bytes = b""
 
 
-def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Wait | Nothing:
+def check(answer: bytes, lease: Lease) -> None:
+    """Return if a step was carried out; raise `LeaseLost`, `Superseded` or `Interrupted`."""
+    match answer:
+        case b"ok":
+            return
+        case b"again":
+            raise Interrupted("again")
+        case b"stopped":
+            raise Interrupted("stopped")
+        case b"superseded":
+            raise Superseded(lease.conversation.tag)
+        case _:
+            raise LeaseLost(lease.conversation.tag)
+
+
+def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Nothing:
     """Read the answer of `begin` in the scripts `acquire` and `commit`."""
     head = orjson.loads(answer[0])
     match head["outcome"]:
         case "turn":
             return _open_turn(conversation, head, *answer[1:])
-        case "wait":
-            return Wait(head["token"], head["wait_ms"])
         case why:
             return Nothing(why, head.get("wake_up", ""), head.get("wait_ms", 0))
 
@@ -137,4 +174,5 @@ def _open_turn(
         error=head.get("error", ""),
         entries=tuple(map(Entry.of_member, entries)),
         loaded=delta,
+        is_stopped="stopped" in head,
     )

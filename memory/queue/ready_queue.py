@@ -16,33 +16,22 @@ from memory.store.scripts import Scripts
 
 GROUP = "workers"
 TAG_FIELD = "c"
-COALESCES_FIELD = "g"
-"""Field of a wake-up that is present when more messages may follow the one that it announces."""
 
 _REMOVE_AFTER_MS = 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """One delivery of a stream entry; `deliveries` counts how often the entry was delivered.
-
-    If `coalesces` is true, the message is not answered at once, because more may follow it.
-    """
+    """One delivery of a stream entry; `deliveries` counts how often the entry was delivered."""
 
     entry: bytes
     tag: str
     deliveries: int
-    coalesces: bool = False
 
     @property
     def delivery(self) -> str:
         """Name this delivery: when another worker reclaims the entry, that is another delivery."""
         return f"{self.entry.decode()}|{self.deliveries}"
-
-    @property
-    def woken_at(self) -> float:
-        """Return when the wake-up was sent, in Unix seconds by the clock of the server."""
-        return int(self.entry.partition(b"-")[0]) / 1000
 
 
 class ReadyQueue:
@@ -64,9 +53,7 @@ class ReadyQueue:
         )
         entries = answer[0][1] if answer else []
         return [
-            WakeUp(
-                entry, fields[TAG_FIELD.encode()].decode(), 1, COALESCES_FIELD.encode() in fields
-            )
+            WakeUp(entry, fields[TAG_FIELD.encode()].decode(), 1)
             for entry, fields in entries
             if fields
         ]

@@ -19,14 +19,13 @@ from memory.queue.open_turn import (
     Lease,
     Nothing,
     OpenTurn,
-    Superseded,
-    Wait,
     begun_turn,
+    check,
 )
+from memory.queue.signals import Signals
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.store.commands import Command, ScriptCall
-from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -36,9 +35,10 @@ LEARN_LATE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class TurnTimes:
-    """How long leases last and how long a message waits for others, in milliseconds.
+    """How long leases last and how soon messages must follow to be answered together, in ms.
 
-    A message waits for `coalesce_ms` after the newest one, at most `max_coalesce_ms` in all.
+    A message that comes within `coalesce_ms` of the newest one of a turn, and within
+    `max_coalesce_ms` of its oldest, is answered with it unless a part of the reply is shown.
     """
 
     lease_ms: int = 30_000
@@ -47,30 +47,30 @@ class TurnTimes:
 
 
 class TurnStore:
-    """Runs the steps of turns. A turn writes only through these."""
+    """Runs the steps of turns. A turn writes only through these.
+
+    `signals` tell at once what `renew` and `write_outbox` would find out later.
+    """
 
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
         self._store = store
         self._times = times
         self._tail = tail
         self._usage = usage
+        self.signals = Signals(store.client, store.keys.signals)
 
     @property
     def lease_s(self) -> float:
         """Return how many seconds a lease lasts unless it is renewed."""
         return self._times.lease_ms / 1000
 
-    @property
-    def coalesce_s(self) -> float:
-        """Return how many seconds a message waits for others that are answered with it."""
-        return self._times.coalesce_ms / 1000
-
     async def acquire(
         self, conversation: Scope, cursor: Cursor, token: str = "", wake_up: str = ""
-    ) -> OpenTurn | Wait | Nothing:
+    ) -> OpenTurn | Nothing:
         """Take the lease, begin the next turn and load what is newer than `cursor`.
 
-        With a `token` the caller has the lease already. `wake_up` is the delivery that it serves.
+        With a `token` the caller has the lease already and begins its turn again, together with the
+        messages that followed. `wake_up` is the delivery that it serves.
         """
         request = {"nonce": token_hex(16), "wake_up": wake_up, **self._begin_fields(cursor)}
         if token:
@@ -86,19 +86,20 @@ class TurnStore:
             return replace(begun, facts=Delta.of(facts[0]))
         return begun
 
-    async def renew(self, lease: Lease) -> None:
-        """Extend the lease; raise `LeaseLost`."""
-        await self._step("renew", lease, {"lease_ms": self._times.lease_ms})
+    async def renew(self, turn: OpenTurn) -> None:
+        """Extend the lease; raise `LeaseLost`, or `Interrupted` if the run has to end."""
+        [answer] = await self._store.client.pipeline([self._run_step("renew", turn)])
+        check(answer, turn.lease)
 
-    async def write_outbox(self, lease: Lease, outbox: bytes) -> None:
-        """Store the reply, with its first part marked as being sent; raise `LeaseLost`.
+    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
+        """Store the reply, with its first part marked as being sent.
 
-        The same round trip counts what the model billed for it.
+        Raise `LeaseLost`, or `Interrupted` if the run has to end. The same round trip counts what
+        the model billed for it.
         """
-        step = self._step_call("outbox", lease, {"lease_ms": self._times.lease_ms}, outbox)
-        answer = await self._usage.count_along(lease.conversation, step)
-        if answer != b"ok":
-            raise _refusal(answer, lease)
+        step = self._run_step("outbox", turn, outbox)
+        answer = await self._usage.count_along(turn.lease.conversation, step)
+        check(answer, turn.lease)
 
     async def mark_sending(self, turn: OpenTurn, part: int, sent: Sequence[int]) -> None:
         """Mark a part as being sent, and the parts before it as sent as these message ids.
@@ -155,7 +156,7 @@ class TurnStore:
         """
         closing, lease = closing or Closing(), turn.lease
         request = {
-            **_named(lease),
+            **lease.named,
             "turn": turn.id,
             "ttl_s": self._store.ttl_s,
             "messages": [stored_fields(message) for message in messages],
@@ -166,12 +167,12 @@ class TurnStore:
         if closing.digest:
             request["digest"] = closing.digest
         commit = self._script("commit", lease.conversation, request, closing.writes)
-        turn.committing.set()
+        turn.run.is_committing = True
         noted = self._note_learning(lease, messages, closing)
         *_, (head, *begun) = await self._store.client.pipeline([*noted, commit])
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
-            raise _refusal(answer["outcome"].encode(), lease)
+            check(answer["outcome"].encode(), lease)
         then = begun_turn(lease.conversation, *begun)
         return Committed(answer["exchange"], answer["first_seq"], then)
 
@@ -200,36 +201,42 @@ class TurnStore:
     def _begin_fields(self, cursor: Cursor) -> dict[str, object]:
         """Return the fields that `begin` reads in a request."""
         return {
-            "lease_ms": self._times.lease_ms,
-            "coalesce_ms": self._times.coalesce_ms,
-            "max_coalesce_ms": self._times.max_coalesce_ms,
+            **self._times_fields(),
             "tail": self._tail,
             "cursor": cursor.request,
         }
 
+    def _times_fields(self) -> dict[str, object]:
+        times = self._times
+        return {
+            "lease_ms": times.lease_ms,
+            "coalesce_ms": times.coalesce_ms,
+            "max_coalesce_ms": times.max_coalesce_ms,
+        }
+
     async def _step(self, name: str, lease: Lease, request: dict[str, object]) -> None:
         [answer] = await self._store.client.pipeline([self._step_call(name, lease, request)])
-        if answer != b"ok":
-            raise _refusal(answer, lease)
+        check(answer, lease)
+
+    def _run_step(self, name: str, turn: OpenTurn, *opaque: bytes) -> ScriptCall:
+        """Return a step that also answers whether the run has to end."""
+        request = {**turn.lease.named, **self._times_fields()}
+        if turn.run.shown is not None:
+            request["is_shown"] = True
+        if turn.is_stopped:
+            request["is_stopped"] = True
+        keys = self._store.keys.scope(turn.lease.conversation).of_run
+        return self._store.scripts[name].command(keys, request, *opaque)
 
     def _step_call(
         self, name: str, lease: Lease, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
         """Return a step that changes only the open turn and its lease."""
         keys = self._store.keys.scope(lease.conversation).of_step
-        return self._store.scripts[name].command(keys, {**_named(lease), **request}, *opaque)
+        return self._store.scripts[name].command(keys, {**lease.named, **request}, *opaque)
 
     def _script(
         self, name: str, conversation: Scope, request: dict[str, object], *opaque: bytes
     ) -> ScriptCall:
         keys = self._store.keys.scope(conversation).of_turns
         return self._store.scripts[name].command(keys, request, *opaque)
-
-
-def _named(lease: Lease) -> dict[str, object]:
-    """Return the fields by which a step names its lease and the versions it was loaded under."""
-    return {"token": lease.token, "epoch": lease.epoch, "erasure": lease.erasure}
-
-
-def _refusal(answer: bytes, lease: Lease) -> LeaseLost:
-    return (Superseded if answer == b"superseded" else LeaseLost)(lease.conversation.tag)

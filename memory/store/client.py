@@ -14,7 +14,6 @@ from typing import Self
 
 from redis import exceptions as untrusted
 from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.cluster import PipelineCommand
 
 from memory.store.commands import (
     Arg,
@@ -25,7 +24,7 @@ from memory.store.commands import (
     SharedTrip,
     encoded,
 )
-from memory.store.connections import sdk_client
+from memory.store.connections import on_one_node, published, sdk_client
 from memory.store.errors import SDK_ERRORS, translate, translated_errors
 
 CALL_TIMEOUT_S = 12.0  # with the wait for a free connection, and repeats
@@ -44,6 +43,7 @@ class RedisClient:
     def __init__(self, redis: Redis | RedisCluster, max_connections: int) -> None:
         redis.set_response_callback("INFO", _as_sent)
         self.round_trips = 0
+        self.max_connections = max_connections
         self._redis = redis
         self._free = asyncio.Semaphore(max_connections)
         self._shared: SharedTrip | None = None
@@ -103,13 +103,23 @@ class RedisClient:
         async with self._exchange("WAIT"):
             # On one connection, because WAIT looks at the writes of its own connection.
             if isinstance(self._redis, RedisCluster):
-                written, acknowledged = await _on_one_node(self._redis, str(write[1]), asked)
+                written, acknowledged = await on_one_node(self._redis, str(write[1]), asked)
             else:
                 written, acknowledged = await self._replies(asked)
             for reply in (written, acknowledged):
                 if isinstance(reply, Exception):
                     raise reply
         return written is not None and bool(acknowledged >= replicas)
+
+    async def messages(self, channel: str) -> AsyncIterator[bytes]:
+        """Yield what is published on a channel, over one connection; raise a `StoreError`.
+
+        Yield b"" each time the subscription begins: what was published before may be lost.
+        """
+        with translated_errors("SUBSCRIBE", CALL_TIMEOUT_S):
+            async with self._connection():
+                async for message in published(self._redis, channel):
+                    yield message
 
     def script(self, source: str) -> Script:
         """Return a Lua text as something to call; nothing is sent before that."""
@@ -215,19 +225,6 @@ class RedisClient:
             self.round_trips += 1
             with _cancellation_kept():
                 yield
-
-
-async def _on_one_node(cluster: RedisCluster, key: str, commands: Sequence[Command]) -> list[Reply]:
-    """Return replies and errors of the node that has a key, over one connection.
-
-    The commands are sent once: the SDK's own pipeline would repeat them on another node.
-    """
-    await cluster.initialize()
-    sent = [PipelineCommand(at, *command) for at, command in enumerate(commands)]
-    if not (node := cluster.get_node_from_key(key)):
-        raise untrusted.SlotNotCoveredError("no node has this key")
-    await node.execute_pipeline(sent)
-    return [command.result for command in sent]
 
 
 def _as_sent(response: bytes, **_options: object) -> bytes:

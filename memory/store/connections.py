@@ -1,18 +1,23 @@
-"""Makes the SDK's client for an address of Redis or Valkey. Sends nothing."""
+"""What the SDK offers only in parts: a client for an address, one node of a Cluster, a channel."""
 
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from redis import exceptions as untrusted
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.asyncio.cluster import PipelineCommand
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.connection import HiredisRespSerializer
 from redis.maint_notifications import MaintNotificationsConfig
 
-from memory.store.errors import StoreRefused
+from memory.store.commands import Command, Reply
+from memory.store.errors import StoreRefused, StoreUnavailable
 
 SOCKET_TIMEOUT_S = 5.0
+_SILENCE_S = 10.0
+"""A channel that is silent for so long is asked whether its connection still works."""
 URL_OPTIONS = {"connection_class", "db", "host", "password", "path", "port", "username"} | {
     f"ssl_{name}"
     for name in ("ca_certs", "ca_data", "cert_reqs", "certfile", "check_hostname", "keyfile")
@@ -50,6 +55,42 @@ def sdk_client(url: str, *, max_connections: int, tls_verify: bool) -> Redis | R
     if scheme.endswith("+cluster"):
         return RedisCluster(ssl=tls, **options)
     return Redis.from_pool(ConnectionPool(_writing_in_c(kind), **options))
+
+
+async def on_one_node(cluster: RedisCluster, key: str, commands: Sequence[Command]) -> list[Reply]:
+    """Return replies and errors of the node that has a key, over one connection.
+
+    The commands are sent once: the SDK's own pipeline would repeat them on another node.
+    """
+    await cluster.initialize()
+    sent = [PipelineCommand(at, *command) for at, command in enumerate(commands)]
+    if not (node := cluster.get_node_from_key(key)):
+        raise untrusted.SlotNotCoveredError("no node has this key")
+    await node.execute_pipeline(sent)
+    return [command.result for command in sent]
+
+
+async def published(redis: Redis | RedisCluster, channel: str) -> AsyncIterator[bytes]:
+    """Yield the messages of a channel, and b"" each time the subscription begins.
+
+    The nodes of a Cluster pass on what is published, so one of them is enough.
+    """
+    if isinstance(redis, RedisCluster):
+        await redis.initialize()
+    async with redis.pubsub() as subscription:
+        await subscription.subscribe(channel)
+        is_asked = False
+        while True:
+            message = await subscription.get_message(timeout=_SILENCE_S)
+            if message is None and is_asked:
+                raise StoreUnavailable("SUBSCRIBE: the connection is silent")
+            is_asked = message is None
+            if message is None:
+                await subscription.ping()
+            elif message["type"] == "subscribe":
+                yield b""
+            elif message["type"] == "message":
+                yield message["data"]
 
 
 def _writing_in_c(kind: type[AbstractConnection]) -> type[AbstractConnection]:

@@ -124,6 +124,11 @@ class ScopeKeys:
         return self.meta, self.lease, self.turn
 
     @property
+    def of_run(self) -> tuple[str, ...]:
+        """Return the keys of a step that also looks for messages which follow those of the turn."""
+        return *self.of_step, self.mailbox, self.seen
+
+    @property
     def of_records(self) -> tuple[str, ...]:
         """Return the keys of what was learned, for a reader."""
         return self.meta, self.learned, self.records, self.record_vectors
@@ -147,6 +152,7 @@ class Keys:
         self.admins = self.prefix + "admins"
         self.models = self.prefix + "models"
         self.erased = self.prefix + "erased"
+        self.signals = self.prefix + "signals"
         self.layout = self.prefix + "layout"
         self.migrator = self.prefix + "migrator"
         self._usage = self.prefix + "{usage}:"

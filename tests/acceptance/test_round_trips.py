@@ -17,7 +17,7 @@ TURN = [
 async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_acknowledgement(
     valkey_server: ValkeyServer, tmp_path: Path
 ) -> None:
-    """The person's facts come with the lease, which is acquired when no more messages follow.
+    """The person's facts come with the lease.
 
     The reply does not wait for the third: it counts usage while the model works.
 
@@ -25,7 +25,7 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
     """
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
-        await rig.start(coalesce_s=0.2, user_turns_per_minute=0, sends_per_second=0)
+        await rig.start(user_turns_per_minute=0, sends_per_second=0)
         anna, chat = rig.anna()
         for text in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
             begun = len(tap.passed)

@@ -119,7 +119,7 @@ class Conversation:
             memory.histories, turn.lease.conversation, turn.loaded, turn.facts
         )
         await history.search(self.labelled.questions[0].text, K)
-        await memory.turns.write_outbox(turn.lease, said[1].text.encode())
+        await memory.turns.write_outbox(turn, said[1].text.encode())
         done = await memory.turns.commit(turn, said, memory.cursor(CHAT))
         history.committed(said, done.exchange, done.first_seq)
         await memory.learn(CHAT)

@@ -35,7 +35,7 @@ def exchange_of(turn: OpenTurn, answer: str = "yes") -> list[Message]:
 
 
 async def close(memory: Memory, turn: OpenTurn, answer: str = "yes") -> Committed:
-    await memory.turns.write_outbox(turn.lease, b"[]")
+    await memory.turns.write_outbox(turn, b"[]")
     return await memory.turns.commit(turn, exchange_of(turn, answer), Cursor())
 
 

@@ -1,6 +1,7 @@
--- Uses: scope, delta, begin
--- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease;
--- `wake_up`, the delivery that the caller serves; and the fields that `begin` reads.
+-- Uses: scope, delta, interrupt, begin
+-- ARGV[1], a JSON object: `nonce`, the random part of a new token; `token` if the caller holds the lease and begins its
+-- turn again, with the messages that followed; `wake_up`, the delivery that the caller serves; and the fields that
+-- `interrupt` and `begin` read.
 -- Answers as `begin` does. Other outcomes: 'held' with the holder's wake-up, 'moved', 'empty', 'parked' with
 -- the ms until it is due, 'lost'.
 -- If the answer of a call was lost, its repeat finds its own nonce in the lease and goes on.
@@ -8,6 +9,8 @@ local request = cjson.decode(ARGV[1])
 local holder = redis.call('GET', LEASE)
 if request.token then
   if holder ~= request.token then return no_turn('lost') end
+  local ids = redis.call('HEXISTS', TURN, 'outbox') == 0 and with_followers(request)
+  if ids then redis.call('HSET', TURN, 'id', ids[1], 'taken', table.concat(ids, ',')) end
   return begin(holder, request)
 end
 if holder then

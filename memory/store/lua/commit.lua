@@ -1,4 +1,4 @@
--- Uses: scope, delta, begin
+-- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so;
 -- `digest`, a summary of the tool steps, if there is one; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.

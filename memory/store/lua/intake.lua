@@ -2,7 +2,8 @@
 -- Takes one update into the mailbox, once.
 -- ARGV[1], a JSON object: `ttl_s`; `max_updates`, how many of one kind a sender may have here in two
 -- days; `seen_ms`, how long update ids are remembered; `forgotten_until`, the last update up to which the sender
--- was forgotten, and `read_under`, the erasure version under which the caller read that. ARGV[2]: the member.
+-- was forgotten, and `read_under`, the erasure version under which the caller read that; `signals`, the channel on
+-- which the holder of the lease hears that a message followed. ARGV[2]: the member.
 -- Answers a JSON object: `outcome` ('taken', 'duplicate', 'dropped', 'full', 'moved', 'unmet') and `is_held`, if
 -- a lease is held; for 'moved' where to (`storage`), for 'unmet' the erasure version (`erasure`).
 local request, member = cjson.decode(ARGV[1]), ARGV[2]
@@ -12,6 +13,7 @@ local now, is_held = now_ms(), redis.call('EXISTS', LEASE) == 1 or nil
 local function outcome(name) return cjson.encode({outcome = name, is_held = is_held}) end
 
 local update_id, sender, kind = read_entry(member)
+if kind == 'f' then kind = 't' end
 if redis.call('ZSCORE', SEEN, update_id) then return outcome('duplicate') end
 -- An erasure was confirmed by an update. Messages sent before it are not taken in after it.
 local function is_cut_off(update, at)
@@ -44,4 +46,5 @@ redis.call('ZADD', SEEN, whole(now), update_id)
 redis.call('ZADD', MAILBOX, update_id, member)
 redis.call('ZREMRANGEBYSCORE', SEEN, '-inf', '(' .. whole(now - request.seen_ms))
 touch(request.ttl_s)
+if is_held and kind ~= 'c' then signal(request.signals) end
 return outcome('taken')

@@ -11,6 +11,7 @@ from bot.telegram.chat import Destination
 from bot.telegram.errors import Refused
 from bot.turn.draft import Draft
 from memory.behaviors.steps import ToolCall
+from memory.queue.open_turn import Run
 from tests.lab.simulator.loop import VirtualLoop
 from tests.quiet_chat import QuietChat
 
@@ -69,7 +70,7 @@ def played(scene: Callable[[Draft], Awaitable[None]], chat: DraftChat) -> list[t
     """Return the frames of a scene, with their times."""
 
     async def play() -> None:
-        draft = Draft(chat, Destination(7), 5, lambda tools: Part(f"Using {min(tools)}…"))
+        draft = Draft(chat, Destination(7), 5, lambda tools: Part(f"Using {min(tools)}…"), Run())
         growing = asyncio.create_task(draft.keep_growing())
         await scene(draft)
         growing.cancel()

@@ -36,7 +36,7 @@ async def say(memory: Memory, number: int, *said: Message) -> None:
     """Store an exchange."""
     await put(memory, number)
     turn = await take(memory)
-    await memory.turns.write_outbox(turn.lease, b"[]")
+    await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, said, Cursor())
 
 

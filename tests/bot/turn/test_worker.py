@@ -47,6 +47,7 @@ OPTIONS = MemoryOptions(
     cache_bytes=1_000_000,
     times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, max_coalesce_ms=0),
 )
+QUICKLY = TurnTimes(int(LEASE_S * 1000), coalesce_ms=2_000, max_coalesce_ms=9_000)
 
 Step = Callable[[OpenTurn], Awaitable[Committed]]
 
@@ -432,7 +433,7 @@ async def test_a_turn_that_lost_its_lease_ends_and_later_messages_are_answered(r
 
 async def test_the_wake_up_of_a_parked_turn_is_acknowledged(rig: Rig) -> None:
     async def park(turn: OpenTurn) -> Committed:
-        await rig.memory.turns.write_outbox(turn.lease, b"[]")
+        await rig.memory.turns.write_outbox(turn, b"[]")
         await rig.memory.turns.park(turn.lease, 30_000)
         raise Parked(30)
 
@@ -553,3 +554,36 @@ async def test_a_worker_goes_on_reading_wake_ups_after_an_unexpected_error(
         await put(rig.memory, 1)
         await rig.until_acknowledged(1)
     assert failures == []
+
+
+async def test_a_run_begins_again_with_messages_that_follow_quickly(rig: Rig) -> None:
+    rig.memory.turns._times = QUICKLY
+    gates = [rig.gate() for _ in range(4)]
+    async with rig.working():
+        for update_id, gate in enumerate(gates[:3], 1):
+            await put(rig.memory, update_id)
+            await rig.runner.begun(update_id)
+            assert not gate.was_cancelled.is_set()
+        await put(rig.memory, 4)
+        last = await rig.runner.begun(4)
+        gates[3].opened.set()
+        await rig.until_acknowledged(1)
+    assert [gate.was_cancelled.is_set() for gate in gates] == [True, True, True, False]
+    assert (last.attempts, last.failures) == (1, 0)
+    assert await texts(rig.memory) == ["text 1 text 2 text 3 text 4", "yes"]
+
+
+async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
+    rig.memory.turns._times = QUICKLY
+    rig.gate(), rig.gate()
+    nonce = await rig.memory.confirmations.ask(HERE, "clear", ANN)
+    async with rig.working():
+        await put(rig.memory, 1)
+        await rig.runner.begun(1)
+        await put(rig.memory, 2)
+        await rig.runner.begun(2)
+        await rig.memory.forgetting.clear(HERE, nonce, ANN, 2, as_admin=False)
+        await put(rig.memory, 3)
+        await rig.runner.begun(3)
+        await rig.until_acknowledged(1)
+    assert await texts(rig.memory) == ["text 3", "yes"]

@@ -63,7 +63,7 @@ class EchoRunner:
     async def run(self, turn: OpenTurn) -> Committed:
         updates = [entry.update_id for entry in turn.entries]
         if not turn.outbox:
-            await self._memory.turns.write_outbox(turn.lease, b"answer")
+            await self._memory.turns.write_outbox(turn, b"answer")
         for update_id in updates:
             self._day.sent[update_id] += 1
             self._day.sent_at.setdefault(update_id, time.monotonic())

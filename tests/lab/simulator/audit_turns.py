@@ -16,7 +16,7 @@ from tests.lab.simulator.store.keyspace import Hash, Keyspace, Reply, SortedSet
 
 COALESCE_MS: Final = 300
 MAX_COALESCE_MS: Final = 1_000
-"""How long a turn waits after its newest message, and at most after its oldest."""
+"""How soon after the newest and the oldest message of a turn others follow that belong to it."""
 
 _GIVING_UP: Final = 3
 """Failures, or attempts without a reply, after which a turn may be given up."""
@@ -40,7 +40,7 @@ class TurnAuditor(BaseAuditor):
             self.violated("a turn is given up after the third try", what)
 
     def _check_begun(self, begun: list[Reply], seen: SeenConversation) -> None:
-        """Check which updates a new turn takes, and when; a turn taken over was checked before."""
+        """Check which updates a turn takes, at first and when it begins again."""
         head, _, entries, _ = begun
         assert isinstance(head, bytes)
         assert isinstance(entries, list)
@@ -48,19 +48,27 @@ class TurnAuditor(BaseAuditor):
         token, turn = named["token"], named["id"]
         self.records.marked[token] = self.step
         self.records.begun[token, turn] = self.step
-        if (seen.tag, turn) in self.records.opened:
-            return
-        self.records.opened.add((seen.tag, turn))
         ids = [int(_text(entry).split("|")[0]) for entry in entries]
+        before = self.records.taken.get(seen.tag, [])
+        self.records.taken[seen.tag] = ids
+        if before == ids:
+            return
         waiting = sorted(self._waiting(seen))
         updates = [self.records.updates[each] for each in waiting]
         what = f"{ids} of {waiting} in {seen.tag}"
         if waiting[: len(ids)] != ids:
             self.violated("updates are answered in order", what)
-        if ids != next_turn(updates):
+        if not set(before) & set(ids):
+            expected = next_turn(updates)
+        else:
+            self.records.counts["turns begun again"] += 1
+            expected = [each for each in next_turn(updates) if each in (*before, *ids)]
+            added = [each for each in updates if each.update_id in set(ids) - set(before)]
+            first = [self.records.updates[each] for each in before]
+            if not is_quick(first, added):
+                self.violated("only quick messages join a turn", what)
+        if ids != expected:
             self.violated("a turn is one sender's messages or one command", what)
-        if self._space.now_ms() < begins_at(updates):
-            self.violated("a turn waits for quick messages", what)
 
     def _closing(self, seen: SeenConversation) -> Closing:
         """Return the outbox with which a commit has closed the turn."""
@@ -87,12 +95,15 @@ def next_turn(waiting: Sequence[AcceptedUpdate]) -> list[int]:
     return taken
 
 
-def begins_at(waiting: Sequence[AcceptedUpdate]) -> int:
-    """Return when a turn may begin, in Unix milliseconds; commands do not wait."""
-    if not waiting[0].is_text:
-        return 0
-    arrived = [update.arrived_ms for update in waiting]
-    return min(max(arrived) + COALESCE_MS, min(arrived) + MAX_COALESCE_MS)
+def is_quick(taken: Sequence[AcceptedUpdate], added: Sequence[AcceptedUpdate]) -> bool:
+    """Tell whether messages came soon enough to be answered with those that a turn has taken."""
+    oldest = min(update.arrived_ms for update in taken)
+    newest = max(update.arrived_ms for update in taken)
+    for update in added:
+        if update.arrived_ms >= min(newest + COALESCE_MS, oldest + MAX_COALESCE_MS):
+            return False
+        newest = max(newest, update.arrived_ms)
+    return True
 
 
 def _text(value: Reply) -> str:

@@ -10,7 +10,7 @@ from bot.turn.deliver import Deliverer
 from bot.turn.give_up import MAX_FAILURES
 from bot.turn.outbox import Outbox
 from memory.learning.learner import LearningConfig
-from memory.queue.open_turn import Committed, Lease, OpenTurn
+from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.store.keys import Scope
@@ -49,9 +49,9 @@ class ForgetfulBot(SimulatedBot):
 
 
 class _ForgetfulTurns(TurnStore):
-    async def write_outbox(self, lease: Lease, parts: bytes) -> None:
-        del parts
-        await self.renew(lease)
+    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
+        del outbox
+        await self.renew(turn)
 
 
 class ClumsyBot(SimulatedBot):
@@ -65,8 +65,8 @@ class ClumsyBot(SimulatedBot):
 
 
 class _ClumsyTurns(TurnStore):
-    async def write_outbox(self, lease: Lease, parts: bytes) -> None:
-        del lease, parts
+    async def write_outbox(self, turn: OpenTurn, outbox: bytes) -> None:
+        del turn, outbox
         raise AttributeError("simulated")
 
 

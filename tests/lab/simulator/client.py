@@ -4,7 +4,8 @@ The SDK's own functions bring its answers into the SDK's form.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from redis.asyncio import ConnectionPool, Redis
 
@@ -46,6 +47,8 @@ class SharedServer:
         self._keys: dict[tuple[str, ...], Args] = {}
         self._waiting: dict[bytes, list[asyncio.Future[None]]] = {}
         redis.space.on_added = self._wake
+        self._subscribers: list[asyncio.Queue[bytes]] = []
+        redis.space.on_published = self._publish
 
     def carry_out(self, process: Process, command: Command | ScriptCall) -> Reply:
         """Execute one atomic step; raise `StoreRefused` if the server answers with an error."""
@@ -65,6 +68,20 @@ class SharedServer:
         self._waiting.setdefault(_encoded(stream), []).append(grown)
         await grown
         return loop.now < until
+
+    @contextmanager
+    def subscribed(self) -> Iterator["asyncio.Queue[bytes]"]:
+        """Give what is published while the block lasts."""
+        messages: asyncio.Queue[bytes] = asyncio.Queue()
+        self._subscribers.append(messages)
+        try:
+            yield messages
+        finally:
+            self._subscribers.remove(messages)
+
+    def _publish(self, message: bytes) -> None:
+        for messages in self._subscribers:
+            messages.put_nowait(message)
 
     def _run(self, process: Process, call: ScriptCall) -> Reply:
         name, source = self._texts[call.source]
@@ -113,6 +130,7 @@ class SimulatedRedisClient(RedisClient):
         self, server: SharedServer, process: Process, chance: Chance, loop: VirtualLoop
     ) -> None:
         self.round_trips = 0
+        self.max_connections = 4
         self._server = server
         self._process = process
         self._chance = chance
@@ -126,6 +144,17 @@ class SimulatedRedisClient(RedisClient):
             while not reply and await self._server.wait_for_entry(command[-2], until, self._loop):
                 [reply] = await self.pipeline([command])
         return reply
+
+    async def messages(self, channel: str) -> AsyncIterator[bytes]:
+        """Yield what is published; each message may be late or lost."""
+        del channel
+        with self._server.subscribed() as messages:
+            yield b""
+            while True:
+                message = await messages.get()
+                await self._process.travel(self._chance.latency())
+                if not self._chance.fate("store"):
+                    yield message
 
     @property
     def is_cluster(self) -> bool:

@@ -243,9 +243,9 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a turn does not wait for a second message",
-        "a turn waits for quick messages",
-        _lua(*((script, "if wait_ms > 0 then", "if false then") for script in _BEGINNING)),
+        "a turn that begins again takes messages that came late",
+        "only quick messages join a turn",
+        _lua(("acquire", "or arrived >= until_ms then", "then")),
     ),
     Mutant(
         "a lease is handed over by a former holder",

@@ -98,8 +98,8 @@ class Records:
     """Leases, with the step at which the lease was last allowed to send."""
     begun: dict[tuple[str, str], int] = field(default_factory=dict)
     """Leases and turns, with the step at which the turn last began under the lease."""
-    opened: set[tuple[str, str]] = field(default_factory=set)
-    """Conversations and turns that have begun."""
+    taken: dict[str, list[int]] = field(default_factory=dict)
+    """Conversations, with the updates of the turn that began last."""
     written: dict[tuple[str, str, tuple[str, str]], int] = field(default_factory=dict)
     """Turns (tag, turn, version) whose reply is durable, with the step since when."""
     troubled: set[tuple[int, int]] = field(default_factory=set)

@@ -40,7 +40,7 @@ async def test_a_turn_of_the_old_epoch_can_write_nothing(memory: Memory) -> None
     nonce = await memory.confirmations.ask(HERE, "clear", ANN)
     await memory.forgetting.clear(HERE, nonce, ANN, 10, as_admin=False)
     with pytest.raises(LeaseLost):
-        await memory.turns.write_outbox(old.lease, b"late")
+        await memory.turns.write_outbox(old, b"late")
     with pytest.raises(LeaseLost):
         await memory.turns.commit(old, exchange_of(old), Cursor())
     assert await texts(memory) == []
@@ -158,7 +158,7 @@ async def test_forgetting_refuses_a_turn_in_flight_in_a_group(memory: Memory) ->
     await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
     await memory.jobs.run_job("job")
     with pytest.raises(LeaseLost):
-        await memory.turns.write_outbox(bobs.lease, b"quotes Ann")
+        await memory.turns.write_outbox(bobs, b"quotes Ann")
     again = await take(memory, GROUP)
     assert [entry.update_id for entry in again.entries] == [1]
 

@@ -44,7 +44,7 @@ async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_ag
     turn, change = await asking(memory)
     await memory.rewriting.take_out(HERE, [3, 4], change)
     with pytest.raises(LeaseLost):
-        await memory.turns.write_outbox(turn.lease, b"[]")
+        await memory.turns.write_outbox(turn, b"[]")
     again = await take(memory)
     assert [(entry.update_id, entry.body) for entry in again.entries] == [(9, b"a question")]
     assert again.attempts == 1

@@ -111,7 +111,7 @@ async def talk(
         await put(memory, number, conversation)
         turn = await memory.turns.acquire(conversation, Cursor())
         assert isinstance(turn, OpenTurn)
-        await memory.turns.write_outbox(turn.lease, b"[]")
+        await memory.turns.write_outbox(turn, b"[]")
         messages = [
             Message(0, 0, "user", text, 1_000.0 + number, 7, "Ann", (number,), 3),
             Message(0, 0, "assistant", "yes", 1_000.5 + number, tokens=1),

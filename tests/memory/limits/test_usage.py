@@ -9,7 +9,6 @@ import pytest
 from memory.limits.billed import BilledCall, BillingSource, Tokens, expires_at, month_of, together
 from memory.limits.usage import NO_PERSON
 from memory.memory import Memory
-from memory.queue.open_turn import Lease
 from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from tests.memory.turns import ANN, BOB, HERE, put, take
@@ -129,7 +128,7 @@ async def test_a_held_call_is_counted_once_with_the_reply(memory: Memory) -> Non
     memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
     memory.usage.hold(call(ANSWER, Tokens(7), ANN, GROUP.tag))
     trips = memory.client.round_trips
-    await memory.turns.write_outbox(turn.lease, b"reply")
+    await memory.turns.write_outbox(turn, b"reply")
     if memory.client.is_cluster:
         await memory.usage.count(memory.usage.release(HERE.tag))
     else:
@@ -145,10 +144,12 @@ async def test_a_call_is_held_again_when_the_reply_could_not_be_written(
     async def fail(_: object) -> NoReturn:
         raise StoreUnavailable
 
+    await put(memory, 1)
+    turn = await take(memory)
     memory.usage.hold(call(ANSWER, Tokens(5), ANN, HERE.tag))
     monkeypatch.setattr(memory.client, "pipeline", fail)
     with pytest.raises(StoreUnavailable):
-        await memory.turns.write_outbox(Lease(HERE, "", "", ""), b"reply")
+        await memory.turns.write_outbox(turn, b"reply")
     assert len(memory.usage.release(HERE.tag)) == 1
 
 

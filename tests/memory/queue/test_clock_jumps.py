@@ -6,7 +6,6 @@ Here these times are written; `tests.faults.clocks` has the clock itself jump un
 from memory.limits.quotas import Quota, Verdict
 from memory.memory import Memory
 from memory.queue.open_turn import Nothing, OpenTurn
-from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from tests.memory.turns import ANN, HERE, put, take
 
@@ -46,13 +45,6 @@ async def test_another_process_gets_the_poller_lease_from_the_future(memory: Mem
     await memory.client.call("PEXPIRE", memory.keys.poller, HOURS_MS)
     assert not await heir.hold()
     assert 0 < await memory.client.call("PTTL", memory.keys.poller) <= LEASE_MS
-
-
-async def test_a_message_from_the_future_does_not_wait_for_others(memory: Memory) -> None:
-    memory.turns._times = TurnTimes(2_000, 400, 1_000)
-    await put(memory, 1)
-    await memory.client.call("ZINCRBY", memory.keys.scope(HERE).seen, HOURS_MS, 1)
-    assert isinstance(await memory.turns.acquire(HERE, Cursor()), OpenTurn)
 
 
 async def test_a_parked_turn_waits_no_longer_than_its_pause(memory: Memory) -> None:

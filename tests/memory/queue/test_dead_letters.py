@@ -1,7 +1,5 @@
 """Dead letters are listed, put back or dropped, and every erasure finds them."""
 
-import asyncio
-
 import pytest
 
 from memory.erasure.jobs import Job
@@ -9,7 +7,6 @@ from memory.limits.stats import count_conversation
 from memory.memory import Memory
 from memory.queue.dead_letters import MAX_LETTERS, DeadLetter
 from memory.queue.open_turn import Nothing, OpenTurn
-from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
@@ -84,9 +81,7 @@ async def test_messages_that_are_put_back_are_answered_once(memory: Memory) -> N
 
 
 async def test_a_letter_can_be_put_back_after_its_update_ids_were_forgotten(memory: Memory) -> None:
-    memory.turns._times = TurnTimes(2_000, 400, 1_000)
     await put(memory, 1)
-    await asyncio.sleep(0.5)
     turn = await take(memory)
     await memory.dead_letters.set_aside(turn, "ValueError", SORRY)
     await memory.turns.commit(turn, [], Cursor())

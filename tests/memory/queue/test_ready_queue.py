@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from memory.memory import Memory
-from memory.queue.mailbox import Entry
 from memory.store.keys import Scope
-from tests.memory.turns import ANN, HERE, close, put, take
+from tests.memory.turns import HERE, close, put, take
 
 
 async def test_wake_ups_sent_before_the_first_worker_are_read(memory: Memory) -> None:
@@ -164,17 +163,3 @@ async def test_only_recently_active_consumers_are_counted(
         await ready_queue.read(1, 100)
     assert await queues[0].count_consumers(60_000) == 3
     assert await queues[0].count_consumers(-1) == 0
-
-
-async def test_a_wake_up_has_its_time_and_says_whether_more_messages_may_follow(
-    memory: Memory,
-) -> None:
-    ready_queue = memory.ready_queue()
-    await ready_queue.read(1, 1)
-    earliest = int(time.time() * 1000) / 1000
-    await put(memory, 1)
-    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/help"))
-    await memory.mailbox.wake(HERE)
-    wake_ups = await ready_queue.read(5, 100)
-    assert [wake_up.coalesces for wake_up in wake_ups] == [True, False, False]
-    assert all(earliest <= wake_up.woken_at <= time.time() for wake_up in wake_ups)

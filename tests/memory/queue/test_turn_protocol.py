@@ -6,8 +6,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry, Outcome
-from memory.queue.open_turn import Closing, Nothing, OpenTurn, Superseded, Wait
-from memory.queue.turns import TurnTimes
+from memory.queue.open_turn import Closing, Nothing, OpenTurn, Superseded
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, BOB, GROUP, HERE, close, exchange_of, put, take, texts
@@ -51,16 +50,6 @@ async def test_a_turn_takes_consecutive_messages_of_one_sender_only(memory: Memo
         await put(memory, update_id, GROUP, sender=sender)
     turn = await take(memory, GROUP)
     assert [entry.update_id for entry in turn.entries] == [1, 2]
-
-
-async def test_a_fresh_message_waits_for_others_and_a_command_does_not(memory: Memory) -> None:
-    memory.turns._times = TurnTimes(2_000, 400, 1_000)
-    await put(memory, 1)
-    waiting = await memory.turns.acquire(HERE, Cursor())
-    assert isinstance(waiting, Wait)
-    assert 0 < waiting.wait_ms <= 400
-    await memory.mailbox.put(GROUP, Entry(2, ANN, is_command=True, body=b"/help"))
-    assert isinstance(await memory.turns.acquire(GROUP, Cursor()), OpenTurn)
 
 
 async def test_a_second_worker_learns_that_the_lease_is_held(memory: Memory) -> None:
@@ -136,7 +125,7 @@ async def test_a_repeated_commit_is_recognized_after_later_turns(memory: Memory)
 async def test_a_dead_holders_turn_is_taken_over_with_its_outbox(memory: Memory) -> None:
     await put(memory, 1)
     dead = await take(memory)
-    await memory.turns.write_outbox(dead.lease, b"reply")
+    await memory.turns.write_outbox(dead, b"reply")
     await memory.turns.mark_sending(dead, 2, (100, 101))
     await _expire(memory)
     await put(memory, 2)
@@ -168,7 +157,7 @@ async def test_an_erasure_does_not_count_as_a_failed_attempt(memory: Memory) -> 
         assert turn.attempts == 1
         await erasing
         with pytest.raises(LeaseLost):
-            await memory.turns.write_outbox(turn.lease, b"[]")
+            await memory.turns.write_outbox(turn, b"[]")
 
 
 async def test_handing_a_turn_over_does_not_count_as_an_attempt(memory: Memory) -> None:
@@ -184,8 +173,8 @@ async def test_every_step_with_an_old_lease_is_refused(memory: Memory) -> None:
     await _expire(memory)
     await take(memory)
     for step in (
-        memory.turns.renew(stale.lease),
-        memory.turns.write_outbox(stale.lease, b"late"),
+        memory.turns.renew(stale),
+        memory.turns.write_outbox(stale, b"late"),
         memory.turns.mark_sending(stale, 1, ()),
         memory.turns.park(stale.lease, 1),
         memory.turns.commit(stale, exchange_of(stale), Cursor()),
@@ -201,7 +190,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(
     """The refused step may repeat one that was carried out, whose answer was lost."""
     await put(memory, 1)
     stale = await take(memory)
-    await memory.turns.write_outbox(stale.lease, b"reply")
+    await memory.turns.write_outbox(stale, b"reply")
     await memory.turns.mark_sending(stale, 1, (100,))
     await _expire(memory)
     successor = await take(memory)
@@ -226,7 +215,7 @@ async def test_a_refused_step_says_whether_the_part_just_sent_may_stay(
 async def test_a_parked_turn_waits_without_a_lease_until_it_is_due(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
-    await memory.turns.write_outbox(turn.lease, b"reply")
+    await memory.turns.write_outbox(turn, b"reply")
     await memory.turns.park(turn.lease, 60_000)
     assert await memory.turns.acquire(HERE, Cursor()) == Nothing("parked")
     keys = memory.keys.scope(HERE)
@@ -240,7 +229,7 @@ async def test_a_reply_that_has_begun_is_finished_even_if_redis_is_full(
     """If it stopped between two parts, the part just sent would be sent again."""
     await put(memory, 1)
     turn = await take(memory)
-    await memory.turns.write_outbox(turn.lease, b"three parts")
+    await memory.turns.write_outbox(turn, b"three parts")
     await memory.client.call("CONFIG SET", "maxmemory", 1)
     try:
         for part, sent in ((1, (5,)), (2, (5, 6))):

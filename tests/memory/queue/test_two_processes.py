@@ -91,7 +91,7 @@ class Process:
                 memory.histories, turn.lease.conversation, turn.loaded, turn.facts
             )
             await history.search(self._words(), 3)
-            await memory.turns.write_outbox(turn.lease, b"[]")
+            await memory.turns.write_outbox(turn, b"[]")
             said = exchange_of(turn, self._words())
             committed = await memory.turns.commit(turn, said, memory.scopes.cursor(GROUP))
             history.committed(said, committed.exchange, committed.first_seq)

@@ -165,7 +165,7 @@ async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their
         forwarded_at=900.0,
     )
     answer = Message(3, 1, "assistant", "yes", 1_001.0, tokens=1, is_first_party=False)
-    await memory.turns.write_outbox(turn.lease, b"[]")
+    await memory.turns.write_outbox(turn, b"[]")
     await memory.turns.commit(turn, [comment, forwarded, answer], Cursor())
     stored = await ChatHistory.read(elsewhere.histories, HERE)
     assert list(stored.messages) == [comment, forwarded, answer]

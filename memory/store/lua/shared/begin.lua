@@ -1,10 +1,8 @@
 -- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `delta`.
--- `request` has `lease_ms`, `coalesce_ms`, `max_coalesce_ms`, `tail` (how many messages, and how many of anything
--- else, are read at most) and `cursor`, the newest of each kind that the caller has already.
+-- `request` has `lease_ms`, `tail` (how many messages, and how many of anything else, are read at most) and
+-- `cursor`, the newest of each kind that the caller has already.
 -- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
 -- the answer of `read_delta` follow. The object leaves out what a turn does not have yet.
-local MAX_ENTRIES = 32
-
 local function no_turn(why, details)
   local head = details or {}
   head.outcome = why
@@ -19,21 +17,6 @@ local function taken_entries()
     end
   end
   return entries
-end
-
--- Returns for how many ms to wait for more messages, at most 0 for none. Commands never wait. Nor does a message
--- whose arrival is not known any more: an admin put it back, or no worker ran for days.
-local function coalesce_wait(members, request)
-  local _, _, kind = read_entry(members[1])
-  if kind == 'c' then return 0 end
-  local now, oldest, newest = now_ms(), nil, nil
-  for _, member in ipairs(members) do
-    local arrived = tonumber(redis.call('ZSCORE', SEEN, (read_entry(member))) or 0)
-    oldest = math.min(oldest or arrived, arrived)
-    newest = math.max(newest or arrived, arrived)
-  end
-  if newest > now then return 0 end -- the clock went back
-  return math.min(newest + request.coalesce_ms, oldest + request.max_coalesce_ms) - now
 end
 
 -- Takes the messages of the next turn: consecutive messages of one sender, or one command.
@@ -61,11 +44,6 @@ local function begin(token, request)
       redis.call('DEL', LEASE)
       return no_turn('empty')
     end
-    local wait_ms = coalesce_wait(members, request)
-    if wait_ms > 0 then
-      redis.call('PEXPIRE', LEASE, request.lease_ms)
-      return no_turn('wait', {token = token, wait_ms = wait_ms})
-    end
     entries = take(members)
   end
   redis.call('PEXPIRE', LEASE, request.lease_ms)
@@ -75,9 +53,10 @@ local function begin(token, request)
     redis.call('HINCRBY', TURN, 'attempts', 1)
     redis.call('HSET', TURN, 'begun_by', token)
   end
-  local id, attempts, outbox, sending, sent, failures, error = unpack(redis.call('HMGET', TURN,
-    'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error'))
+  local id, attempts, outbox, sending, sent, failures, error, stopped = unpack(redis.call('HMGET', TURN,
+    'id', 'attempts', 'outbox', 'sending', 'sent', 'failures', 'error', 'stopped'))
   local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
-    sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil}
+    sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil,
+    stopped = stopped and true or nil}
   return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail)}
 end

@@ -48,6 +48,8 @@ class Keyspace:
         self.now_ms = now_ms
         self.on_added: Callable[[bytes], None] = lambda _: None
         """Called with each stream that got an entry, so that waiting readers can be woken up."""
+        self.on_published: Callable[[bytes], None] = lambda _: None
+        """Called with each message that is published; there is one channel."""
         self._values: dict[bytes, object] = {}
         self._expires: dict[bytes, int] = {}
 

@@ -60,7 +60,14 @@ def xtrim(space: Keyspace, args: Args) -> Reply:
     return sum(map(stream.remove, [entry for entry in stream.ids if entry < lowest]))
 
 
+def publish(space: Keyspace, args: Args) -> Reply:
+    """Publish to the one channel; no subscriber counts, because a real server has none."""
+    space.on_published(args[1])
+    return 0
+
+
 COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
+    b"PUBLISH": publish,
     b"XADD": xadd,
     b"XDEL": xdel,
     b"XLEN": xlen,

@@ -1,0 +1,63 @@
+"""Signals: a process that runs a turn hears at once that something has happened to it.
+
+A signal may be lost, so it only names a conversation. The truth stands in the open turn and in the
+mailbox. The process looks there after a signal, when it renews the lease and when it stores the
+reply.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from memory.store.client import RedisClient
+from memory.store.errors import StoreError
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+_MIN_CONNECTIONS = 3
+"""One waits for work and one for signals; at least one must be left."""
+_PAUSE_S = 1.0
+
+
+class Signals:
+    """The signals of all conversations that this process works on."""
+
+    def __init__(self, client: RedisClient, channel: str) -> None:
+        self._client = client
+        self._channel = channel
+        self._events: dict[str, list[asyncio.Event]] = {}
+
+    @contextmanager
+    def heard(self, conversation: Scope) -> Iterator[asyncio.Event]:
+        """Give an event that is set at each signal for this conversation while the block lasts."""
+        event = asyncio.Event()
+        events = self._events.setdefault(conversation.tag, [])
+        events.append(event)
+        try:
+            yield event
+        finally:
+            events.remove(event)
+            if not events:
+                del self._events[conversation.tag]
+
+    async def listen(self) -> None:
+        """Listen until cancelled, over one connection; without one to spare, hear nothing."""
+        if self._client.max_connections < _MIN_CONNECTIONS:
+            return
+        while True:
+            try:
+                async for tag in self._client.messages(self._channel):
+                    self._tell(tag.decode())
+            except StoreError as error:
+                log.warning("signals not heard", reason=type(error).__name__)
+            await asyncio.sleep(_PAUSE_S)
+
+    def _tell(self, tag: str) -> None:
+        """Tell a conversation; "" tells all, because signals may have been lost before."""
+        told = [self._events.get(tag, [])] if tag else self._events.values()
+        for events in told:
+            for event in events:
+                event.set()

@@ -1,0 +1,40 @@
+-- Says why the run of the open turn has to end although its lease is held. Follows `scope`.
+-- `request` has `coalesce_ms` and `max_coalesce_ms`, how long after its newest and its oldest message a turn takes
+-- further ones along; and `is_shown`, if the person has seen a part of the reply.
+local MAX_ENTRIES = 32
+local FORWARD_MS = 1000 -- a comment arrives before the messages that are forwarded with it
+
+-- Returns the ids of the open turn's messages and of those that followed them quickly, in the order of the mailbox.
+-- Returns nil if none followed. Commands are never answered together with other messages.
+local function with_followers(request)
+  local taken, oldest, newest, count = {}, nil, nil, 0
+  for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
+    local arrived = tonumber(redis.call('ZSCORE', SEEN, id) or 0)
+    oldest, newest = math.min(oldest or arrived, arrived), math.max(newest or arrived, arrived)
+    taken[id], count = true, count + 1
+  end
+  if count == 0 or redis.call('ZCARD', MAILBOX) == count then return nil end
+  local ids, kept, first_sender = {}, 0, nil
+  for _, member in ipairs(redis.call('ZRANGE', MAILBOX, 0, MAX_ENTRIES - 1)) do
+    local id, sender, kind = read_entry(member)
+    if kind == 'c' or sender ~= (first_sender or sender) then break end
+    if not taken[id] then
+      local arrived = tonumber(redis.call('ZSCORE', SEEN, id) or 0)
+      local pause_ms = kind == 'f' and math.max(request.coalesce_ms, FORWARD_MS) or request.coalesce_ms
+      local until_ms = math.min(newest + pause_ms, oldest + math.max(request.max_coalesce_ms, pause_ms))
+      if arrived == 0 or arrived >= until_ms then break end
+      newest = math.max(newest, arrived)
+    end
+    first_sender, ids[#ids + 1] = sender, id
+    if taken[id] then kept = kept + 1 end
+  end
+  return kept == count and #ids > count and ids or nil
+end
+
+-- Returns 'stopped', 'again' or nil. Nothing ends a run whose reply is stored.
+local function interruption(request)
+  local outbox, stopped = unpack(redis.call('HMGET', TURN, 'outbox', 'stopped'))
+  if outbox then return nil end
+  if stopped then return 'stopped' end
+  return not request.is_shown and with_followers(request) and 'again' or nil
+end

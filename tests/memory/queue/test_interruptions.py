@@ -1,0 +1,230 @@
+"""A run ends early for messages that follow quickly and for a stop, not otherwise."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import Interrupted, Nothing, OpenTurn
+from memory.queue.turns import TurnTimes
+from memory.scopes.delta import Cursor
+from memory.store.client import RedisClient
+from memory.text.tokens import TokenCounter
+from tests.memory.conftest import OPTIONS
+from tests.memory.turns import ANN, BOB, GROUP, HERE, close, put, take
+
+Step = Callable[[Memory, OpenTurn], Awaitable[None]]
+
+COALESCE_MS, MAX_COALESCE_MS = 400, 2_000
+
+
+@pytest.fixture
+def memory(memory: Memory) -> Memory:
+    memory.turns._times = TurnTimes(2_000, COALESCE_MS, MAX_COALESCE_MS)
+    return memory
+
+
+@pytest.fixture
+async def other_process(valkey: str) -> AsyncIterator[Memory]:
+    client = await RedisClient.open(valkey, max_connections=3)
+    yield Memory(client, 42, await TokenCounter.load(), None, OPTIONS)
+    await client.close()
+
+
+async def renew(memory: Memory, turn: OpenTurn) -> None:
+    await memory.turns.renew(turn)
+
+
+async def write_outbox(memory: Memory, turn: OpenTurn) -> None:
+    await memory.turns.write_outbox(turn, b"reply")
+
+
+either_step = pytest.mark.parametrize("step", [renew, write_outbox])
+
+
+async def arrived(memory: Memory, after_ms: Mapping[int, int]) -> None:
+    """Let updates have arrived so many ms after the first one."""
+    began_ms = int(time.time() * 1000)
+    for update_id, ms in after_ms.items():
+        await memory.client.call("ZADD", memory.keys.scope(HERE).seen, began_ms + ms, update_id)
+
+
+async def why(step: Step, memory: Memory, turn: OpenTurn) -> str:
+    """Return why the run has to end, "" if it may go on."""
+    try:
+        await step(memory, turn)
+    except Interrupted as ended:
+        return ended.why
+    return ""
+
+
+async def begin_again(memory: Memory, turn: OpenTurn) -> OpenTurn:
+    begun = await memory.turns.acquire(HERE, Cursor(), turn.lease.token)
+    assert isinstance(begun, OpenTurn)
+    return begun
+
+
+def ids(turn: OpenTurn) -> list[int]:
+    return [entry.update_id for entry in turn.entries]
+
+
+@either_step
+async def test_a_message_that_follows_quickly_is_answered_with_the_first(
+    memory: Memory, step: Step
+) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    assert await why(renew, memory, turn) == ""
+    for update_id in (2, 3, 4):
+        await put(memory, update_id)
+    await arrived(memory, {1: 0, 2: COALESCE_MS - 1, 3: 2 * COALESCE_MS - 2, 4: 3 * COALESCE_MS})
+    assert await why(step, memory, turn) == "again"
+    again = await begin_again(memory, turn)
+    assert (ids(again), again.id, again.attempts) == ([1, 2, 3], "1", 1)
+    assert ids(await begin_again(memory, turn)) == [1, 2, 3], "its answer may be lost"
+    assert await why(step, memory, again) == ""
+    then = (await close(memory, again)).then
+    assert isinstance(then, OpenTurn)
+    assert ids(then) == [4]
+
+
+async def test_messages_follow_for_so_long_at_most(memory: Memory) -> None:
+    await put(memory, 0)
+    turn = await take(memory)
+    for number in range(1, 8):
+        await put(memory, number)
+        await arrived(memory, {each: each * (COALESCE_MS - 50) for each in range(number + 1)})
+        if await why(renew, memory, turn) == "again":
+            turn = await begin_again(memory, turn)
+    assert ids(turn) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_a_message_that_overtook_an_earlier_one_lets_it_come_first(memory: Memory) -> None:
+    await put(memory, 2)
+    turn = await take(memory)
+    await put(memory, 1)
+    await arrived(memory, {2: 0, 1: 5})
+    assert await why(renew, memory, turn) == "again"
+    assert ids(await begin_again(memory, turn)) == [1, 2]
+
+
+@either_step
+async def test_a_run_goes_on_if_a_part_of_its_reply_is_shown(memory: Memory, step: Step) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    turn.run.shown = ""
+    assert await why(step, memory, turn) == ""
+
+
+async def test_a_stored_reply_is_sent_whatever_follows(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await write_outbox(memory, turn)
+    await put(memory, 2)
+    await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
+    assert await why(renew, memory, turn) == ""
+    assert await why(write_outbox, memory, turn) == ""
+    assert ids(await begin_again(memory, turn)) == [1]
+
+
+@either_step
+async def test_only_messages_of_the_same_person_interrupt_and_commands_do_not(
+    memory: Memory, step: Step
+) -> None:
+    await put(memory, 1, GROUP)
+    await memory.mailbox.put(HERE, Entry(2, ANN, is_command=True, body=b"/export"))
+    asked, command = await take(memory, GROUP), await take(memory)
+    await put(memory, 3, GROUP, sender=BOB)
+    await put(memory, 4, GROUP)
+    await put(memory, 5)
+    assert await why(step, memory, asked) == ""
+    assert await why(step, memory, command) == ""
+    await close(memory, command)
+    await memory.mailbox.put(HERE, Entry(6, ANN, is_command=True, body=b"/help"))
+    text = await memory.turns.acquire(HERE, Cursor())
+    assert not isinstance(text, OpenTurn) or await why(step, memory, text) == ""
+
+
+async def test_forwarded_messages_may_follow_a_comment_a_second_later(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    for update_id in (2, 3):
+        entry = Entry(update_id, ANN, is_command=False, body=b"news", is_forward=True)
+        await memory.mailbox.put(HERE, entry)
+    await arrived(memory, {1: 0, 2: 900, 3: 1_000})
+    assert await why(renew, memory, turn) == "again"
+    again = await begin_again(memory, turn)
+    assert [entry.is_forward for entry in again.entries] == [False, True, True]
+
+
+@either_step
+async def test_a_stop_ends_a_run_even_if_something_is_shown(memory: Memory, step: Step) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    turn.run.shown = "Once"
+    await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
+    assert await why(step, memory, turn) == "stopped"
+    assert (await begin_again(memory, turn)).is_stopped
+
+
+async def test_a_stopped_turn_stays_stopped_when_it_is_handed_over(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.client.call("HSET", memory.keys.scope(HERE).turn, "stopped", 1)
+    await memory.turns.hand_over(HERE, turn.lease.token)
+    heir = await take(memory)
+    assert heir.is_stopped
+    await write_outbox(memory, heir)
+
+
+async def test_a_turn_that_was_cleared_is_not_begun_again(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await put(memory, 2)
+    await memory.client.call("DEL", memory.keys.scope(HERE).lease, memory.keys.scope(HERE).turn)
+    assert await memory.turns.acquire(HERE, Cursor(), turn.lease.token) == Nothing("lost")
+
+
+async def test_another_process_hears_at_once_that_a_message_followed(
+    memory: Memory, other_process: Memory
+) -> None:
+    signals = other_process.turns.signals
+    listening = asyncio.create_task(signals.listen())
+    with signals.heard(HERE) as here, signals.heard(GROUP) as there:
+        async with asyncio.timeout(10):
+            await there.wait()  # all are told when the subscription begins
+            here.clear()
+            there.clear()
+            await put(memory, 1)
+            await take(memory)
+            await put(memory, 2)
+            await here.wait()
+        assert not there.is_set()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+
+
+async def test_signals_are_heard_again_after_the_connection_broke(
+    memory: Memory, other_process: Memory
+) -> None:
+    signals = other_process.turns.signals
+    listening = asyncio.create_task(signals.listen())
+    with signals.heard(HERE) as here:
+        async with asyncio.timeout(10):
+            await here.wait()
+            here.clear()
+            await memory.client.call("CLIENT KILL", "TYPE", "pubsub")
+            await here.wait()
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+
+
+async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str) -> None:
+    client = await RedisClient.open(valkey, max_connections=2)
+    lonely = Memory(client, 1, await TokenCounter.load(), None, OPTIONS)
+    await lonely.turns.signals.listen()
+    await client.close()
