@@ -110,8 +110,9 @@ def _person_commands(
     settings: Settings, memory: Memory, receipts: Receipts, sentences: Sentences
 ) -> tuple[BotCommand, ...]:
     """Return what is about one person."""
-    wake = memory.mailbox.wake
-    forget = ForgetCommand(memory.confirmations, memory.forgetting, receipts, wake, sentences)
+    forget = ForgetCommand(
+        memory.confirmations, memory.forgetting, receipts, memory.mailbox, sentences
+    )
     limit = UsageLimit(settings.user_tokens_per_day, settings.admin_user_ids)
     budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
     report = UsageReport(budget, sentences)

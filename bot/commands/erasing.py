@@ -4,6 +4,7 @@ Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 
@@ -13,10 +14,12 @@ from bot.commands.memory_entries import Count
 from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
+from bot.telegram.edits import is_about
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import CallContext, is_first_party
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.forgetting import Forgetting
+from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -64,20 +67,20 @@ class ClearCommand:
 
 
 class ForgetCommand:
-    """Asks, and erases when the question is confirmed; `wake` says that messages are waiting."""
+    """Asks, and erases when the question is confirmed."""
 
     def __init__(
         self,
         confirmations: Confirmations,
         forgetting: Forgetting,
         receipts: Receipts,
-        wake: Callable[[Scope], Awaitable[None]],
+        mailbox: Mailbox,
         sentences: Sentences,
     ) -> None:
         self._confirmations = confirmations
         self._forgetting = forgetting
         self._receipts = receipts
-        self._wake = wake
+        self._mailbox = mailbox
         self._sentences = sentences
 
     async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -97,10 +100,16 @@ class ForgetCommand:
     ) -> tuple[Part, ...]:
         """Erase one message and what was learned from it."""
         about = await self._confirmations.check(here, nonce, "messages", pressed.sender.id)
-        seqs = [int(seq) for seq in about.split(",") if seq]
+        asked_about, _, message_id = about.partition("@")
+        seqs = {int(seq) for seq in asked_about.split(",") if seq}
+        if message_id:
+            # Since the question was asked, the message may have been edited and stored again.
+            await self._mailbox.drop(here, partial(is_about, int(message_id)))
+            found = await self._forgetting.find_exchange(here, int(message_id))
+            seqs.update(message.seq for message in found)
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
-            await self._wake(here)
+            await self._mailbox.wake(here)
         language = pressed.sender.language
         return self._sentences.say(language, "forget.message_done", **counts(receipt))
 
@@ -113,7 +122,8 @@ class ForgetCommand:
         if asked.is_group and not is_first_party(asked.sender.id, [found[0].sender_id]):
             log.info("message of another person not forgotten", user=asked.sender.id)
             return Answer(self._sentences.say(language, "forget.message_not_yours"))
-        about = ",".join(str(message.seq) for message in found)
+        seqs = ",".join(str(message.seq) for message in found)
+        about = f"{seqs}@{asked.replied_to}"
         nonce = await self._confirmations.ask(conversation, "messages", asked.sender.id, about)
         key = "forget.message_ask" if found[0].sender_id else "forget.answer_ask"
         return Answer(self._sentences.ask(language, key, f"delete_message:{nonce}"))

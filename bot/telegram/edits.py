@@ -49,6 +49,17 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
     return to_bytes(replace(edited, update_id=edit.update_id, edited_at=edit.edited_at))
 
 
+def is_about(message_id: int, body: bytes) -> bool:
+    """Return whether an entry would answer or change this message."""
+    try:
+        waiting = from_bytes(body)
+    except (KeyError, TypeError, ValueError):
+        return False
+    if waiting.replaced and waiting.replaced.question:
+        return any(message_id in each.message_ids for each in waiting.replaced.question)
+    return waiting.kind == "edit" and waiting.message_id == message_id
+
+
 def with_edit(message: Message, edit: IncomingMessage) -> Message:
     """Return a stored message with the new words of an edit.
 

@@ -15,7 +15,7 @@ from memory.queue.ready_queue import TAG_FIELD
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
-from memory.store.keys import Scope
+from memory.store.keys import Scope, ScopeKeys
 from memory.store.store import Store
 
 SEEN_MS = 48 * 3600 * 1000
@@ -104,25 +104,15 @@ class Mailbox:
     ) -> bool:
         """Give a message that waits, or whose turn has no reply yet, new words.
 
-        `edited` returns the new body of an entry, None for an entry that it is not about; if it
-        returns the same body, nothing changes. Return
-        false if there is no such entry, or if its reply exists already. Safe to repeat; raise
-        `StoreError`.
+        `edited` returns the new body of an entry, None for an entry that it is not about. If it
+        returns the same body, nothing changes. Return false if there is no such entry, or if its
+        reply exists already. Safe to repeat; raise `StoreError`.
         """
         conversation = await self.resolve(conversation)
         keys = self._store.keys.scope(conversation)
         request = {"update_id": update_id, "seen_ms": SEEN_MS, "signals": self._store.keys.signals}
         while True:
-            waiting, letters = await self._store.client.pipeline(
-                [
-                    ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"),
-                    ("HVALS", keys.dead_letters),
-                ]
-            )
-            # Of a dead letter there is also a field that is no entry.
-            entries = (*waiting, *(each for each in letters if each.count(b"|") > _LETTER_MARKS))
-            found = (Entry.of_member(member) for member in entries)
-            changes = ((entry, edited(entry.body)) for entry in found)
+            changes = ((each, edited(each.body)) for each in await self._waiting(keys))
             change = next(((entry, body) for entry, body in changes if body is not None), None)
             if change is None:
                 return False
@@ -135,6 +125,25 @@ class Mailbox:
                 await self.wake(conversation)
             if outcome != b"changed":
                 return bool(outcome != b"answered")
+
+    async def drop(self, conversation: Scope, is_about: Callable[[bytes], bool]) -> None:
+        """Erase the entries with such a body, and the open turn that has taken one of them."""
+        keys = self._store.keys.scope(await self.resolve(conversation))
+        for entry in await self._waiting(keys):
+            if is_about(entry.body):
+                await self._store.scripts["drop_entry"](keys.all, {}, entry.to_member())
+
+    async def _waiting(self, keys: ScopeKeys) -> list[Entry]:
+        """Return the entries that wait, newest first, and those of dead letters."""
+        members, letters = await self._store.client.pipeline(
+            [
+                ("ZRANGE", keys.mailbox, 0, _MAX_SEARCHED - 1, "REV"),
+                ("HVALS", keys.dead_letters),
+            ]
+        )
+        # The head of a dead letter is no entry.
+        members += [each for each in letters if each.count(b"|") > _LETTER_MARKS]
+        return [Entry.of_member(member) for member in members]
 
     async def _intake(self, conversation: Scope, entry: Entry) -> dict[str, str]:
         """Run the intake, with the indexes of conversations and of the sender written first.

@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.acceptance.asking import ask_to_the_end
-from tests.acceptance.buttons import shown
+from tests.acceptance.buttons import ERASE, ask_first, press, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
@@ -71,3 +71,26 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     everything = await stored(rig)
     for old in ("zanzibar", "quokka", "Word 1 of many", "about cats"):
         assert old not in everything
+
+
+async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    asked = await anna.say(chat, "Where do zorillas live?")
+    answer = await chat.wait_for_reply(after=asked)
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=asked)
+    gate = asyncio.Event()
+    rig.script.on("Where do aardvarks live?", Reply("In burrows.", gate=gate))
+    await anna.edit(asked, "Where do aardvarks live?")
+    await rig.wait_until_asked("Where do aardvarks live?")
+    # Its turn has taken the message out of the history, and has no reply yet.
+    await press(rig, anna, question, ERASE)
+    await rig.telegram.wait_for(lambda: chat.message(question.id) != question)
+    gate.set()
+    await ask_to_the_end(rig, anna, chat, "Hello")
+    assert [words for _, words in said(rig.requests[-1])[1:]] == ["Hello"]
+    assert replies(chat)[0] == answer.text
+    everything = await stored(rig)
+    assert "zorilla" not in everything
+    assert "aardvark" not in everything

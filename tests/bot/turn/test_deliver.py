@@ -14,6 +14,7 @@ from bot.telegram.errors import (
     ChatMigrated,
     FloodWait,
     OutcomeUnknown,
+    RefusalReason,
     Refused,
     TelegramError,
     Unreachable,
@@ -66,6 +67,13 @@ class ScriptedTelegram(QuietChat):
             raise error
         return message_id
 
+    async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = 0) -> None:
+        assert timeout_s == 10.0
+        await super().edit(chat_id, message_id, part)
+        error = self.answers.pop(0) if self.answers else None
+        if error:
+            raise error
+
     async def delete(self, chat_id: int, message_id: int) -> None:
         if self.before_delete:
             await self.before_delete()
@@ -100,10 +108,15 @@ class Delivering:
     pauses: list[float] = field(default_factory=list)
 
     async def __call__(
-        self, *parts: Part, start: int = 0, sent: tuple[int, ...] = (), rich_parts: int = 0
+        self,
+        *parts: Part,
+        start: int = 0,
+        sent: tuple[int, ...] = (),
+        rich_parts: int = 0,
+        replaces: tuple[int, ...] = (),
     ) -> Delivery:
         to = Destination(CHAT, 3, 55)
-        outbox = Outbox(to, parts, said=r"\[x^2\]", rich_parts=rich_parts)
+        outbox = Outbox(to, parts, said=r"\[x^2\]", rich_parts=rich_parts, replaces=replaces)
         return await self.deliverer.deliver(outbox, start, sent, self.marks)
 
     @property
@@ -409,3 +422,50 @@ async def _cancel_while_sending(deliver: Delivering) -> None:
 
 async def _refused() -> None:
     raise LeaseLost("c:7:0")
+
+
+async def test_a_reply_replaces_the_former_one_in_place(deliver: Delivering) -> None:
+    delivery = await deliver(ONE, TWO, THREE, replaces=(20, 21))
+    telegram = deliver.telegram
+    assert [(id_, part.text) for _, id_, part in telegram.edited] == [(20, "one"), (21, "two")]
+    assert telegram.texts == ["three"]
+    assert delivery == Delivery("delivered", (20, 21, 100), CHAT, in_doubt=100)
+
+
+async def test_messages_of_the_former_reply_that_are_too_many_are_deleted(
+    deliver: Delivering,
+) -> None:
+    delivery = await deliver(ONE, replaces=(20, 21, 22))
+    assert deliver.telegram.deleted == [(CHAT, 21), (CHAT, 22)]
+    assert delivery == Delivery("delivered", (20,), CHAT, in_doubt=0)
+
+
+@pytest.mark.parametrize("reason", ["message_gone", "other"])
+async def test_a_reply_is_sent_if_the_former_one_cannot_be_edited(
+    deliver: Delivering, reason: RefusalReason
+) -> None:
+    deliver.telegram.answers = [Refused(reason)]
+    delivery = await deliver(ONE, replaces=(20,))
+    assert (deliver.telegram.texts, deliver.telegram.deleted) == (["one"], [(CHAT, 20)])
+    assert delivery == Delivery("delivered", (100,), CHAT, in_doubt=100)
+
+
+async def test_an_edit_is_repeated_until_its_outcome_is_known(deliver: Delivering) -> None:
+    deliver.telegram.answers = [OutcomeUnknown("timeout"), Refused("entities"), FloodWait(3)]
+    delivery = await deliver(BOLD, replaces=(20,))
+    assert [len(part.entities) for _, _, part in deliver.telegram.edited] == [1, 1, 0, 0]
+    assert (delivery.sent, deliver.telegram.sent, deliver.pauses) == ((20,), [], [0.5, 3])
+
+
+async def test_an_edited_message_is_not_deleted_with_a_lost_lease(deliver: Delivering) -> None:
+    """The next worker edits the same message; deleting it would take the answer away."""
+    deliver.marks.refused_from = 1
+    with pytest.raises(LeaseLost):
+        await deliver(ONE, TWO, replaces=(20, 21))
+    assert deliver.telegram.deleted == []
+
+
+async def test_a_file_takes_the_place_of_a_former_text(deliver: Delivering) -> None:
+    delivery = await deliver(Part("Take this", file=OutgoingFile("a.py", b"x")), replaces=(20,))
+    assert (deliver.telegram.edited, deliver.telegram.deleted) == ([], [(CHAT, 20)])
+    assert delivery.sent == (100,)

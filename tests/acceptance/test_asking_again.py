@@ -1,0 +1,90 @@
+"""A question is answered again: by `/retry`, by the button under an apology, after an edit."""
+
+from tests.acceptance.asking import ask_to_the_end
+from tests.acceptance.buttons import press, shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import said
+from tests.acceptance.test_delivery import closed
+from tests.acceptance.test_edits import replies, stored
+from tests.servers.bot_api import Message
+from tests.servers.model_api import server_error
+from tests.valkey import free_port
+
+AGAIN = "Ask again"
+
+
+def buttons(message: Message) -> list[str]:
+    return [button.text for row in message.keyboard for button in row]
+
+
+async def test_a_retry_and_a_pressed_button_replace_what_was_shown(rig: Rig) -> None:
+    await rig.start()
+    anna, chat = rig.anna()
+    nothing = (await rig.ask(anna, chat, "/retry")).text
+    assert nothing == sentence("retry.nothing")
+    rig.script.on("numbat", "An anteater.")
+    rig.script.on("quokka", "An old quokka.", "A **new** wallaby.", "A third kangaroo.")
+    first = await ask_to_the_end(rig, anna, chat, "What is a quokka?")
+    await anna.say(chat, "/retry")
+    await shown(rig, first, "A new wallaby.")
+    await closed(rig, 3)
+    assert replies(chat) == [nothing, "A new wallaby."]
+    await anna.delete(first)
+    await anna.say(chat, "/retry")
+    await closed(rig, 4)
+    assert replies(chat) == [nothing, "A third kangaroo."]
+    assert [words for _, words in said(rig.requests[-1])[1:]] == ["What is a quokka?"]
+
+    rig.model.faults.add(server_error(), times=None)
+    apology = await ask_to_the_end(rig, anna, chat, "And a numbat?")
+    rig.model.faults.clear()
+    assert buttons(apology) == [AGAIN]
+    for _ in range(3):
+        await press(rig, anna, apology, AGAIN)
+    await shown(rig, apology, "An anteater.")
+    await closed(rig, 6)
+    assert replies(chat) == [nothing, "A third kangaroo.", "An anteater."]
+    assert buttons(chat.replies[-1]) == []
+    assert [words for _, words in said(rig.requests[-1])[1:]] == [
+        "What is a quokka?",
+        "A third kangaroo.",
+        "And a numbat?",
+    ]
+    everything = await stored(rig)
+    assert "old quokka" not in everything
+    assert "wallaby" not in everything
+    assert everything.count("And a numbat?") == 1
+
+
+async def test_in_a_group_who_asked_may_correct_it_and_also_an_admin_have_it_answered_again(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
+    worker, other = (
+        rig.another_bot(command="worker", port=free_port(), webhook_url="") for _ in range(2)
+    )
+    await rig.bot.start()
+    await worker.start()
+    await other.start()
+    anna, ben, carl = rig.anna()[0], rig.ben()[0], rig.person(1003, "Carl")[0]
+    group = rig.telegram.group("Club", [anna, ben], admins=[carl])
+    rig.script.on("sloth", "It is slow.")
+    rig.script.on("snail", "It is slower.", "It is the slowest.")
+    plain = await anna.say(group, "How fast is a turtle?")
+    asked = await anna.say(group, "@ricordo_bot How fast is a sloth?")
+    answer = await group.wait_for_reply(after=asked)
+    await anna.edit(plain, "How fast is a tortoise?")
+    await anna.edit(asked, "@ricordo_bot How fast is a snail?")
+    await shown(rig, answer, "It is slower.")
+    refused = await rig.ask(ben, group, "/retry")
+    assert refused.text == sentence("retry.not_yours")
+    await carl.say(group, "/retry")
+    await shown(rig, answer, "It is the slowest.")
+    assert replies(group) == ["It is the slowest.", refused.text]
+    assert rig.requests[-1].asked == "Anna: How fast is a snail?"
+    assert len(rig.requests) == 3
+    everything = await stored(rig)
+    for gone in ("sloth", "turtle", "tortoise", "It is slower"):
+        assert gone not in everything

@@ -1,0 +1,70 @@
+"""An edit changes the message that it is about, and of a joined text only its own part."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.telegram.edits import edited_entry, is_about, joined, with_edit
+from bot.telegram.updates import IncomingMessage, Replaced, from_bytes, to_bytes
+from memory.message import Message
+from tests.bot.telegram import raw
+
+EDIT = replace(
+    raw.inbound(raw.message("new words")), kind="edit", message_id=11, update_id=5, edited_at=60
+)
+WAITING = replace(EDIT, kind="text", text="old words", update_id=1, edited_at=0)
+STORED = Message(3, 2, "user", "one\nold words\nthree", 1.0, 7, "Anna", (10, 11, 12), 1)
+STORED = replace(STORED, lengths=(3, 9, 5))
+
+
+def edited(waiting: IncomingMessage) -> IncomingMessage | None:
+    body = edited_entry(EDIT, to_bytes(waiting))
+    return from_bytes(body) if body else None
+
+
+def test_a_waiting_message_gets_the_new_words_of_the_newest_edit() -> None:
+    after = edited(WAITING)
+    assert after == replace(WAITING, text="new words", update_id=5, edited_at=60)
+    newer = replace(WAITING, edited_at=61)
+    assert edited(newer) == newer
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(WAITING, message_id=12),
+        replace(WAITING, sender=replace(WAITING.sender, id=8)),
+        replace(WAITING, kind="command", command="help"),
+        replace(WAITING, kind="stranger"),
+    ],
+)
+def test_other_messages_are_left_alone(other: IncomingMessage) -> None:
+    assert edited(other) is None
+
+
+def test_an_unreadable_entry_is_left_alone() -> None:
+    assert edited_entry(EDIT, b"nonsense") is None
+    assert not is_about(11, b"nonsense")
+
+
+def test_a_question_that_is_answered_again_gets_new_words_too() -> None:
+    asked = replace(WAITING, text="", message_id=12, replaced=Replaced((STORED,), (20,), (3, 4)))
+    after = edited(asked)
+    assert after
+    assert after.replaced
+    assert after.replaced.question[0].text == "one\nnew words\nthree"
+    assert after.replaced.answer_ids == (20,)
+    assert [is_about(id_, to_bytes(asked)) for id_ in (9, 10, 12)] == [False, True, True]
+
+
+def test_only_the_edited_part_of_a_joined_text_changes() -> None:
+    after = with_edit(STORED, EDIT)
+    assert (after.text, after.lengths) == ("one\nnew words\nthree", (3, 9, 5))
+    silent = replace(STORED, text="one\nthree", lengths=(3, -1, 5))
+    assert with_edit(silent, EDIT).text == "one\nnew words\nthree"
+    assert with_edit(replace(STORED, lengths=()), EDIT).text == STORED.text
+    assert with_edit(replace(STORED, message_ids=(11,), lengths=()), EDIT).text == "new words"
+
+
+def test_joined_texts_know_their_lengths() -> None:
+    assert joined(["a", None, "", "bc"]) == ("a\n\nbc", (1, -1, 0, 2))

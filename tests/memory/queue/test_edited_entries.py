@@ -1,0 +1,87 @@
+"""A message that waits, or whose turn has no reply yet, gets new words once."""
+
+from collections.abc import Callable
+
+import pytest
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import Nothing
+from memory.scopes.delta import Cursor
+from memory.store.errors import LeaseLost
+from tests.memory.turns import ANN, HERE, close, put, take, texts
+
+
+def from_to(old: str, new: str) -> Callable[[bytes], bytes | None]:
+    """Return what changes one body, and leaves alone a body that has the new words already."""
+
+    def edited(body: bytes) -> bytes | None:
+        return new.encode() if body in (old.encode(), new.encode()) else None
+
+    return edited
+
+
+async def test_a_waiting_message_is_answered_with_its_new_words(memory: Memory) -> None:
+    await put(memory, 1)
+    await put(memory, 2)
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 2", "better"))
+    await close(memory, await take(memory))
+    assert await texts(memory) == ["text 1 better", "yes"]
+
+
+async def test_a_turn_without_a_reply_begins_again_and_this_is_no_failure(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    for _ in range(2):
+        assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    with pytest.raises(LeaseLost):
+        await memory.turns.write_outbox(turn, b"[]")
+    again = await take(memory)
+    assert (again.id, again.attempts, again.entries[0].body) == (turn.id, 1, b"better")
+    await close(memory, again)
+    assert await texts(memory) == ["better", "yes"]
+
+
+async def test_an_older_edit_that_is_delivered_again_changes_nothing(memory: Memory) -> None:
+    await put(memory, 1)
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "second"))
+    assert await memory.mailbox.edit(HERE, 4, from_to("second", "third"))
+    assert await memory.mailbox.edit(HERE, 3, from_to("third", "second"))
+    assert (await take(memory)).entries[0].body == b"third"
+
+
+async def test_a_message_with_a_reply_is_not_changed(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn, b"[]")
+    assert not await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    assert not await memory.mailbox.edit(HERE, 3, from_to("text 9", "better"))
+    await memory.turns.mark_sending(turn, 0, ())
+
+
+async def test_a_dead_letter_keeps_only_the_new_words(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.dead_letters.set_aside(turn, "Error", b"[]")
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    await memory.turns.commit(turn, [], Cursor())
+    await memory.turns.hand_over(HERE, turn.lease.token)
+    assert await memory.dead_letters.retry(HERE, turn.id)
+    assert (await take(memory)).entries[0].body == b"better"
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_dropped_message_is_not_answered(memory: Memory, *, is_open: bool) -> None:
+    await put(memory, 1)
+    turn = await take(memory) if is_open else None
+    for _ in range(2):
+        await memory.mailbox.drop(HERE, lambda body: body == b"text 1")
+    if turn:
+        with pytest.raises(LeaseLost):
+            await memory.turns.write_outbox(turn, b"[]")
+    assert await memory.turns.acquire(HERE, Cursor()) == Nothing("empty")
+
+
+async def test_an_entry_that_is_not_the_bots_own_is_left_alone(memory: Memory) -> None:
+    await memory.mailbox.put(HERE, Entry(1, ANN, is_command=True, body=b"a|b|c"))
+    assert not await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
