@@ -85,10 +85,12 @@ def _redis_offset_s(scene: Scene) -> float:
 
 
 _GATHERING = {"COALESCE_S": "0.5"}
-_BOT = Stage(from_scratch=True, settings=FAKED)
+_SLOW = {"LEASE_S": "4"}
+"""A bot with a preloaded clock reads a file to learn the time, and needs long for everything."""
+_BOT = Stage(from_scratch=True, settings=FAKED | _SLOW)
 _REDIS = Stage(redis_environment=FAKED, settings=_GATHERING)
 _REDIS_POLLED = Stage(intake="polling", redis_environment=FAKED)
-_ALL = Stage(from_scratch=True, settings=FAKED | _GATHERING, redis_environment=FAKED)
+_ALL = Stage(from_scratch=True, settings=FAKED | _SLOW | _GATHERING, redis_environment=FAKED)
 
 FAULTS = tuple(
     Fault(
