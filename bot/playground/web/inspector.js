@@ -53,8 +53,8 @@ function keepOpen(old, now) {
 }
 
 function focusAgain(gone) {
-  const again = document.getElementById(gone.closest("[id]")?.id);
-  (gone.matches("summary") ? again?.querySelector("summary") : again)?.focus();
+  const again = document.getElementById(gone.closest("[id]")?.id) ?? document.querySelector(".place textarea");
+  (gone.matches("summary") ? again.querySelector("summary") : again)?.focus();
 }
 
 document.addEventListener("submit", async (event) => {
