@@ -20,7 +20,7 @@ class Message:
     who wrote a forwarded message, "" if it is none, and `forwarded_at` is when (Unix seconds).
     `unseen` names the photos, videos or sounds that came with the text. If `message_ids` of a
     person are several, `lengths` has the characters of each, -1 for one without text; the texts are
-    joined by line breaks.
+    joined by line breaks. `replied_to` is Telegram's id of the message that it replies to, or 0.
     """
 
     seq: int
@@ -38,6 +38,7 @@ class Message:
     forwarded_at: float = 0
     unseen: str = ""
     lengths: tuple[int, ...] = ()
+    replied_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)

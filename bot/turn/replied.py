@@ -21,17 +21,19 @@ async def find_replied(request: Request, history: ChatHistory) -> tuple[RepliedT
     """Return what the newest messages of a turn reply to, oldest first; raise `LeaseLost`.
 
     The log's text counts, however old. Without it, Telegram's text does. A message that the model's
-    server refused is left out.
+    server refused is left out. If a question is asked again, its log entry says what it replied to.
     """
     targets = [update.reply for update in request.updates if update.reply]
+    if not targets and request.message.replied_to:
+        targets = [ReplyTarget(request.message.replied_to, author="", sent_at=0, text="")]
     found = []
     for target in list(dict.fromkeys(targets))[-_MAX_REPLIES:]:
         if target.message_id in request.message.message_ids:
             continue  # it is being answered in this very turn
         stored = await _stored(history, target)
-        if stored is None:
+        if stored is None and target.author:
             found.append(RepliedTo(_given(target), quote=target.quote))
-        elif not stored.is_refused:
+        elif stored and not stored.is_refused:
             question = _question(history, stored)
             question = _untrusted_of_others(question, request) if question else None
             message = _untrusted_of_others(stored, request)
@@ -54,7 +56,7 @@ def _in_memory(history: ChatHistory, target: ReplyTarget) -> Message | None:
             message
             for message in reversed(history.messages)
             if target.message_id in message.message_ids
-            and abs(message.sent_at - target.sent_at) < _MAX_DIFFERENCE_S
+            and abs(message.sent_at - (target.sent_at or message.sent_at)) < _MAX_DIFFERENCE_S
         ),
         None,
     )

@@ -87,6 +87,7 @@ def _asked_again(messages: Sequence[Message]) -> Message:
         tokens=sum(each.tokens for each in messages),
         is_first_party=all(each.is_first_party for each in messages),
         unseen=", ".join(dict.fromkeys(each.unseen for each in messages if each.unseen)),
+        replied_to=messages[-1].replied_to,
     )
 
 
@@ -109,6 +110,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         forwarded_at=first.forwarded_at if len(updates) == 1 else 0,
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
+        replied_to=next((each.reply.message_id for each in updates[::-1] if each.reply), 0),
     )
 
 

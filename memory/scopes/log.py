@@ -37,6 +37,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"forwarded_at": str(int(message.forwarded_at))} if message.forwarded_at else {}),
         **({"unseen": message.unseen} if message.unseen else {}),
         **({"lengths": ",".join(map(str, message.lengths))} if message.lengths else {}),
+        **({"replied_to": str(message.replied_to)} if message.replied_to else {}),
     }
 
 
@@ -73,6 +74,7 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         forwarded_at=float(fields.get(b"d", 0)),
         unseen=fields.get(b"u", b"").decode(),
         lengths=_numbers(fields.get(b"l", b"")),
+        replied_to=int(fields.get(b"p", 0)),
     )
 
 

@@ -1,6 +1,7 @@
 """A reply brings what it answers into the prompt, once, and nothing of it into the memory."""
 
 import re
+from typing import Any
 
 from tests.acceptance.buttons import ask_first, erase
 from tests.acceptance.rig import Rig
@@ -12,10 +13,9 @@ US = "@ricordo_bot"
 _TIME = re.compile(r"\[today, \d\d:\d\d\] ")
 
 
-async def memory_of(rig: Rig, person: Person, chat: Chat, text: str, **how: object) -> list[str]:
-    """Send a message; return the lines of the memory section that came before it, without times."""
-    said = await person.say(chat, text, **how)  # type: ignore[arg-type]
-    await chat.wait_for_reply(after=said)
+async def memory_of(rig: Rig, person: Person, chat: Chat, text: str, **how: Any) -> list[str]:
+    """Ask something; return the lines of its memory section without times when it is answered."""
+    await ask_first(rig, person, chat, text, **how)
     return [_TIME.sub("", line) for line in rig.requests[-1].memory.splitlines()]
 
 

@@ -144,6 +144,17 @@ async def test_a_message_that_the_models_server_refused_is_not_sent_again(
     assert await find_replied(request_of(pointed(30)), history) == NOTHING
 
 
+async def test_a_question_that_is_asked_again_still_has_what_it_replied_to(
+    history: ChatHistory,
+) -> None:
+    request = request_of(pointed(11, is_ours=True))
+    again = raw.inbound(raw.message("/retry"))
+    for message_id, texts in ((11, ["**Blue**"]), (555, [])):
+        message = replace(request.message, replied_to=message_id)
+        found = await find_replied(Request((again,), message, (message,)), history)
+        assert [reply.message.text for reply in found] == texts
+
+
 async def test_an_erased_message_counts_as_telegram_gave_it_and_is_not_stored_again(
     history: ChatHistory, memory: Memory
 ) -> None:

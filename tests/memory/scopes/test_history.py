@@ -157,7 +157,9 @@ async def test_a_comment_and_a_forwarded_message_are_one_exchange_and_keep_their
 ) -> None:
     await put(memory, 1)
     turn = await take(memory)
-    comment = Message(1, 1, "user", "Look", 1_000.0, ANN, "Ann", (1,), 3, unseen="photo")
+    comment = Message(
+        1, 1, "user", "Look", 1_000.0, ANN, "Ann", (1,), 3, unseen="photo", replied_to=9
+    )
     forwarded = Message(
         *(2, 1, "user", "I live in Oslo", 1_000.0, ANN, "Ann", (2,), 3),
         is_first_party=False,
