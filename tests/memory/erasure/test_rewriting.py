@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
-from memory.scopes.entries import Fact
+from memory.scopes.delta import Cursor
+from memory.scopes.entries import Fact, Hidden
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost
@@ -20,7 +22,7 @@ from tests.memory.erasure.test_forgetting import (
     synopsis,
     write,
 )
-from tests.memory.learning.scripted import talk
+from tests.memory.learning.scripted import Notes, ScriptedModel, talk
 from tests.memory.turns import ANN, HERE, close, take, texts
 from tests.stored import everything_stored
 
@@ -90,3 +92,28 @@ async def test_nothing_changes_if_the_entry_is_gone(memory: Memory, valkey: str,
     with pytest.raises(LeaseLost):
         await memory.rewriting.take_out(HERE, [1, 2], change)
     assert await everything_stored(valkey) == stored
+
+
+@pytest.mark.parametrize("is_personal", [False, True])
+async def test_new_words_are_learned_and_what_was_deleted_is_not(
+    memory: Memory, *, is_personal: bool
+) -> None:
+    model, notes = ScriptedModel(), Notes(every=1, is_personal=is_personal)
+    model.parts = {"notes": {"text": f"Has a {CANARY}."}}
+    memory.enable_learning(LearningConfig([notes], model))
+    await talk(memory, "I like tea.", f"I have a {CANARY}.", "I dislike rain.", "It rains.")
+    await write(memory, HERE, Hidden(5))
+    await memory.learn(HERE)
+    _, change = await asking(memory)
+    history = await ChatHistory.read(memory.histories, HERE)
+    edited = replace(history.messages[2], text="I have a cat.")
+    await memory.rewriting.rewrite(HERE, edited, change)
+    await memory.rewriting.drop_facts(HERE, [3])
+    model.parts = {"notes": {"text": "Has a cat."}}
+    await memory.turns.commit(await take(memory), [], Cursor())
+    await memory.learn(HERE)
+    assert notes.batches == [[1, 2, 3, 4, 6, 7, 8], [3, 4, 6, 7, 8]]
+    assert "I have a cat." in model.asked[-1][1]
+    assert CANARY not in model.asked[-1][1]
+    scope = ANNS if is_personal else HERE
+    assert "Has a cat." in [fact.text for fact in (await memory.scopes.read(scope)).facts]

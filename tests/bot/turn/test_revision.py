@@ -1,0 +1,173 @@
+"""An edit, `/retry` and "ask again" change only what they may, and each only once."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from bot.commands.sentences import Sentences
+from bot.costs.budget import Budget
+from bot.costs.prices import Prices
+from bot.language.catalogue import Catalogue
+from bot.telegram.updates import IncomingMessage, Sender, to_bytes
+from bot.turn.outbox import Outbox
+from bot.turn.quota import QuotaStep
+from bot.turn.request import Request, unpack
+from bot.turn.revision import RevisionStep
+from memory.limits.quotas import Quota
+from memory.memory import Memory
+from memory.message import Message
+from memory.queue.mailbox import Entry
+from memory.queue.open_turn import OpenTurn
+from memory.scopes.delta import Cursor
+from memory.scopes.history import ChatHistory
+from memory.store.errors import LeaseLost
+from memory.store.keys import Scope
+from tests.bot.telegram import raw
+from tests.memory.conftest import memory
+from tests.memory.turns import ANN, BOB, HERE, put, take, texts
+from tests.quiet_chat import QuietChat
+
+__all__ = ["memory"]
+
+SAID_AT = 1_700_000_000
+EDIT = replace(
+    raw.inbound(raw.message("new words")), kind="edit", message_id=11, edited_at=SAID_AT + 900
+)
+RETRY = replace(EDIT, kind="command", command="retry", text="", message_id=30, edited_at=0)
+BEN = Sender(BOB, "Ben")
+
+
+class Revising:
+    """A step; `turn` and `request` are its newest, `learned` what it had learned."""
+
+    turn: OpenTurn
+    request: Request
+
+    def __init__(self, memory: Memory, quota: Quota | None = None) -> None:
+        self.memory = memory
+        self.learned: list[Scope] = []
+        sentences = Sentences(Catalogue())
+        budget = Budget(Decimal(0), Prices(()), memory.usage)
+        counted = QuotaStep(memory.quotas, quota or Quota(0, 0), budget, frozenset(), sentences)
+        self.step = RevisionStep(memory, QuietChat(), counted, sentences, self.learned.append)
+
+    async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:
+        """Run the step for an update, and again each time that its turn begins again."""
+        update = replace(update, update_id=number)
+        entry = Entry(number, update.sender.id, is_command=True, body=to_bytes(update))
+        await self.memory.mailbox.put(HERE, entry)
+        return await self.run()
+
+    async def run(self) -> Outbox | None:
+        for _ in range(3):
+            self.turn = turn = await take(self.memory)
+            self.request = unpack(turn, self.memory.tokens)
+            history = await ChatHistory.of_turn(
+                self.memory.histories, HERE, turn.loaded, turn.facts
+            )
+            try:
+                outbox = await self.step.answer(self.request, history)
+            except LeaseLost:
+                self.memory.histories.drop(HERE)
+                continue
+            if outbox:
+                await self.memory.turns.write_outbox(turn, outbox.to_bytes())
+                await self.memory.turns.commit(turn, [], Cursor())
+            return outbox
+        raise AssertionError("its turn begins again and again")
+
+    async def close(self, *answer: Message) -> None:
+        """Close the turn of the question that is asked again."""
+        await self.memory.turns.write_outbox(self.turn, b"[]")
+        messages = [*self.request.messages, *answer]
+        await self.memory.turns.commit(self.turn, messages, Cursor())
+
+
+async def tell(memory: Memory, *said: Message, answer: str = "yes") -> None:
+    """Store an exchange: messages of Ann, and the answer unless it is empty."""
+    number = int(await memory.client.call("INCR", "told"))
+    await put(memory, number)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn, b"[]")
+    replies = [Message(0, 0, "assistant", answer, SAID_AT, message_ids=(12,))] if answer else []
+    await memory.turns.commit(turn, [*said, *replies], Cursor())
+
+
+def words(text: str = "old words", *ids: int) -> Message:
+    return Message(0, 0, "user", text, SAID_AT, ANN, "Anna", ids or (11,))
+
+
+async def test_the_newest_question_is_asked_again_with_all_that_was_sent_with_it(
+    memory: Memory,
+) -> None:
+    forwarded = replace(words("look", 10), is_first_party=False, forwarded_from="Ben")
+    await tell(memory, forwarded, words())
+    revising = Revising(memory)
+    assert await revising(EDIT, 9) is None
+    asked = revising.request
+    assert [(m.text, m.forwarded_from) for m in asked.messages] == [
+        ("look", "Ben"),
+        ("new words", ""),
+    ]
+    assert (asked.message.text, asked.message.sent_at) == ("look\nnew words", SAID_AT)
+    assert (asked.message.message_ids, asked.replaces) == ((10, 11), (12,))
+    assert await texts(memory) == []
+
+
+@pytest.mark.parametrize("why", ["late", "followed"])
+async def test_an_older_message_only_changes_its_words(memory: Memory, why: str) -> None:
+    await tell(memory, words())
+    late = why == "late"
+    if not late:
+        await tell(memory, words("later", 13))
+    revising = Revising(memory)
+    outbox = await revising(replace(EDIT, edited_at=SAID_AT + 900 + late), 9)
+    assert outbox
+    assert outbox.parts == ()
+    assert (await texts(memory))[:2] == ["new words", "yes"]
+    assert revising.learned == [HERE]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        replace(EDIT, text="old words"),
+        replace(EDIT, message_id=99),
+        replace(EDIT, message_id=12),
+        replace(EDIT, sender=BEN),
+    ],
+)
+async def test_other_edits_change_nothing(memory: Memory, edit: IncomingMessage) -> None:
+    await tell(memory, words())
+    outbox = await Revising(memory)(edit, 9)
+    assert outbox
+    assert outbox.parts == ()
+    assert await texts(memory) == ["old words", "yes"]
+
+
+async def test_a_button_asks_once_however_often_it_is_pressed(memory: Memory) -> None:
+    await tell(memory, words(), answer="")
+    nonce = await memory.confirmations.ask(HERE, "again", ANN, f"11,{ANN}")
+    pressed = replace(EDIT, kind="again", text=nonce, replied_to=11, message_id=40, edited_at=0)
+    revising = Revising(memory)
+    assert await revising(pressed, 9) is None
+    assert (revising.request.message.text, revising.request.replaces) == ("old words", (40,))
+    await revising.close()  # without an answer once more
+    outbox = await revising(pressed, 10)
+    assert outbox
+    assert outbox.parts == ()
+    assert await texts(memory) == ["old words"]
+
+
+async def test_a_retry_counts_as_a_turn_and_beyond_the_quota_changes_nothing(
+    memory: Memory,
+) -> None:
+    await tell(memory, words())
+    revising = Revising(memory, Quota(1, 0))
+    assert await revising(RETRY, 9) is None
+    await revising.close(Message(0, 0, "assistant", "another", SAID_AT))
+    notice = await revising(RETRY, 10)
+    assert notice
+    assert notice.parts != ()
+    assert await texts(memory) == ["old words", "another"]
