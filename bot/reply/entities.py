@@ -13,7 +13,7 @@ from itertools import chain
 from bot.reply.parts import Entity
 
 _CODE = frozenset({"pre", "code"})
-_SOLID = _CODE | {"text_link"}
+_SOLID = _CODE | {"text_link", "date_time"}
 _STYLES = ("bold", "italic", "strikethrough", "spoiler")
 
 

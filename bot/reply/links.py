@@ -1,8 +1,12 @@
-"""Links that open what they name: only web and mail addresses, none under another host's name."""
+"""Links that open what they name: only web and mail addresses, none under another host's name.
+
+A link to `tg://time?unix=<seconds>` becomes a moment that each client shows in its own time zone.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from bot.reply.parts import Entity
@@ -11,6 +15,7 @@ from bot.reply.utf16 import Edit, edited, text_of
 _MAX_CHARS = 2048
 _HOST = re.compile(r"[\w.-]++|[0-9a-f:.]++")
 _NAMED_HOST = re.compile(r"(?<![\w.-])[\w-]++(?:\.[\w-]++)++")
+_MOMENT = re.compile(r"tg://time\?unix=\d{1,11}", re.ASCII)
 _OTHER_DOTS = str.maketrans("。｡", "..")
 
 
@@ -21,6 +26,8 @@ def honest(text: str, entities: Iterable[Entity]) -> tuple[str, list[Entity]]:
     for entity in entities:
         if entity.type != "text_link":
             kept.append(entity)
+        elif _MOMENT.fullmatch(entity.url):
+            kept.append(replace(entity, type="date_time"))
         elif host := host_of(entity.url):
             kept.append(entity)
             if _names_another(text_of(units, entity), entity.url, host):

@@ -14,7 +14,8 @@ import orjson
 class Entity:
     """A stretch of text with one format; `offset` and `length` count UTF-16 units.
 
-    `type` is Telegram's name of the format. `url` belongs to `text_link`, `language` to `pre`.
+    `type` is Telegram's name of the format. `url` belongs to `text_link` and, as
+    `tg://time?unix=<seconds>`, to `date_time`; `language` belongs to `pre`.
     """
 
     type: str

@@ -1,6 +1,7 @@
 """Our parts in the types of python-telegram-bot."""
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -23,13 +24,16 @@ _ENTITY_TYPES = frozenset(
         telegram.MessageEntity.TEXT_LINK,
         telegram.MessageEntity.BLOCKQUOTE,
         telegram.MessageEntity.EXPANDABLE_BLOCKQUOTE,
+        telegram.MessageEntity.DATE_TIME,
     }
 )
+_MOMENT_FORMAT = "wDt"
+"""Weekday, long date and short time, in the language and the time zone of whoever reads it."""
 
 
 def entities_of(entities: Iterable[Entity]) -> list[telegram.MessageEntity] | None:
     """Return the entities that Telegram can show, None if there are none."""
-    return [telegram.MessageEntity(**fields) for fields in map(_fields, _shown(entities))] or None
+    return [_typed(_fields(entity)) for entity in _shown(entities)] or None
 
 
 def entities_json(entities: Iterable[Entity]) -> str | None:
@@ -51,11 +55,20 @@ def _fields(entity: Entity) -> dict[str, Any]:
         "offset": entity.offset,
         "length": entity.length,
     }
-    if entity.url:
+    if entity.type == telegram.MessageEntity.DATE_TIME:
+        fields["unix_time"] = int(entity.url.rpartition("=")[2])
+        fields["date_time_format"] = _MOMENT_FORMAT
+    elif entity.url:
         fields["url"] = well_formed(entity.url)
     if entity.language:
         fields["language"] = well_formed(entity.language)
     return fields
+
+
+def _typed(fields: dict[str, Any]) -> telegram.MessageEntity:
+    if "unix_time" in fields:
+        fields["unix_time"] = datetime.fromtimestamp(fields["unix_time"], UTC)
+    return telegram.MessageEntity(**fields)
 
 
 def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardMarkup | None:

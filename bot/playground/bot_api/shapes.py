@@ -55,7 +55,11 @@ def entity_shape(entity: MessageEntity) -> Shape:
     if entity.user:
         shape["user"] = user_shape(entity.user)
     return shape | present(
-        url=entity.url, language=entity.language, custom_emoji_id=entity.custom_emoji_id
+        url=entity.url,
+        language=entity.language,
+        custom_emoji_id=entity.custom_emoji_id,
+        unix_time=entity.unix_time,
+        date_time_format=entity.date_time_format,
     )
 
 

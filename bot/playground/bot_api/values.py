@@ -34,6 +34,8 @@ class MessageEntity:
     language: str = ""
     custom_emoji_id: str = ""
     user: User | None = None
+    unix_time: int = 0
+    date_time_format: str = ""
 
 
 @dataclass(frozen=True, slots=True)

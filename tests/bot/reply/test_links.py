@@ -71,3 +71,20 @@ def test_an_honest_link_is_not_changed(markdown: str) -> None:
 def test_a_link_that_would_mention_a_person_is_text() -> None:
     assert only("[Admin](tg://user?id=777)") == Part("Admin")
     assert only("<tg://user?id=777>") == Part("<tg://user?id=777>")
+
+
+@pytest.mark.parametrize(
+    ("url", "types"),
+    [
+        ("tg://time?unix=1803888000", ["date_time"]),
+        ("tg://time?unix=-5", []),
+        ("tg://time?unix=123456789012", []),
+        ("tg://time?unix=1803888000&format=r", []),
+    ],
+)
+def test_a_link_to_a_moment_is_shown_by_each_client_in_its_own_zone(
+    url: str, types: list[str]
+) -> None:
+    part = only(f"On **[1 March, 09:00]({url})**")
+    assert part.text == "On 1 March, 09:00"
+    assert [each.type for each in part.entities if each.type != "bold"] == types

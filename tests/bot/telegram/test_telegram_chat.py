@@ -101,6 +101,23 @@ async def test_unknown_entities_are_dropped_and_the_text_is_sent(
     ]
 
 
+async def test_a_moment_is_sent_with_its_time_and_its_format(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    api.script(SENT)
+    moment = Entity("date_time", 0, 2, "tg://time?unix=1803888000")
+    await chat.send(Destination(5), Part("at nine", (moment,)))
+    assert json.loads(api.calls[0].parameters["entities"]) == [
+        {
+            "type": "date_time",
+            "offset": 0,
+            "length": 2,
+            "unix_time": 1803888000,
+            "date_time_format": "wDt",
+        }
+    ]
+
+
 async def test_a_lone_surrogate_is_replaced_before_sending(
     chat: TelegramChat, api: ScriptedApi
 ) -> None:

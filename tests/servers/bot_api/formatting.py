@@ -4,6 +4,7 @@ Offsets and lengths count UTF-16 units. Markup (`parse_mode`) is not read here: 
 entities.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -25,6 +26,7 @@ _STYLES = {
     "bold",
     "code",
     "custom_emoji",
+    "date_time",
     "expandable_blockquote",
     "italic",
     "pre",
@@ -122,7 +124,16 @@ def _entity(fields: Fields, users: Mapping[int, User]) -> Entity | None:
         language=fields.text("language") if kind == "pre" else "",
         custom_emoji_id=fields.required_text("custom_emoji_id") if kind == "custom_emoji" else "",
         user=user,
+        unix_time=fields.required_integer("unix_time") if kind == "date_time" else 0,
+        date_time_format=_date_time_format(fields) if kind == "date_time" else "",
     )
+
+
+def _date_time_format(fields: Fields) -> str:
+    shown = fields.text("date_time_format")
+    if not re.fullmatch("r|w?[dD]?[tT]?", shown):
+        raise BadRequestError("invalid date_time format specified")
+    return shown
 
 
 def _checked(text: str, entities: Iterable[Entity]) -> list[Entity]:
