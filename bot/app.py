@@ -96,11 +96,10 @@ class App:
         self._metrics = Metrics()
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
-        self._sentences = Sentences(self._catalogue)
+        self._sentences = Sentences(self._catalogue, settings.timezone)
         self._intake: Intake | None = None
         self._takes_over = settings.take_over_webhook == "yes"
-        takes_webhook = duty.takes_in and settings.webhook_url is not None
-        self._webhook = webhook_of(settings) if takes_webhook else None
+        self._webhook = webhook_of(settings) if duty.takes_in else None
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve until `stopping` is set, then finish the running turns or hand them over.
@@ -176,7 +175,8 @@ class App:
         if self._duty.works:
             receipts = Receipts(memory.jobs, chat, sentences)
             maintenance = Maintenance(memory, learner, receipts.report, running.deleting)
-            tasks += [asyncio.create_task(worker.run()), asyncio.create_task(maintenance.run())]
+            work = worker.run(), maintenance.run(), turns.due_reminders().run()
+            tasks += map(asyncio.create_task, work)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
             allowed = settings.allowed_user_ids and (

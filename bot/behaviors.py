@@ -14,6 +14,7 @@ from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
 from memory.behaviors.text_rag import TextRag, TextRagOptions
@@ -55,6 +56,7 @@ def behaviors_of(
         by_tool = settings.documents == "tool"
         options = TextRagOptions(namespaces=settings.document_namespaces, by_tool=by_tool)
         behaviors.append(TextRag(scopes, tokens, options))
+    behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
     _check_names(settings.behaviors)
     behaviors += (_build(path, memory.scopes) for path in settings.behaviors)
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)

@@ -10,6 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.costs.budget import budget_of
 from bot.documents.formats import Formats, Limits
 from bot.documents.upload import FileReader, Upload
+from bot.runtime.due_reminders import DueReminders
 from bot.telegram.chat import Chat
 from bot.turn.after import AfterTurn
 from bot.turn.agent_step import AgentStep
@@ -77,18 +78,26 @@ class TurnBuilder:
         learn: Callable[[Scope], None],
     ) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
-        settings, memory, observe = self._settings, self._memory, self._observe
+        memory, observe = self._memory, self._observe
         steps = self._steps(assistant, commands, learn)
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
-        timeout_s = min(_MAX_SEND_S, settings.lease_s / 2)
-        export = partial(export_file, memory.exporter)
         return TurnRunner(
             memory.turns,
             memory.histories,
             Answerer(steps, give_up, self._sentences, memory.confirmations, observe),
-            Deliverer(self._chat, timeout_s, export, observe),
+            self._deliverer(),
             AfterTurn(assistant.behaviors, learn, observe),
         )
+
+    def due_reminders(self) -> DueReminders:
+        """Return what sends reminders that are due."""
+        reminders, lease_s = self._memory.reminders, self._settings.lease_s
+        return DueReminders(reminders, self._deliverer(), self._sentences, lease_s)
+
+    def _deliverer(self) -> Deliverer:
+        timeout_s = min(_MAX_SEND_S, self._settings.lease_s / 2)
+        export = partial(export_file, self._memory.exporter)
+        return Deliverer(self._chat, timeout_s, export, self._observe)
 
     def _steps(
         self,

@@ -26,6 +26,8 @@ from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
 from memory.queue.turns import TurnStore, TurnTimes
+from memory.reminders.reminders import Reminders
+from memory.reminders.time_zone import TimeZones
 from memory.scopes.delta import Cursor
 from memory.scopes.history import HistoryParts
 from memory.scopes.scopes import Scopes
@@ -91,13 +93,15 @@ class Memory:
         self.scopes = Scopes(
             self.store, questions, max_bytes=options.cache_bytes, zone=options.zone
         )
+        self.reminders = Reminders(self.store)
+        self.time_zones = TimeZones(self.scopes)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.rewriting = Rewriting(self.forgetting)
         self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
         self.switch = MemorySwitch(self.store)
-        self.exporter = Exporter(self.store, self.scopes)
+        self.exporter = Exporter(self.store, self.scopes, self.reminders)
         self.histories = HistoryParts(
             store=self.store,
             scopes=self.scopes,

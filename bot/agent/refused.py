@@ -14,6 +14,7 @@ from bot.agent.toolbox import Toolbox
 from bot.model.model_errors import ModelError, ModelRefused
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction
+from memory.reminders.reminder import ReminderChanges
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +44,7 @@ async def run_despite_refusals(
         log.warning("message tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.memory_context = (), (), ""
         del context.writes[len(before) :]
+        context.reminders = ReminderChanges()
         try:
             return await run_agent(agent, toolbox, context)
         except ModelRefused as error:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from bot.commands import reminder_list, reminder_questions
 from bot.commands.access import Access, Operators
 from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
 from bot.commands.clear_memory import ClearMemoryCommand
@@ -23,6 +24,8 @@ from bot.commands.memory_list import MemoryList
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
 from bot.commands.receipts import Receipts
+from bot.commands.reminder_list import RemindersCommand
+from bot.commands.reminder_questions import ReminderButtons
 from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
@@ -117,9 +120,13 @@ def _person_commands(
     budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
     report = UsageReport(budget, sentences)
     usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, limit, report)
+    reminders = RemindersCommand(memory.reminders, memory.time_zones, sentences)
+    agreed = ReminderButtons(memory.reminders, memory.time_zones, sentences)
+    reminder_buttons = {reminder_list.VERB: reminders.press, reminder_questions.VERB: agreed.press}
     forget_buttons = {"forget": forget.forget, "delete_message": forget.delete_message}
     return (
         BotCommand("forget", forget.ask, buttons=forget_buttons),
+        BotCommand("reminders", reminders.answer, buttons=reminder_buttons),
         BotCommand("usage", usage.answer, "private"),
         BotCommand("privacy", PrivacyCommand(settings.memory_ttl_days, sentences).answer),
     )

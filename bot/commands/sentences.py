@@ -1,7 +1,8 @@
 """Fixed sentences as parts to send, in a person's language."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Button, Part
@@ -9,10 +10,14 @@ from bot.reply.render import render
 
 
 class Sentences:
-    """Renders the catalogue's sentences; a key that the catalogue lacks raises `KeyError`."""
+    """Renders the catalogue's sentences; a key that the catalogue lacks raises `KeyError`.
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    `zone` is the bot's time zone.
+    """
+
+    def __init__(self, catalogue: Catalogue, zone: tzinfo = UTC) -> None:
         self._catalogue = catalogue
+        self._zone = zone
 
     def say(self, language: str, *keys: str, **values: object) -> tuple[Part, ...]:
         """Return sentences, each a paragraph, as parts to send."""
@@ -30,6 +35,19 @@ class Sentences:
         """Return date and time of day (UTC) of a time in Unix seconds; "-" for 0, never."""
         time_of_day = datetime.fromtimestamp(at, UTC).strftime("%H:%M UTC")
         return f"{self.day(language, at)}, {time_of_day}" if at else "-"
+
+    def local(self, language: str, at: float, zone: str) -> dict[str, object]:
+        """Return date and time in a person's zone (`when`), and the moment itself (`unix`).
+
+        Without a zone of the person it is the bot's zone, which is named.
+        """
+        moment = datetime.fromtimestamp(at, ZoneInfo(zone) if zone else self._zone)
+        offset = moment.utcoffset() or timedelta()
+        day = self.day(language, at + offset.total_seconds())
+        return {
+            "when": f"{day}, {moment:%H:%M}" + ("" if zone else f" ({self._zone})"),
+            "unix": int(at),
+        }
 
     def has(self, key: str) -> bool:
         """Say whether the catalogue has a sentence."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from bot.commands.consent import confirmations, questions, with_nonces
+from bot.commands.reminder_questions import in_chat, reminder_lines, reminder_questions
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, reply_parts
@@ -76,12 +77,15 @@ class AgentStep:
             for line in self._sentences.say(language, "unsupported.attached"):
                 parts = with_line(parts, line)
         writes = await _wanted(context)
+        reminders = in_chat(context.reminders, request.last)
         lines = confirmations(self._sentences, language, writes)
+        lines += reminder_lines(self._sentences, language, reminders)
         is_rich = is_whole and not lines and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
         for line in lines:
             parts = with_line(parts, line)
         asked = questions(self._sentences, language, writes)
+        asked += reminder_questions(self._sentences, language, reminders)
         # The person may decline: then what the tools did must not teach anything either.
         steps = () if asked else context.completed_steps
         return Outbox(
@@ -92,6 +96,7 @@ class AgentStep:
             writes=to_json(writes).decode(),
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
+            reminders=reminders.encode(),
         )
 
 

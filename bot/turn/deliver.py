@@ -180,7 +180,8 @@ class Deliverer:
             except (FloodWait, Unreachable) as error:
                 await self._pause(patience.pause_s(error))
             except ChatMigrated as error:
-                to = replace(to, chat_id=error.new_chat_id)
+                # Ids of messages of the old group may be other messages in the new one.
+                to = replace(to, chat_id=error.new_chat_id, reply_to=0)
             except Refused as error:
                 if former and not error.bad_entities:
                     await self._delete(to.chat_id, former)

@@ -20,8 +20,8 @@ class Outbox:
     person's message: with `is_unread` it does not enter the history; with `is_refused` it enters as
     one that the model's server did not take. `is_untrusted` marks a reply that was written with
     untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
-    message of `said` instead. `replaces` are messages of ours that show the
-    former reply.
+    message of `said` instead. `replaces` are messages of ours that show the former reply.
+    `reminders` are those that tools set and cancel (`ReminderChanges`).
     """
 
     to: Destination
@@ -35,14 +35,17 @@ class Outbox:
     is_untrusted: bool = False
     rich_parts: int = 0
     replaces: tuple[int, ...] = ()
+    reminders: str = ""
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         to = (self.to.chat_id, self.to.topic_id, self.to.reply_to)
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
-        flags = (self.is_refused, self.is_untrusted, self.rich_parts)
-        last = (*flags, self.replaces) if self.replaces else flags if any(flags) else ()
+        last: list[object] = [self.is_refused, self.is_untrusted, self.rich_parts]
+        last += [self.replaces, self.reminders]
+        while last and not last[-1]:
+            last.pop()
         return orjson.dumps([*to, to_json(self.parts), *rest, *last])
 
     @classmethod

@@ -91,7 +91,8 @@ class TurnRunner:
         self, opened: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
     ) -> Committed:
         cursor = self._histories.cursor(opened.lease.conversation)
-        closing = Closing(outbox.ends_session, outbox.digest, outbox.writes.encode())
+        writes, reminders = outbox.writes.encode(), outbox.reminders
+        closing = Closing(outbox.ends_session, outbox.digest, writes, reminders)
         commit = self._queue.commit(opened, messages, cursor, closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.steps import CompletedStep
 from memory.message import NOTHING_SAID, Message, RepliedTo
+from memory.reminders.reminder import ReminderChanges
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
 from memory.search.message_search import SearchResult
@@ -25,7 +26,7 @@ class AgentContext:
     `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
     texts of the behaviors) are parts of the prompt.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
-    written after the reply was sent.
+    written after the reply was sent. `reminders`: those that tools set and cancel.
     """
 
     conversation: Scope
@@ -42,6 +43,7 @@ class AgentContext:
     call_context: CallContext | None = None
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)
+    reminders: ReminderChanges = field(default_factory=ReminderChanges)
 
     @classmethod
     async def get_or_create(

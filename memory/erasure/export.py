@@ -13,6 +13,9 @@ import orjson
 from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.documents.library import documents
 from memory.message import Message
+from memory.reminders.reminder import Reminder
+from memory.reminders.reminders import Reminders
+from memory.reminders.time_zone import zone_in
 from memory.scopes.entries import Fact
 from memory.scopes.log import message_of
 from memory.scopes.scope_memory import ScopeMemory
@@ -38,10 +41,11 @@ class Export:
 class Exporter:
     """Makes exports of the present content; the files are not stored."""
 
-    def __init__(self, store: Store, scopes: Scopes) -> None:
+    def __init__(self, store: Store, scopes: Scopes, reminders: Reminders) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scopes = scopes
+        self._reminders = reminders
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return a file with all that was learned and the newest messages that fit."""
@@ -56,6 +60,10 @@ class Exporter:
             "synopses": _synopses(here),
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
+            "reminders": [
+                _reminder(each) for each in await self._reminders.list_open(conversation)
+            ],
+            "time_zone": zone_in(facts) or None,
         }
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept = _newest(messages, room)
@@ -127,6 +135,15 @@ def _documents(here: ScopeMemory) -> list[dict[str, object]]:
         }
         for key, document in documents(here).items()
     ]
+
+
+def _reminder(reminder: Reminder) -> dict[str, object]:
+    return {
+        "text": reminder.text,
+        "due": _moment(reminder.due),
+        "cron": reminder.rule or None,
+        "time_zone": reminder.zone or None,
+    }
 
 
 def _moment(at: float) -> str:

@@ -122,12 +122,13 @@ class Closing:
     """What a commit writes besides the messages.
 
     `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
-    JSON.
+    JSON. `reminders` is what tools set and cancel (`ReminderChanges`).
     """
 
     ends_session: bool = False
     digest: str = ""
     writes: bytes = b""
+    reminders: str = ""
 
 
 def check(answer: bytes, lease: Lease) -> None:

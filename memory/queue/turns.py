@@ -23,6 +23,7 @@ from memory.queue.open_turn import (
     check,
 )
 from memory.queue.signals import Signals
+from memory.reminders.reminders import first_looks
 from memory.scopes.delta import Cursor, Delta
 from memory.scopes.log import stored_fields
 from memory.store.commands import Command, ScriptCall
@@ -166,10 +167,14 @@ class TurnStore:
             request["ends_session"] = True
         if closing.digest:
             request["digest"] = closing.digest
+        if closing.reminders:
+            request["reminders"] = orjson.loads(closing.reminders)
         commit = self._script("commit", lease.conversation, request, closing.writes)
         turn.run.is_committing = True
         noted = self._note_learning(lease, messages, closing)
-        *_, (head, *begun) = await self._store.client.pipeline([*noted, commit])
+        looks = first_looks(self._store.keys.reminders, lease.conversation, closing.reminders)
+        answers = await self._store.client.pipeline([*noted, *looks, commit, *looks])
+        head, *begun = answers[len(noted) + len(looks)]
         answer = orjson.loads(head)
         if answer["outcome"] != "committed":
             check(answer["outcome"].encode(), lease)

@@ -104,6 +104,7 @@ class ScopeKeys:
     records: str
     record_vectors: str
     dead_letters: str
+    reminders: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -111,6 +112,7 @@ class ScopeKeys:
         return (
             *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
             *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
+            self.reminders,
         )
 
     @property
@@ -143,6 +145,7 @@ class Keys:
         self.jobs = self.prefix + "jobs"
         self.due = self.prefix + "due"
         self.learning = self.prefix + "learning"
+        self.reminders = self.prefix + "reminders"
         self.poller = self.prefix + "poller"
         self.sweeper = self.prefix + "sweeper"
         self.dead_letters = self.prefix + "dead_letters"
@@ -174,6 +177,7 @@ class Keys:
             records=base + "records",
             record_vectors=base + "rvec",
             dead_letters=base + "dead_letters",
+            reminders=base + "reminders",
         )
 
     def learner(self, conversation: Scope) -> str:

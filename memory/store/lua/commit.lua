@@ -1,6 +1,7 @@
 -- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so;
--- `digest`, a summary of the tool steps, if there is one; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
+-- `digest`, a summary of the tool steps, if there is one; `reminders`: those to set (id, person, due in ms, JSON) and the
+-- ids of those to cancel, if there are any; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
@@ -56,6 +57,12 @@ if request.digest and count > 1 and not is_off then
 end
 if is_off then writes = only_forgets(writes) end
 if writes ~= '' then redis.call('HSET', LEARNED, 'tool_writes:' .. request.turn, first .. '|' .. writes) end
+local set, cancelled = unpack(request.reminders or {{}, {}})
+for _, reminder in ipairs(set) do
+  local id, person, due, body = unpack(reminder)
+  redis.call('HSET', REMINDERS, id, table.concat({whole(person), first, whole(due), 0, 0, '', body}, '|'))
+end
+for _, id in ipairs(cancelled) do redis.call('HDEL', REMINDERS, id) end
 forget_beyond_window(request.tail)
 touch(request.ttl_s)
 request.cursor.message = redis.call('HGET', META, 'next_seq') or '0'

@@ -1,6 +1,6 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation.
--- Erases a person's waiting messages and dead letters in a group, and the open turn if it has such a message.
+-- Erases a person's waiting messages, dead letters and reminders in a group, and the open turn if it has such a message.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
@@ -14,6 +14,7 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, '-inf', request.las
     own_turn = own_turn or string.find(taken, ',' .. id .. ',', 1, true) ~= nil
   end
 end
+drop_reminders(function(person) return person == request.person end)
 if own_turn then redis.call('DEL', TURN) end
 begin_again()
 redis.call('HDEL', META, 'met:' .. request.person)

@@ -1,5 +1,5 @@
 -- Uses: scope
--- KEYS[13]: the old name of the dead letters. ARGV[1], a JSON object: `meta` and `turn`, an old name of a field ->
+-- KEYS[#KEYS]: the old name of the dead letters. ARGV[1], a JSON object: `meta` and `turn`, an old name of a field ->
 -- its new name; `fields`, an old prefix of a field in `learned` -> its new prefix.
 -- Gives all that is stored of one scope its new names. A repeat changes nothing.
 local request = cjson.decode(ARGV[1])
@@ -27,5 +27,5 @@ end
 rename_fields(META, function(name) return request.meta[name] end)
 rename_fields(TURN, function(name) return request.turn[name] end)
 rename_fields(LEARNED, with_new_prefix)
-if redis.call('EXISTS', KEYS[13]) == 1 then redis.call('RENAMENX', KEYS[13], DEAD_LETTERS) end
+if redis.call('EXISTS', KEYS[#KEYS]) == 1 then redis.call('RENAMENX', KEYS[#KEYS], DEAD_LETTERS) end
 return 'ok'

@@ -51,6 +51,9 @@ local instead = {}
 for _, record in ipairs(wanted.instead) do
   instead[record[1] .. '-0'] = {'k', record[2], 'j', ARGV[record[3]]}
 end
+local goes = {}
+for _, seq in ipairs(wanted.messages) do goes[seq] = true end
+if next(goes) then drop_reminders(function(_, seq) return goes[seq] end) end
 local rewritten, without_vector = {}, wanted.messages
 if wanted.rewritten then
   local id = whole(wanted.rewritten.seq) .. '-0'

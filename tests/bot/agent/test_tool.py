@@ -1,10 +1,14 @@
 """The definition of a tool is a plain JSON schema and never changes."""
 
 from datetime import UTC
+from typing import Any
 
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from memory.behaviors.reminder_tools import ReminderTools
+from memory.behaviors.tool import Tool
+from memory.memory import Memory
 from tests.bot.agent.tools import echo, tool
 from tests.servers.model_api.schemas import schema_complaint
 
@@ -25,7 +29,8 @@ def test_equal_tools_have_equal_definitions() -> None:
     assert tool("echo", echo).definition == tool("echo", echo).definition
 
 
-def test_every_server_accepts_our_tools() -> None:
-    for ours in (CALCULATE, current_time_tool(UTC), search_memory_tool(UTC)):
+def test_every_server_accepts_our_tools(memory: Memory) -> None:
+    own: tuple[Tool[Any], ...] = (CALCULATE, current_time_tool(UTC), search_memory_tool(UTC))
+    for ours in (*own, *ReminderTools(memory.reminders, memory.time_zones, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

@@ -33,6 +33,7 @@ PRIVATE = {
     "export",
     "clear",
     "forget",
+    "reminders",
     "usage",
     "privacy",
     "help",

@@ -84,7 +84,7 @@ def test_every_language_has_twelve_months(language: str) -> None:
 
 def test_a_persian_command_keeps_its_slash_on_the_left() -> None:
     for key, sentence in CATALOGUE._sentences["fa"].items():
-        assert re.findall(r"(?<![\u200e\w])/[a-z_]+", sentence) == [], key
+        assert re.findall(r"(?<![\u200e\w/])/[a-z_]+", sentence) == [], key
 
 
 def test_every_field_of_the_running_state_has_a_label() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
+from memory.reminders.time_zone import PersonsZone
 from memory.scopes.changes import Write
 from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, Hidden, ScopeEntry, Synopsis
 from memory.scopes.field import Field, fields_of, read_field
@@ -48,6 +49,7 @@ NUMBERS_ONLY = [
     Failures("facts", 2, 1_000),
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),
+    PersonsZone("Europe/Berlin"),
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *NUMBERS_ONLY]
 ENTRIES = [

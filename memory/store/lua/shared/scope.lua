@@ -4,6 +4,7 @@ for _, key in ipairs(KEYS) do key_of[string.match(key, '[%a_]+$')] = key end
 local META, LEASE, TURN, MAILBOX, SEEN = key_of.meta, key_of.lease, key_of.turn, key_of.mailbox, key_of.seen
 local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_of.learned
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
+local REMINDERS = key_of.reminders
 
 local function versions()
   local found = redis.call('HMGET', META, 'epoch', 'erasure')
@@ -162,6 +163,18 @@ local function cut_person(person, update)
   redis.call('HSET', META, 'cut:' .. person, update .. '|' .. whole(now_ms()))
 end
 
+-- A reminder is `<person>|<sequence of the request>|<due, in ms>|<times that sending was begun>|<leased until, in ms>|
+-- <token of the lease>|<JSON>`. `due` is 0 until the person has agreed to it. It does not expire with the conversation.
+local function read_reminder(stored) return string.match(stored, '^(%-?%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') end
+
+-- Erases the reminders for which `goes(person, sequence)` is true.
+local function drop_reminders(goes)
+  for _, id in ipairs(redis.call('HKEYS', REMINDERS)) do
+    local person, seq = read_reminder(redis.call('HGET', REMINDERS, id))
+    if goes(person, tonumber(seq)) then redis.call('HDEL', REMINDERS, id) end
+  end
+end
+
 -- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
 -- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
 -- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil.
@@ -179,6 +192,8 @@ local function wipe(last_update, kept)
   counts[5] = redis.call('XLEN', RECORDS)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC)
   redis.call('HDEL', META, 'record_vector_fingerprint')
+  local first_kept = kept and tonumber(string.match(kept, '^%d+'))
+  drop_reminders(function(_, seq) return not kept or seq < first_kept end)
   redis.call('DEL', LEASE, TURN)
   counts[3] = redis.call('ZREMRANGEBYSCORE', MAILBOX, '-inf', last_update) + drop_letters(last_update)
   redis.call('HINCRBY', META, 'epoch', 1)

@@ -1,0 +1,286 @@
+"""Reminders are set by tools, confirmed below the answer, and sent once, whatever dies."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memory.behaviors.steps import ToolCall
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from tests.acceptance.buttons import ask_first, erase, press, press_now, shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.test_poisoning import forward
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.bot_api.contents import location
+from tests.servers.bot_api.faults import FloodWait, Refuse, SentThenDrop, SlowAnswer
+from tests.servers.bot_api.formatting import entity_text
+from tests.servers.model_api import Reply, tool_call
+from tests.stored import everything_stored
+
+SEND = "sendMessage"
+
+AT_NINE = {"at": "2027-03-01T09:00", "time_zone": "Europe/Berlin"}
+NINE = 1_803_888_000
+"""2027-03-01 09:00 in Berlin."""
+
+
+async def have_called(
+    rig: Rig,
+    person: Person,
+    chat: Chat,
+    words: str,
+    *calls: ToolCall,
+    **how: Any,
+) -> tuple[list[Message], list[str]]:
+    """Say something that makes the model call tools; return the replies and the tools' results."""
+    rig.script.on(words, Reply(tool_calls=calls), "Done.")
+    before, seen = len(chat.replies), len(rig.bot.log)
+    await person.say(chat, words if chat.kind == "private" else f"@ricordo_bot {words}", **how)
+    await rig.bot.wait_for_log("turn closed", after=seen)
+    results = [m.content for m in rig.requests[-1].messages if m.role == "tool"]
+    return chat.replies[before:], results
+
+
+def remind(text: str, **when: object) -> ToolCall:
+    return tool_call("set_reminder", text=text, **when)
+
+
+async def reminders_of(rig: Rig, chat: Chat, topic: int = 0) -> Mapping[bytes, bytes]:
+    """Return what is stored of the reminders of a conversation."""
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    keys = Keys(rig.telegram.bot.id)
+    stored: Mapping[bytes, bytes] = await client.call(
+        "HGETALL", keys.scope(Scope.of_chat(chat.id, topic)).reminders
+    )
+    await client.close()
+    return stored
+
+
+async def let_be_due(rig: Rig, chat: Chat, *, late_s: float = 0, topic: int = 0) -> None:
+    """Let all reminders of a conversation be due since `late_s` seconds."""
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    keys, scope = Keys(rig.telegram.bot.id), Scope.of_chat(chat.id, topic)
+    name = keys.scope(scope).reminders
+    due = b"%d" % ((time.time() - late_s) * 1000)
+    for id_, value in (await client.call("HGETALL", name)).items():
+        person, seq, before, rest = value.split(b"|", 3)
+        if before != b"0":  # somebody has agreed to it
+            await client.call("HSET", name, id_, b"|".join((person, seq, due, rest)))
+        await client.call("ZADD", keys.reminders, due, f"{scope.tag}|{id_.decode()}")
+    await client.close()
+
+
+async def closed(rig: Rig, count: int) -> None:
+    """Wait until this process has closed so many reminders."""
+
+    def has_closed() -> bool:
+        return [line["event"] for line in rig.bot.log].count("reminder closed") == count
+
+    await rig.bot.wait_until(has_closed)
+
+
+def said_of(key: str, text: str, when: str = "1 March 2027, 09:00", unix: int = NINE) -> str:
+    return sentence(f"reminders.{key}", text=text, when=when, unix=unix)
+
+
+async def test_a_reminder_is_confirmed_with_its_moment_listed_cancelled_and_sent_as_a_reply(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    text = "Call *Ben* & <Eva>"
+    [reply], [result] = await have_called(rig, anna, chat, "nine", remind(text, **AT_NINE))
+    assert reply.text == "Done.\n\n" + said_of("set", text)
+    (moment,) = reply.entities
+    assert (moment.type, moment.unix_time, moment.date_time_format) == ("date_time", NINE, "wDt")
+    assert entity_text(reply.text, moment) == "1 March 2027, 09:00"
+    assert result.startswith("Set for Monday 2027-03-01T09:00+01:00 (Europe/Berlin)")
+
+    # From now on the zone is known: a time without one is Berlin's, and the prompt has it.
+    weekly = remind("Water the plants", cron="30 18 * * 5")
+    wrong = (
+        remind("Too late", at="2020-01-01T09:00"),
+        remind("Too far", at="2040-01-01T09:00"),
+        remind("Too often", cron="*/5 * * * *"),
+    )
+    [reply], results = await have_called(rig, anna, chat, "weekly", weekly, *wrong)
+    assert "(Europe/Berlin)." in rig.requests[-1].last_user_message
+    assert reply.text.count("⏰") == 1
+    assert "Water the plants" in reply.text
+    reasons = ("that time has passed; now it is", "more than five years", "hourly")
+    for result, reason in zip(results[1:], reasons, strict=True):
+        assert result.startswith("Error: ")
+        assert reason in result
+    _, [listed] = await have_called(rig, anna, chat, "list", tool_call("list_reminders"))
+    assert [line.split(": ")[-1] for line in listed.splitlines()] == ["Water the plants", text]
+
+    shows = await rig.ask(anna, chat, "/reminders")
+    assert shows.text.startswith(sentence("reminders.zone", zone="Europe/Berlin"))
+    assert [entity.type for entity in shows.entities].count("date_time") == 2
+    await press_now(rig, anna, shows, "Cancel 1")
+    await rig.telegram.wait_for(lambda: "Cancelled." in now_shown(shows))
+    assert "Water" not in now_shown(shows)
+    id_ = listed.splitlines()[1].split(":")[0]
+    again = remind("When?"), remind("Buy milk", in_minutes=5), tool_call("cancel_reminder", id=id_)
+    [reply], [result, *_] = await have_called(rig, anna, chat, "instead", *again)
+    assert result == "Error: give exactly one of at, in_minutes and cron"
+    assert reply.text.endswith(said_of("cancelled", text))
+
+    await let_be_due(rig, chat)
+    await closed(rig, 1)
+    due = chat.replies[-1]
+    assert (due.text, due.entities) == ("⏰ Buy milk", ())
+    assert due.reply_to
+    assert due.reply_to.text == "instead"
+    assert await reminders_of(rig, chat) == {}
+    assert (await rig.ask(anna, chat, "/reminders")).text.startswith(sentence("reminders.none"))
+    assert rig.model.log.refusals == []
+
+
+def now_shown(message: Message) -> str:
+    shown = message.chat.message(message.id)
+    return shown.text if shown else ""
+
+
+async def test_words_of_others_set_nothing_without_a_yes_and_a_zone_is_asked_once(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start(learn="facts", learn_every_turns=99)
+    anna, chat = rig.anna()
+    plant = "Remind me to pay Mallory"
+    in_berlin = remind("Pay MALLORYQ", **AT_NINE)
+    rig.script.on(plant, Reply(tool_calls=(in_berlin,)), "Done.")
+    sent = await forward(anna, chat, plant)
+    await chat.wait_for_reply(after=sent)
+    await rig.bot.wait_for_log("turn closed")
+    ask = chat.replies[-1]
+    assert ask.text == said_of("ask", "Pay MALLORYQ")
+    assert (await rig.ask(anna, chat, "/reminders")).text.startswith(sentence("reminders.none"))
+    await let_be_due(rig, chat)  # of what nobody agreed to, this lets an hour pass
+    await press(rig, anna, ask, "No, don't")
+    await shown(rig, ask, sentence("reminders.not_set"))
+    assert await reminders_of(rig, chat) == {}
+
+    [_, ask], _ = await have_called(rig, anna, chat, "pay", in_berlin)  # it is in the window
+    await press(rig, anna, ask, "Remind me")
+    await shown(rig, ask, said_of("set", "Pay MALLORYQ"))
+    question = await ask_first(rig, anna, chat, "/clear")
+    await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)
+    assert await reminders_of(rig, chat) == {}
+    assert b"MALLORYQ" not in await everything_stored(rig.environment["REDIS_URL"])
+
+    soon = remind("Feed the ZEBRAQ", at="2027-03-01T09:00")
+    [_, ask], [result] = await have_called(rig, anna, chat, "feed", soon)
+    assert result.startswith("Not set yet: their time zone is not known.")
+    assert ask.text == sentence("reminders.ask_zone", text="Feed the ZEBRAQ")
+    await press_now(rig, anna, ask, "Berlin")
+    await shown(rig, ask, said_of("set", "Feed the ZEBRAQ"))
+    [reply], _ = await have_called(rig, anna, chat, "more", soon)
+    assert reply.text == "Done.\n\n" + said_of("set", "Feed the ZEBRAQ")
+    await rig.ask(anna, chat, "/reminders Tehran")
+    await anna.share(chat, location(40.7128, -74.0060))
+    await rig.telegram.wait_for(lambda: len(rig.requests) == 9)
+    assert "(America/New_York)." in rig.requests[-1].last_user_message
+    export = await rig.ask(anna, chat, "/export")
+    assert export.media
+    question = await ask_first(rig, anna, chat, "/forget")
+    await press(rig, anna, question, "Erase")
+    await rig.bot.wait_for_log("job finished")
+    everything = await everything_stored(rig.environment["REDIS_URL"])
+    assert b"ZEBRAQ" not in everything
+    assert b"New_York" not in everything
+
+
+async def test_a_due_reminder_is_sent_once_whatever_telegram_answers_and_whoever_dies(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+
+    async def set_and_let_be_due(text: str, *, late_s: float = 0) -> None:
+        await have_called(rig, anna, chat, text, remind(text, in_minutes=60))
+        await let_be_due(rig, chat, late_s=late_s)
+
+    def sent(text: str) -> int:
+        return sum(reply.text.startswith(f"⏰ {text}") for reply in chat.replies)
+
+    silence = rig.telegram.faults
+    silence.add(SentThenDrop(), method=SEND, text="⏰ Unknown")
+    await set_and_let_be_due("Unknown")
+    silence.add(FloodWait(1), method=SEND, text="⏰ Flooded")
+    await set_and_let_be_due("Flooded")
+    silence.add(Refuse(403, "Forbidden: bot was blocked by the user"), method=SEND, text="⏰ Gone")
+    await set_and_let_be_due("Gone")
+    await closed(rig, 3)
+    assert [sent(text) for text in ("Unknown", "Flooded", "Gone")] == [1, 1, 0]
+    outcomes = [line["outcome"] for line in rig.bot.log if line["event"] == "reminder closed"]
+    assert sorted(outcomes) == ["delivered", "undeliverable", "unknown"]
+    assert await reminders_of(rig, chat) == {}
+
+    # Nobody works for an hour around the time: one message, which says that it is late.
+    await have_called(rig, anna, chat, "Late", remind("Late", in_minutes=60))
+    await rig.bot.kill()
+    await let_be_due(rig, chat, late_s=3_600)
+    await rig.bot.start()
+    heir = rig.another_bot()
+    await heir.start()
+    await rig.telegram.wait_for(lambda: sent("Late") == 1)
+    late = chat.replies[-1]
+    assert late.text.startswith("⏰ Late\n\nSorry, this comes late")
+    assert [entity.type for entity in late.entities] == ["date_time"]
+    await heir.stop()
+
+    # A process dies while Telegram has the message but has not answered: once more, not thrice.
+    silence.add(SlowAnswer(30), method=SEND, text="⏰ Doubt", times=2)
+    await have_called(rig, anna, chat, "Doubt", remind("Doubt", in_minutes=60))
+    await let_be_due(rig, chat)
+    await rig.telegram.wait_for(lambda: sent("Doubt") == 1)
+    await rig.restart()
+    await rig.telegram.wait_for(lambda: sent("Doubt") == 2)
+    await rig.restart()
+    await rig.bot.wait_for_log("reminder unknown")
+    assert sent("Doubt") == 2
+    assert await reminders_of(rig, chat) == {}
+
+
+async def test_in_groups_everybody_has_their_own_reminders_also_in_topics_and_after_a_move(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    (anna, _), (ben, _) = rig.anna(), rig.ben()
+    forum = rig.telegram.group("Forum", [anna, ben], forum=True)
+    sailing = forum.topic("Sailing")
+    hoist = remind("Hoist the sails", **AT_NINE)
+    await have_called(rig, anna, forum, "Hoist the sails", hoist, topic=sailing)
+    [reply], _ = await have_called(
+        rig, ben, forum, "Swab the deck", remind("Swab the deck", **AT_NINE), topic=sailing
+    )
+    assert not reply.keyboard  # all words are Ben's, though Anna has talked here, too
+    [_, ask], _ = await have_called(
+        rig, ben, forum, "thanks", remind("Walk the plank", **AT_NINE), topic=sailing
+    )
+    assert await press(rig, anna, ask, "Remind me") == sentence("clear.not_yours")
+    said = await ben.say(forum, "/reminders", topic=sailing)
+    shows = await forum.wait_for_reply(after=said, topic=sailing)
+    assert "Swab" in shows.text
+    assert "Hoist" not in shows.text
+    assert await press(rig, anna, shows, "Cancel 1") == sentence("clear.not_yours")
+    await let_be_due(rig, forum, topic=sailing.id)
+    await closed(rig, 2)
+    assert {(m.text, m.topic_id) for m in forum.replies[-2:]} == {
+        ("⏰ Hoist the sails", sailing.id),
+        ("⏰ Swab the deck", sailing.id),
+    }
+    group = rig.telegram.group("Club", [], admins=[anna], basic=True)
+    await have_called(rig, anna, group, "Race", remind("Race", **AT_NINE))
+    supergroup = await anna.migrate(group)
+    await rig.bot.wait_for_log("group migrated")
+    await let_be_due(rig, group)
+    await closed(rig, 3)
+    assert [reply.text for reply in supergroup.replies] == ["⏰ Race"]
+    assert not supergroup.replies[-1].reply_to
