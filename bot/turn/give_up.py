@@ -9,11 +9,12 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.telegram.updates import IncomingMessage, Sender, from_bytes
+from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.request import answer_to
 from memory.queue.dead_letters import DeadLetters
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 
 log = structlog.get_logger(__name__)
@@ -49,7 +50,8 @@ class GiveUp:
         error = opened.error or UNSEEN
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
         outbox = self._notice(opened)
-        await self._letters.set_aside(opened, error, outbox.to_bytes())
+        entries = tuple(map(_without_reply, opened.entries))
+        await self._letters.set_aside(replace(opened, entries=entries), error, outbox.to_bytes())
         self._observe(GaveUp(error))
         return outbox
 
@@ -60,6 +62,18 @@ class GiveUp:
         said = self._sentences.say(last.sender.language, "error.apology", reference=opened.id)
         former = last.replaced.answer_ids if last.replaced else ()
         return Outbox(answer_to(last), said, is_unread=True, replaces=former)
+
+
+def _without_reply(entry: Entry) -> Entry:
+    """Return the entry without the text it replies to, which may be another person's.
+
+    A dead letter may stay for long, and that person's /forget would not find it.
+    """
+    try:
+        message = from_bytes(entry.body)
+    except (KeyError, TypeError, ValueError):
+        return entry
+    return replace(entry, body=to_bytes(replace(message, reply=None)))
 
 
 def _has_notice(opened: OpenTurn) -> bool:

@@ -110,7 +110,7 @@ def _joined(updates: Sequence[IncomingMessage], tokens: TokenCounter) -> Message
         forwarded_at=first.forwarded_at if len(updates) == 1 else 0,
         lengths=lengths if len(updates) > 1 else (),
         unseen=", ".join(dict.fromkeys(each.unseen for each in texts if each.unseen)),
-        replied_to=next((each.reply.message_id for each in updates[::-1] if each.reply), 0),
+        replied_to=next((each.replied_to for each in texts[::-1] if each.replied_to), 0),
     )
 
 

@@ -38,7 +38,7 @@ class DeadLetters:
         self._lease_ms = lease_ms
 
     async def set_aside(self, turn: OpenTurn, error: str, outbox: bytes) -> None:
-        """Set the messages of a turn aside and give the turn this outbox; raise `LeaseLost`.
+        """Set the entries of a turn aside and give the turn this outbox; raise `LeaseLost`.
 
         The index is written first; listings leave out an entry without a dead letter.
         """
@@ -53,7 +53,8 @@ class DeadLetters:
             "max_letters": MAX_LETTERS,
         }
         keys = store.keys.scope(lease.conversation).all
-        script = store.scripts["set_aside"].command(keys, request, outbox)
+        members = [entry.to_member() for entry in turn.entries]
+        script = store.scripts["set_aside"].command(keys, request, outbox, *members)
         member = f"{lease.conversation.tag}|{turn.id}"
         index = ("ZADD", store.keys.dead_letters, int(time()), member)
         _, answer = await store.client.pipeline([index, script])

@@ -8,7 +8,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
-from bot.telegram.updates import to_bytes
+from bot.telegram.updates import from_bytes, to_bytes
 from bot.turn.give_up import MAX_FAILURES, UNSEEN, GiveUp, is_given_up
 from bot.turn.outbox import Outbox
 from memory.memory import Memory
@@ -78,6 +78,21 @@ async def test_a_stored_message_that_cannot_be_read_gets_an_apology_in_its_conve
     assert (outbox.to, outbox.parts) == (Destination(-1005, 3), APOLOGY)
     [letter] = await memory.dead_letters.listed()
     assert letter.error == UNSEEN
+
+
+async def test_a_dead_letter_keeps_no_text_of_the_message_that_was_replied_to(
+    memory: Memory,
+) -> None:
+    """It may be another person's, whose /forget would not find it. Its id stays."""
+    here = Scope.of_chat(7)
+    inbound = raw.inbound(raw.message("Why?", reply_to_message=raw.said("I am Ben", raw.OTHER_BOT)))
+    assert inbound.reply
+    await given_up(memory, await turn_of(memory, to_bytes(inbound), here))
+    letters = await memory.client.call("HGETALL", memory.keys.scope(here).dead_letters)
+    [member] = [value for value in letters.values() if b"Why?" in value]
+    kept = from_bytes(Entry.of_member(member).body)
+    assert kept == replace(inbound, reply=None)
+    assert kept.replied_to == inbound.reply.message_id
 
 
 async def test_a_notice_in_the_outbox_is_not_written_again(memory: Memory) -> None:
