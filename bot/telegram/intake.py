@@ -189,7 +189,12 @@ class Intake:
         if message.kind == "edit":
             edited = partial(edited_entry, message)
             if await self._mailbox.edit(conversation, message.update_id, edited):
-                log.info("update", update=message.update_id, conversation=conversation.tag)
+                log.info(
+                    "update",
+                    update=message.update_id,
+                    conversation=conversation.tag,
+                    outcome="edited",
+                )
                 return
         # The answer to a stranger must not cover other people's messages, and the answer to a file
         # is only about the file.

@@ -83,9 +83,10 @@ class RevisionStep:
             exchange = [edited if each.seq == question.seq else each for each in stored]
             return await self._answer_again(request, here, exchange, _shown(exchange))
         edited = replace(edited, tokens=self.memory.tokens.count(edited.text))
-        replaced = Replaced((), (), (question.seq,))
+        seqs = tuple(message.seq for message in found)
+        replaced = Replaced((), (), seqs)
         entry = _change(request, edit.sender.id, replace(edit, replaced=replaced))
-        await self.memory.rewriting.rewrite(here, edited, entry)
+        await self.memory.rewriting.rewrite(here, edited, seqs, entry)
         raise LeaseLost(here.tag)
 
     async def _retry(self, request: Request, history: ChatHistory) -> Outbox | None:

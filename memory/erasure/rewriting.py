@@ -41,13 +41,15 @@ class Rewriting:
 
         await self._forgetting.revise(conversation, decide, receipt_id)
 
-    async def rewrite(self, conversation: Scope, message: Message, entry: Change) -> None:
-        """Give a stored message this text, and have it learned again.
+    async def rewrite(
+        self, conversation: Scope, message: Message, seqs: Collection[int], entry: Change
+    ) -> None:
+        """Give a stored message this text, and have its exchange `seqs` learned again.
 
         Behaviors learn again from the first message whose synopsis goes. Raise `LeaseLost` if the
         entry is gone.
         """
-        erased = Erased(conversation.tag, {message.seq})
+        erased = Erased(conversation.tag, seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
             left = without(here, erased)

@@ -2,8 +2,11 @@
 
 import asyncio
 
-from tests.acceptance.asking import ask_to_the_end
+from memory.store.keys import Scope
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end
 from tests.acceptance.buttons import ERASE, ask_first, press, shown
+from tests.acceptance.memory_model import remember_with
+from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
@@ -94,3 +97,31 @@ async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(webhook_r
     everything = await stored(rig)
     assert "zorilla" not in everything
     assert "aardvark" not in everything
+
+
+async def test_what_was_learned_from_old_words_goes_and_the_new_ones_are_learned(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="state,facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    first = await anna.say(chat, "My boat is called Aurora")
+    await chat.wait_for_reply(after=first)
+    await rig.bot.wait_for_log("learned")
+    assert await facts_of(rig) == ["Their boat is Aurora."]
+    await anna.edit(first, "My boat is called Borealis")
+    await closed(rig, 2)
+    await ask_and_learn(rig, anna, chat, "Hello")
+    assert await facts_of(rig) == ["Their boat is Borealis."]
+    await anna.edit(first, "My boat is called Corona")
+    await closed(rig, 4)
+    await ask_and_learn(rig, anna, chat, "Hello again")
+    assert await facts_of(rig) == ["Their boat is Corona."]
+    everything = await stored(rig)
+    assert "Aurora" not in everything
+    assert "Borealis" not in everything
+
+
+async def facts_of(rig: Rig) -> list[str]:
+    return [fact.text for fact in (await stored_memory(rig, Scope.of_person(1001))).facts]

@@ -10,7 +10,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact, Hidden
-from memory.scopes.fields import STATE_LEARNER, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, Digest, State, Watermark
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost
 from tests.memory.erasure.test_forgetting import (
@@ -59,6 +59,7 @@ async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_ag
 async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, valkey: str) -> None:
     await talk(memory, "I like tea.", f"I have a {CANARY}.", "It rains.")
     await write(memory, HERE, synopsis(3, 4), synopsis(5, 6), Watermark("synopses", 6))
+    await write(memory, HERE, Digest(4, f"searched for a {CANARY}"))
     await write(memory, HERE, State("{}"), Watermark(STATE_LEARNER, 6))
     elsewhere = Watermark("facts@c:77:0@5", 6)
     await write(memory, ANNS, Fact(0, f"Has a {CANARY}.", (source(3),), said_at=1))
@@ -66,7 +67,7 @@ async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, va
     _, change = await asking(memory)
     history = await ChatHistory.read(memory.histories, HERE)
     edited = replace(history.messages[2], text="I have a cat.")
-    await memory.rewriting.rewrite(HERE, edited, change)
+    await memory.rewriting.rewrite(HERE, edited, [3, 4], change)
     await memory.rewriting.drop_facts(HERE, [3])
     assert CANARY.encode() not in await everything_stored(valkey)
     assert await texts(memory) == ["I like tea.", "yes", "I have a cat.", "yes", "It rains.", "yes"]
@@ -107,7 +108,7 @@ async def test_new_words_are_learned_and_what_was_deleted_is_not(
     _, change = await asking(memory)
     history = await ChatHistory.read(memory.histories, HERE)
     edited = replace(history.messages[2], text="I have a cat.")
-    await memory.rewriting.rewrite(HERE, edited, change)
+    await memory.rewriting.rewrite(HERE, edited, [3, 4], change)
     await memory.rewriting.drop_facts(HERE, [3])
     model.parts = {"notes": {"text": "Has a cat."}}
     await memory.turns.commit(await take(memory), [], Cursor())
