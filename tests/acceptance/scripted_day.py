@@ -14,16 +14,19 @@ from tests.acceptance.rig import Rig
 from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import ChatRequest, Reply, tool_call
 
-Wish = Literal["short", "long", "sum"]
+Wish = Literal["short", "long", "sum", "slow"]
 
 _MARKER = re.compile(r"\bm\d{3}\b")
 _WORDS: dict[Wish, str] = {
     "short": "what do you say?",
     "long": "tell me everything",
     "sum": "add it up",
+    "slow": "take your time",
 }
 _PARAGRAPHS = 3
 _THINKING_S = 0.02
+_PIECE_S = 0.04
+"""A slow answer comes in some 35 pieces, so long after each other."""
 
 
 def markers(text: str) -> list[str]:
@@ -34,6 +37,8 @@ def markers(text: str) -> list[str]:
 def answer_to(asked: str) -> str:
     """Return the answer to this text; a long one is sent in two parts, both with markers."""
     named = " ".join(markers(asked))
+    if _WORDS["slow"] in asked:
+        return f"**Heard** {named}, " + "and so forth, " * 10 + "and so on."
     if _WORDS["long"] not in asked:
         return f"**Heard** {named}."
     return "\n\n".join(f"{named}, {n}: " + "and-so-forth " * 130 for n in range(_PARAGRAPHS))
@@ -54,7 +59,8 @@ class Echo:
         asked = request.asked.rpartition("\n\n")[2]
         if is_first and _WORDS["sum"] in asked:
             return Reply(tool_calls=(tool_call("calculate", expression="2+3"),))
-        return Reply(answer_to(asked), delay_s=_THINKING_S)
+        pause_s = _PIECE_S if _WORDS["slow"] in asked else 0
+        return Reply(answer_to(asked), delay_s=_THINKING_S, chunk_delay_s=pause_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,17 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Model:
-    """Streams the same answer to everybody; a request for JSON gets empty values."""
+    """Streams the same answer to everybody; a request for JSON gets empty values.
+
+    `pause_s` is the time between two pieces of an answer.
+    """
+
+    pause_s = 0.0
 
     async def respond(self, request: ChatRequest) -> Reply:
         """Return the answer."""
         if request.response_format == "text":
-            return Reply(REPLY)
+            return Reply(REPLY, chunk_delay_s=self.pause_s)
         raw: Mapping[str, Any] = request.raw
         over_responses = request.api == "responses"
         asked = raw["text"]["format"] if over_responses else raw["response_format"]["json_schema"]
@@ -49,6 +54,7 @@ class World:
     valkey: ValkeyServer
     folder: Path
     api: str = "chat"
+    stream: str = "drafts"
 
     def environment(self, port: int, redis: str) -> dict[str, str]:
         """Return the environment of a bot; all other settings have their defaults."""
@@ -61,6 +67,7 @@ class World:
             "OPENAI_BASE_URL": self.model.base_url,
             "OPENAI_MODEL": "gpt-benchmark",
             "OPENAI_API": self.api,
+            "STREAM": self.stream,
             "OPENAI_EMBEDDING_MODEL": EMBEDDINGS,
             "REDIS_URL": redis,
             "PORT": str(port),

@@ -6,9 +6,9 @@ The bot and a bot without memory run as processes of their own. They poll the sa
 and stream the same answers from the same local model; both servers run in this process. Do not use
 the machine meanwhile. The output is one JSON object. `ricordo` asks its model over chat
 completions, `over_responses` over the Responses API. `cpu_ms_a_turn` is user and system time of
-the bot's process, learning included. `redis` has medians of turns at the given position of a
-conversation, after a turn that warms the process: round trips and bytes on the wire, learning
-apart. `server_bytes` is what the server counts for the same time, everything included.
+the bot's process, learning included; `streamed` compares it with and without drafts. `redis` has
+medians of turns at the given position of a conversation, after a turn that warms the process: round
+trips and bytes, learning apart. `server_bytes` is what the server counts, everything included.
 """
 
 import asyncio
@@ -195,7 +195,19 @@ def _server_bytes(valkey: ValkeyServer) -> int:
     return int(stats["total_net_input_bytes"]) + int(stats["total_net_output_bytes"])
 
 
-async def measure(world: World) -> dict[str, object]:
+async def streamed(world: World, model: Model) -> dict[str, float]:
+    """Return the CPU of a turn whose answer takes a second, in ms, with and without drafts."""
+    model.pause_s = 1 / 60
+    cpu_ms = {}
+    for people, stream in ((4_000, "off"), (5_000, "drafts")):
+        each = replace(world, stream=stream)
+        async with running(each, "bot", world.valkey.url) as bot:
+            await bot.ready()
+            cpu_ms[stream] = (await load(each, bot, people))["cpu_ms_a_turn"]
+    return {**cpu_ms, "ratio": round(cpu_ms["drafts"] / cpu_ms["off"], 2)}
+
+
+async def measure(world: World, answers: Model) -> dict[str, object]:
     """Return all figures."""
     async with running(world, "tests.lab.baseline_bot", world.valkey.url) as baseline:
         without_memory = await load(world, baseline, 1_000)
@@ -214,6 +226,7 @@ async def measure(world: World) -> dict[str, object]:
         "cpu_ratio": round(ricordo["cpu_ms_a_turn"] / without_memory["cpu_ms_a_turn"], 2),
         "start": start,
         "redis": await steady_turns(world),
+        "streamed": await streamed(world, answers),
         "load_average": os.getloadavg()[0],
     }
 
@@ -224,9 +237,10 @@ async def main() -> None:
         valkey = ValkeyServer(Path(scratch))
         valkey.start()
         try:
-            model = ModelApiServer(Model(), dialect=Dialect(api_key=KEY))
+            answers = Model()
+            model = ModelApiServer(answers, dialect=Dialect(api_key=KEY))
             async with BotApiServer() as telegram, model:
-                figures = await measure(World(telegram, model, valkey, Path(scratch)))
+                figures = await measure(World(telegram, model, valkey, Path(scratch)), answers)
         finally:
             valkey.stop()
     sys.stdout.write(json.dumps(figures, indent=2) + "\n")

@@ -1,9 +1,18 @@
 """All faults, file by file."""
 
-from tests.lab.faults import clocks, processes, store, wire_llmock, wire_model, wire_telegram
+from tests.lab.faults import (
+    clocks,
+    processes,
+    store,
+    streaming,
+    wire_llmock,
+    wire_model,
+    wire_telegram,
+)
 
 FAULTS = (
     *processes.FAULTS,
+    *streaming.FAULTS,
     *store.FAULTS,
     *clocks.FAULTS,
     *wire_telegram.FAULTS,

@@ -151,6 +151,7 @@ BEING_SENT = Moment("being sent", _called("sendMessage"), fault=SlowAnswer(0.6))
 BEFORE_IT_IS_MARKED_AS_SENT = Moment(
     "before it is marked as sent", _called("sendMessage"), fault=SlowAnswer(1)
 )
+STREAMING = Moment("streaming", _called("sendMessageDraft"), wish="slow")
 LEARNING = Moment("learning", _requested(_is_learning))
 STUCK_LEARNING = Moment("stuck learning", _requested(_is_stuck_learning))
 
