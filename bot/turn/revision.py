@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 _ANSWERED_AGAIN_S = 15 * 60
 """An edit of an older question changes the memory, but not the answer."""
+_MAX_DIFFERENCE_S = 86_400
+"""Messages that are stored as one were sent within this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class RevisionStep:
         """Have the newest question answered again, or give an older message its new text."""
         edit, here = request.last, history.conversation
         found = await self.memory.forgetting.find_exchange(here, edit.message_id)
-        if not found or found[0].sender_id != edit.sender.id:
+        if not found or not _is_same(found[0], edit):
             return _nothing_said(request)
         question = found[0]
         edited = with_edit(question, edit)
@@ -161,6 +163,15 @@ class RevisionStep:
         entry = _change(request, sender.id, asked)
         await self.memory.rewriting.take_out(here, seqs, entry, nonce)
         raise LeaseLost(here.tag)
+
+
+def _is_same(stored: Message, edit: IncomingMessage) -> bool:
+    """Return whether an edit is about a stored message with the same id.
+
+    When a group becomes a supergroup its message ids begin again, so the time has to fit as well.
+    """
+    is_of_then = abs(stored.sent_at - edit.sent_at) < _MAX_DIFFERENCE_S
+    return stored.sender_id == edit.sender.id and is_of_then
 
 
 def _exchange_of(message: Message, history: ChatHistory) -> list[Message]:

@@ -136,6 +136,7 @@ async def test_an_older_message_only_changes_its_words(memory: Memory, why: str)
         replace(EDIT, message_id=99),
         replace(EDIT, message_id=12),
         replace(EDIT, sender=BEN),
+        replace(EDIT, sent_at=SAID_AT + 86_400),
     ],
 )
 async def test_other_edits_change_nothing(memory: Memory, edit: IncomingMessage) -> None:
