@@ -94,7 +94,7 @@ class Deliverer:
         """
         outcome: Literal["delivered", "unknown"] = "delivered"
         to, in_doubt, first = outbox.to, 0, start
-        if start == 0 and outbox.rich_parts and self._chat.takes_rich(to.chat_id):
+        if start == 0 and outbox.is_rich and self._chat.takes_rich(to.chat_id):
             rich = Part(rich_markdown(outbox.said), is_rich=True)
             try:
                 in_doubt, to = await self._send(to, rich, partial(mark, 0, sent))

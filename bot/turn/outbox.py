@@ -37,6 +37,11 @@ class Outbox:
     replaces: tuple[int, ...] = ()
     reminders: str = ""
 
+    @property
+    def is_rich(self) -> bool:
+        """Whether to try a rich message first; a former reply is replaced by plain parts."""
+        return self.rich_parts > 0 and not self.replaces
+
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         to = (self.to.chat_id, self.to.topic_id, self.to.reply_to)

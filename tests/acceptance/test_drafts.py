@@ -79,7 +79,7 @@ async def test_trouble_with_drafts_neither_delays_nor_changes_the_reply(
     rig = webhook_rig
     await rig.start()
     anna, chat = rig.anna()
-    text = "One two three. " * 20
+    text = "One two three. " * 12
     taken: list[float] = []
     for number in range(4):
         if number == 2:  # after one turn that warms the bot and one without trouble

@@ -203,6 +203,12 @@ async def test_a_rich_message_stands_for_its_parts_unless_it_is_refused(
     assert deliver.telegram.sent[0][1].is_rich
 
 
+async def test_a_former_reply_is_replaced_by_plain_parts(deliver: Delivering) -> None:
+    await deliver(ONE, TWO, rich_parts=2, replaces=(20, 21))
+    assert [part.text for *_, part in deliver.telegram.edited] == ["one", "two"]
+    assert deliver.telegram.sent == []
+
+
 async def test_after_a_crash_plain_parts_that_were_begun_are_continued(deliver: Delivering) -> None:
     await deliver(ONE, TWO, THREE, start=1, sent=(90,), rich_parts=2)
     assert deliver.telegram.texts == ["two", "three"]
