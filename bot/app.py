@@ -12,6 +12,7 @@ import structlog
 
 from bot.assistant import Assistant, assistant_of
 from bot.behaviors import behaviors_of, learning_config
+from bot.commands.at_once import AtOnce
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.menus import descriptions, menus
@@ -185,9 +186,9 @@ class App:
             reader = UpdateReader(running.me, frozenset(commands.handlers), allowed)
             max_waiting = settings.max_pending_conversations
             backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-            self._intake = Intake(
-                reader.read, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure
-            )
+            at_once = AtOnce(buttons.press, memory.stopping, chat)
+            ballast = memory.capacity.ballast
+            self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
             menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
             plan = SetupPlan(self._webhook, menu, descriptions(self._catalogue))
             taking_in = self._taking_in(memory, chat.client, plan)

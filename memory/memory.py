@@ -25,6 +25,7 @@ from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
+from memory.queue.stopping import Stopping
 from memory.queue.turns import TurnStore, TurnTimes
 from memory.reminders.reminders import Reminders
 from memory.reminders.time_zone import TimeZones
@@ -84,6 +85,7 @@ class Memory:
         self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.usage = UsageStore(client, self.keys, self.scripts)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
+        self.stopping = Stopping(self.store, self.mailbox)
         self.confirmations = Confirmations(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)

@@ -10,6 +10,7 @@ from functools import partial
 
 from bot.commands import reminder_list, reminder_questions
 from bot.commands.access import Access, Operators
+from bot.commands.at_once import StopCommand
 from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
 from bot.commands.clear_memory import ClearMemoryCommand
 from bot.commands.consent import ConsentButtons
@@ -101,6 +102,7 @@ def _conversation_commands(
         BotCommand("start", general.start, "unlisted"),
         BotCommand("ask", general.ask, "groups"),
         BotCommand("new", general.new),
+        BotCommand("stop", StopCommand(sentences).answer),
         BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),

@@ -27,7 +27,10 @@ CALL_S = 15.0
 _POLL_SLACK_S = 10.0
 """Added to the time for which Telegram itself holds a poll open."""
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+ALLOWED_UPDATES = (
+    *("message", "edited_message", "callback_query", "my_chat_member"),
+    "stopped_message_generation",
+)
 """Messages and their edits, buttons, and being added to a group. Named on every call, because
 Telegram keeps the previous list if it is left out."""
 

@@ -26,6 +26,7 @@ from bot.telegram.updates import (
     ChatMigration,
     Ignored,
     IncomingMessage,
+    StoppedDraft,
     TopicNamed,
     Update,
     to_bytes,
@@ -50,8 +51,11 @@ RawUpdate = Mapping[str, object]
 Read = Callable[[RawUpdate], Update]
 """Returns what an update means to us; raises `UnreadableUpdate`."""
 
-PressButton = Callable[[ButtonPress], Awaitable[None]]
-"""Acts on a button; a repeated press changes nothing. Raises `StoreError` or `TelegramError`."""
+ActAtOnce = Callable[
+    [ButtonPress | StoppedDraft | IncomingMessage], Awaitable[IncomingMessage | None]
+]
+"""Acts on a button or on `/stop`; a repeated call changes nothing. Returns a message that still has
+to be answered in its turn. Raises `StoreError` or `TelegramError`."""
 
 
 class Accept(Protocol):
@@ -116,19 +120,19 @@ class Backpressure:
 
 
 class Intake:
-    """Puts messages into the mailbox of their conversation and acts on buttons at once."""
+    """Puts messages into the mailbox of their conversation; buttons and stops act at once."""
 
     def __init__(
         self,
         read: Read,
         mailbox: Mailbox,
-        press: PressButton,
+        act_at_once: ActAtOnce,
         ballast: Ballast,
         backpressure: Backpressure,
     ) -> None:
         self._read = read
         self._mailbox = mailbox
-        self._press_button = press
+        self._act_at_once = act_at_once
         self._ballast = ballast
         self._backpressure = backpressure
         self._running = 0
@@ -161,14 +165,17 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
+            case IncomingMessage(kind="command", command="stop"):
+                if waiting := await self._act(update):
+                    await self._store(waiting)
             case IncomingMessage() if self._ballast.is_released and _is_message(update):
                 raise StoreFull("intake is closed")
             case IncomingMessage() if await self._backpressure.is_high():
                 raise Overloaded
             case IncomingMessage():
                 await self._store(update)
-            case ButtonPress():
-                await self._press(update)
+            case ButtonPress() | StoppedDraft():
+                await self._act(update)
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
@@ -215,19 +222,23 @@ class Intake:
             outcome=outcome.value,
         )
 
-    async def _press(self, press: ButtonPress) -> None:
-        """Act on a button. A press that can never succeed is dropped.
+    async def _act(
+        self, update: ButtonPress | StoppedDraft | IncomingMessage
+    ) -> IncomingMessage | None:
+        """Act on an update that does not wait. One that can never succeed is dropped.
 
         A client can put anything into a press, and Telegram would hold back the updates behind it.
         """
         try:
-            await self._press_button(press)
+            return await self._act_at_once(update)
         except (StoreRefused, *DECLINED) as error:
-            log.warning("button press dropped", update=press.update_id, reason=type(error).__name__)
+            reason = type(error).__name__
+            log.warning("update dropped", update=update.update_id, reason=reason)
         except (StoreError, TelegramError, TimeoutError):
             raise
         except Exception:  # the outer fence: an error of ours, which a retry would not mend
-            log.exception("button press failed", update=press.update_id)
+            log.exception("update failed", update=update.update_id)
+        return None
 
 
 def _is_message(update: Update) -> bool:

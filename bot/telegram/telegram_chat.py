@@ -159,6 +159,9 @@ class TelegramChat:
             "text": well_formed(part.text),
             "message_thread_id": to.topic_id or None,
             "entities": entities_json(part.entities),
+            # The draft then stays until the message that keeps what was shown.
+            "can_stop": True,
+            "keep_on_stop": True,
         }
         try:
             return await self.client.call("sendMessageDraft", parameters, bool, _DRAFT_S)

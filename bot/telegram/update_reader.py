@@ -34,6 +34,7 @@ from bot.telegram.updates import (
     IncomingMessage,
     MessageKind,
     Sender,
+    StoppedDraft,
     TopicNamed,
     Update,
 )
@@ -91,14 +92,15 @@ class UpdateReader:
                 return read_edit(edited, self._read_message(update_id, edited))
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
+            case {"stopped_message_generation": dict(stopped)}:
+                return StoppedDraft.of(update_id, stopped)
             case {"my_chat_member": dict(membership)}:
                 change = telegram.ChatMemberUpdated.de_json(membership)
                 return self._read_membership(update_id, change)
         if any(map(raw.get, ALLOWED_UPDATES)):
             raise UnreadableUpdate(update_id)
-        if "channel_post" in raw or "edited_channel_post" in raw:
-            return Ignored(update_id, "channel_post")
-        return Ignored(update_id, "other")
+        is_of_channel = "channel_post" in raw or "edited_channel_post" in raw
+        return Ignored(update_id, "channel_post" if is_of_channel else "other")
 
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:
         if notice := read_notice(update_id, message):
@@ -223,6 +225,8 @@ def _ids(update: Update) -> tuple[object, ...]:
             return (*numbers, update.sender.id)
         case ButtonPress():
             return update.chat_id, update.topic_id, update.message_id, update.sender.id
+        case StoppedDraft():
+            return update.chat_id, update.topic_id, update.draft_id
         case ChatMigration():
             return update.old_chat_id, update.new_chat_id
         case TopicNamed():

@@ -3,6 +3,7 @@
 Plain data: `update_reader` makes it from Telegram's types, and everything behind intake uses it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -144,6 +145,23 @@ class ButtonPress:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedDraft:
+    """A person pressed Stop under what we are writing in a private chat."""
+
+    update_id: int
+    chat_id: int
+    topic_id: int
+    draft_id: int
+
+    @classmethod
+    def of(cls, update_id: int, sent: Mapping[str, Any]) -> "StoppedDraft":
+        """Read what Telegram sent; raise `LookupError` or `TypeError`."""
+        return cls(
+            update_id, sent["chat"]["id"], sent.get("message_thread_id", 0), sent["draft_id"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMigration:
     """A group became a supergroup: `old_chat_id` is dead, `new_chat_id` continues."""
 
@@ -170,7 +188,7 @@ class Ignored:
     reason: str
 
 
-Update = IncomingMessage | ButtonPress | ChatMigration | TopicNamed | Ignored
+Update = IncomingMessage | ButtonPress | StoppedDraft | ChatMigration | TopicNamed | Ignored
 
 
 def to_bytes(message: IncomingMessage) -> bytes:

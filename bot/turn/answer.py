@@ -18,6 +18,8 @@ from bot.costs.usage_counter import billed_to
 from bot.documents.upload import Upload
 from bot.model.model_errors import ModelError, reason_of
 from bot.reply.parts import Button
+from bot.reply.render import rendered
+from bot.reply.split import with_line
 from bot.telegram.errors import TelegramError
 from bot.turn.at_work import AtWork
 from bot.turn.observers import Answered, Observer
@@ -79,6 +81,16 @@ class Answerer:
             return await self._failed(request, history, log.exception, error)
         finally:
             self._observe(Answered(time.monotonic() - began))
+
+    async def stop(self, request: Request) -> Outbox:
+        """Return what the person has seen of a reply that they stopped, and nothing else of it."""
+        shown = request.run.shown or ""
+        parts = await rendered(shown)
+        if not parts:
+            return self._notice(request, "stop.before")
+        [mark] = self._sentences.say(request.language, "stop.mark")
+        # What the reply rests on is not known any more.
+        return Outbox(request.to, with_line(parts, mark), said=shown, is_untrusted=True)
 
     async def _failed(
         self,

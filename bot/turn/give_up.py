@@ -28,7 +28,7 @@ UNSEEN = "Interrupted"
 
 def is_given_up(opened: OpenTurn) -> bool:
     """Tell whether a turn gets a notice and nothing else."""
-    unanswered = opened.attempts >= MAX_FAILURES and not opened.outbox
+    unanswered = opened.attempts >= MAX_FAILURES and not (opened.outbox or opened.is_stopped)
     return unanswered or opened.failures >= MAX_FAILURES or _has_notice(opened)
 
 

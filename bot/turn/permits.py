@@ -103,7 +103,7 @@ class Permits:
 
 def _needed(opened: OpenTurn) -> list[_Permit]:
     first = opened.entries[0]
-    if opened.outbox or is_given_up(opened):
+    if opened.outbox or opened.is_stopped or is_given_up(opened):
         return []
     person = first.sender_id
     # Only an entry that is answered alone can be a command or a file; others are not unpacked here.

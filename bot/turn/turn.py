@@ -43,7 +43,10 @@ class TurnRunner:
         self._after = after
 
     async def run(self, opened: OpenTurn) -> Committed:
-        """Answer, deliver and commit; raise `LeaseLost`, `Parked` or `StoreError`."""
+        """Answer, deliver and commit.
+
+        Raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`.
+        """
         began = time.monotonic()
         with self._after.observed():
             if is_given_up(opened):
@@ -55,7 +58,10 @@ class TurnRunner:
             if opened.outbox:
                 outbox = Outbox.from_bytes(opened.outbox)
             else:
-                outbox = await self._answerer.answer(request, history)
+                if opened.is_stopped:
+                    outbox = await self._answerer.stop(request)
+                else:
+                    outbox = await self._answerer.answer(request, history)
                 if request.replaces:
                     outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
                 await self._queue.write_outbox(opened, outbox.to_bytes())

@@ -7,7 +7,17 @@ from bot.reply.render import render
 
 _CATALOGUE = Catalogue()
 
-EVERYWHERE = ("new", "retry", "memory", "documents", "export", "clear", "forget", "reminders")
+EVERYWHERE = (
+    "new",
+    "stop",
+    "retry",
+    "memory",
+    "documents",
+    "export",
+    "clear",
+    "forget",
+    "reminders",
+)
 IN_PRIVATE = (*EVERYWHERE, "usage", "privacy", "help")
 IN_GROUPS = ("ask", *EVERYWHERE, "privacy", "help")
 OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")

@@ -32,7 +32,7 @@ async def test_cancel_finishes_a_confirmed_erasure_that_was_interrupted(
     receipts = Keys(rig.telegram.bot.id).scope(hers).confirm
     await store.call("SET", receipts, "no hash, so that writing a receipt here fails")
     await anna.press(question, ERASE)
-    await rig.bot.wait_for_log("button press dropped")
+    await rig.bot.wait_for_log("update dropped")
     assert len((await stored_memory(rig, hers)).facts) == 1
 
     await store.call("DEL", receipts)

@@ -27,6 +27,7 @@ OPERATOR, ANNA = 1, 7
 ME = BotIdentity(42, "ricordo_bot", "Ricordo", can_read_all_group_messages=False)
 PRIVATE = {
     "new",
+    "stop",
     "retry",
     "memory",
     "documents",

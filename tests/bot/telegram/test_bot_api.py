@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.telegram.bot_account import BotIdentity, CommandMenu, Description, WebhookState
-from bot.telegram.bot_api import TelegramClient
+from bot.telegram.bot_api import ALLOWED_UPDATES, TelegramClient
 from bot.telegram.errors import OutcomeUnknown
 from tests.bot.telegram.scripted_api import Reply, ScriptedApi, ok
 
@@ -53,7 +53,7 @@ async def test_updates_arrive_unchanged_from_the_offset_on(
     assert api.calls[0].parameters == {
         "offset": "8",
         "timeout": "1",
-        "allowed_updates": '["message", "edited_message", "callback_query", "my_chat_member"]',
+        "allowed_updates": json.dumps(ALLOWED_UPDATES),
     }
 
 
@@ -73,7 +73,7 @@ async def test_a_webhook_is_set_with_its_secret_and_no_update_is_dropped(
     assert api.calls[0].parameters == {
         "url": "https://bot.example/telegram",
         "secret_token": "s3cret",
-        "allowed_updates": '["message", "edited_message", "callback_query", "my_chat_member"]',
+        "allowed_updates": json.dumps(ALLOWED_UPDATES),
         "drop_pending_updates": "false",
     }
 

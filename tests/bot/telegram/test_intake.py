@@ -16,7 +16,7 @@ from bot.telegram.errors import (
     UnreadableUpdate,
 )
 from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.updates import ButtonPress, from_bytes
+from bot.telegram.updates import from_bytes
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -36,13 +36,13 @@ class Buttons:
     """Keeps the presses, or raises the failure it was given."""
 
     def __init__(self, failure: Exception | None = None) -> None:
-        self.pressed: list[ButtonPress] = []
+        self.pressed: list[object] = []
         self._failure = failure
 
-    async def press(self, pressed: ButtonPress) -> None:
+    async def act(self, update: object) -> None:
         if self._failure:
             raise self._failure
-        self.pressed.append(pressed)
+        self.pressed.append(update)
 
 
 class HangingButtons(Buttons):
@@ -52,8 +52,8 @@ class HangingButtons(Buttons):
         super().__init__()
         self.hangs = asyncio.Event()
 
-    async def press(self, pressed: ButtonPress) -> None:
-        self.pressed.append(pressed)
+    async def act(self, update: object) -> None:
+        self.pressed.append(update)
         self.hangs.set()
         await asyncio.Event().wait()
 
@@ -64,7 +64,7 @@ def intake_on(store: RedisClient, buttons: Buttons | None = None, *allowed: int)
     return Intake(
         raw.reader(*allowed).read,
         Mailbox(stored),
-        (buttons or Buttons()).press,
+        (buttons or Buttons()).act,
         Ballast(stored),
         backpressure,
     )
@@ -205,7 +205,7 @@ async def test_a_press_that_can_never_succeed_is_dropped(
         await intake_on(store, Buttons(failure)).accept(raw.pressed())
     (line,) = logged
     is_ours = isinstance(failure, RuntimeError)
-    assert line["event"] == ("button press failed" if is_ours else "button press dropped")
+    assert line["event"] == ("update failed" if is_ours else "update dropped")
     assert line.get("reason") == (None if is_ours else type(failure).__name__)
     assert line["update"] == 2
 
@@ -242,9 +242,7 @@ async def test_when_redis_is_full_the_ballast_is_freed_and_only_commands_and_but
     store = await RedisClient.open(server.url)
     ballast, buttons = Ballast(store_on(store)), Buttons()
     backpressure = Backpressure(store, KEYS, MAX_PENDING)
-    intake = Intake(
-        raw.reader().read, Mailbox(store_on(store)), buttons.press, ballast, backpressure
-    )
+    intake = Intake(raw.reader().read, Mailbox(store_on(store)), buttons.act, ballast, backpressure)
     await ballast.allocate(2**22)
     server.ask("CONFIG SET maxmemory 1")
     with pytest.raises(IntakeClosed) as refusal:

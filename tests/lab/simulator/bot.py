@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bot.commands.at_once import AtOnce
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.receipts import Receipts
@@ -157,9 +158,10 @@ class SimulatedBot:
         )
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
+        at_once = AtOnce(buttons.press, memory.stopping, telegram)
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
-            value_of, memory.mailbox, buttons.press, memory.capacity.ballast, backpressure
+            value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure
         )
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Interrupted, Nothing, OpenTurn
+from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from memory.store.client import RedisClient
@@ -228,3 +230,55 @@ async def test_a_process_without_a_connection_to_spare_hears_nothing(valkey: str
     lonely = Memory(client, 1, await TokenCounter.load(), None, OPTIONS)
     await lonely.turns.signals.listen()
     await client.close()
+
+
+async def stop(memory: Memory, update_id: int, person: int = ANN, *, draft: int = 0) -> str:
+    return await memory.stopping.stop(HERE, Stop(update_id, person, draft))
+
+
+async def test_a_stop_marks_the_open_turn_once_and_signals(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    assert [await stop(memory, 2, BOB), await stop(memory, 2)] == ["not_yours", "stopped"]
+    assert [await stop(memory, 2), await stop(memory, 1)] == ["answered", "answered"]
+    with pytest.raises(Interrupted, match="stopped"):
+        await memory.turns.write_outbox(turn, b"reply")
+    stopped = replace(turn, is_stopped=True)
+    await memory.turns.write_outbox(stopped, b"shown")
+    committed = await memory.turns.commit(stopped, [], Cursor())
+    assert committed.then == Nothing("empty")
+    await put(memory, 3)
+    await take(memory)
+    assert [await stop(memory, 2), await stop(memory, 4)] == ["answered", "stopped"]
+
+
+async def test_a_stop_after_the_reply_was_stored_changes_nothing(memory: Memory) -> None:
+    await put(memory, 1)
+    turn = await take(memory)
+    await memory.turns.write_outbox(turn, b"reply")
+    assert await stop(memory, 2) == "answered"
+    assert not (await begin_again(memory, turn)).is_stopped
+
+
+async def test_a_stop_is_only_for_what_was_asked_before_it_and_for_its_draft(
+    memory: Memory,
+) -> None:
+    assert await stop(memory, 1) == "nothing"
+    await put(memory, 5)
+    await take(memory)
+    assert [await stop(memory, 4), await stop(memory, 6, draft=4)] == ["nothing", "nothing"]
+    assert await stop(memory, 7, draft=5) == "stopped"
+
+
+async def test_a_question_that_waits_for_a_worker_is_stopped_as_well(memory: Memory) -> None:
+    await put(memory, 1)
+    assert await stop(memory, 2) == "stopped"
+    assert await memory.client.call("XLEN", memory.keys.ready_queue) == 2
+    turn = await take(memory)
+    assert (ids(turn), turn.is_stopped, turn.attempts) == ([1], True, 1)
+
+
+async def test_an_admin_stops_the_turn_of_another_person(memory: Memory) -> None:
+    await put(memory, 1)
+    await take(memory)
+    assert await memory.stopping.stop(HERE, Stop(2, BOB), as_admin=True) == "stopped"

@@ -1,0 +1,69 @@
+"""What acts at once, without waiting for a turn: buttons, and the wish to stop an answer."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from bot.commands.access import asker_of
+from bot.commands.bot_command import Answer
+from bot.commands.sentences import Sentences
+from bot.telegram.chat import Chat
+from bot.telegram.updates import ButtonPress, IncomingMessage, StoppedDraft
+from memory.queue.stopping import Stop, Stopping
+from memory.store.keys import Scope
+
+log = structlog.get_logger(__name__)
+
+_NOT_YOURS = "not_yours"
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """`press` acts on a button. Whoever asked can stop an answer, and so can a group's admins."""
+
+    press: Callable[[ButtonPress], Awaitable[None]]
+    stopping: Stopping
+    chat: Chat
+
+    async def act(
+        self, update: ButtonPress | StoppedDraft | IncomingMessage
+    ) -> IncomingMessage | None:
+        """Act on a button or stop an answer; return a `/stop` that still has to be answered.
+
+        Raise `StoreError` or `TelegramError` so that Telegram sends the update again.
+        """
+        match update:
+            case ButtonPress():
+                await self.press(update)
+            case StoppedDraft():
+                here = Scope.of_chat(update.chat_id, update.topic_id)
+                stop = Stop(update.update_id, update.chat_id, update.draft_id)
+                outcome = await self.stopping.stop(here, stop)
+                log.info("stop", conversation=here.tag, outcome=outcome)
+            case IncomingMessage():
+                return await self._stop(update)
+        return None
+
+    async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:
+        here = Scope.of_chat(asked.chat_id, asked.topic_id)
+        stop = Stop(asked.update_id, asked.sender.id)
+        outcome = await self.stopping.stop(here, stop, as_admin=asked.is_anonymous_admin)
+        if outcome == _NOT_YOURS and await asker_of(asked, self.chat).is_admin():
+            outcome = await self.stopping.stop(here, stop, as_admin=True)
+        log.info("stop", conversation=here.tag, outcome=outcome)
+        if outcome in ("stopped", "answered"):
+            return None
+        return replace(asked, text=outcome)
+
+
+class StopCommand:
+    """Says why `/stop` stopped nothing."""
+
+    def __init__(self, sentences: Sentences) -> None:
+        self._sentences = sentences
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Return the sentence for what `AtOnce` left in the text."""
+        key = "stop.not_yours" if asked.text == _NOT_YOURS else "stop.nothing"
+        return Answer(self._sentences.say(asked.sender.language, key))

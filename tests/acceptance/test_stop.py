@@ -1,0 +1,96 @@
+"""A person goes on writing, or stops the reply: the model is asked again, or no more at all."""
+
+import asyncio
+import time
+
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import said
+from tests.servers.bot_api import Chat, Person
+from tests.servers.model_api import Reply
+
+WORDS = "The old harbour of Genoa has a lighthouse, and people write of it. " * 30
+GROWING = Reply(WORDS, chunk_delay_s=1 / 60)
+
+
+async def stopped_in_the_middle(rig: Rig, person: Person, chat: Chat) -> str:
+    """Ask, press Stop under the growing reply, and return what was shown of it."""
+    replies, frames = len(chat.replies), len(rig.telegram.calls_to("sendMessageDraft"))
+    asked = await person.say(chat, "Tell me about Genoa")
+    await rig.telegram.wait_for(
+        lambda: len(rig.telegram.calls_to("sendMessageDraft")) >= frames + 2
+    )
+    billed, began = len(rig.model.log.billed), time.monotonic()
+    await person.stop(chat)
+    reply = await chat.wait_for_reply(after=asked)
+    assert time.monotonic() - began < 1
+    shown = rig.telegram.calls_to("sendMessageDraft")[-1].text
+    assert WORDS.startswith(shown)
+    assert reply.text == f"{shown}\n\n{sentence('stop.mark')}"
+    assert len(rig.model.log.billed) == billed
+    assert (len(chat.replies), chat.draft) == (replies + 1, None)
+    return shown
+
+
+async def test_a_stop_reaches_the_worker_that_answers(webhook_rig: Rig) -> None:
+    """Updates come in at one process and are answered by another."""
+    rig = webhook_rig
+    rig.script.on("Genoa", GROWING)
+    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
+    worker = rig.another_bot(command="worker", lease_s=30)
+    await asyncio.gather(rig.bot.start(), worker.start())
+    (anna, chat), (ben, _) = rig.anna(), rig.ben()
+    shown = await stopped_in_the_middle(rig, anna, chat)
+    await worker.wait_for_log("turn closed")
+    assert (await rig.ask(anna, chat, "/stop")).text == sentence("stop.nothing")
+
+    # Before the first word.
+    rig.script.on("Thank you", "You're welcome.")
+    rig.script.on("How deep", Reply("Ten metres.", gate=asyncio.Event()))
+    await anna.say(chat, "How deep is it?")
+    await rig.wait_until_asked("How deep is it?")
+    assert (await rig.ask(anna, chat, "/stop")).text == sentence("stop.before")
+    await rig.ask(anna, chat, "Thank you")
+    assert [words for _, words in said(rig.requests[-1])[1:]] == [
+        "Tell me about Genoa",
+        shown,
+        "How deep is it?\n\nThank you",
+    ]
+
+    # In a group whoever asked can stop, or an administrator.
+    friends = rig.telegram.group("Friends", [anna, ben])
+    club = rig.telegram.group("Club", [anna, ben], admins=[ben])
+    for times, group in enumerate((friends, club), 1):
+        question = await anna.say(group, "@ricordo_bot How deep is the sea?")
+        await rig.wait_until_asked("How deep is the sea?", times=times)
+        await ben.say(group, "/stop")
+        if group is friends:
+            await anna.say(group, "/stop")
+        reply = await group.wait_for_reply(after=question)
+        assert reply.text == sentence("stop.before")
+    await rig.telegram.wait_for(lambda: len(friends.replies) == 2)
+    assert friends.replies[1].text == sentence("stop.not_yours")
+
+
+async def test_messages_that_follow_quickly_are_answered_together(rig: Rig) -> None:
+    """In one process, where Stop is pressed as well."""
+    await rig.start(coalesce_s=2)
+    anna, chat = rig.anna()
+    gate = asyncio.Event()
+    rig.script.on("third", "All three.")
+    rig.script.on("first", Reply("One.", gate=gate))
+    await anna.say(chat, "first")
+    await rig.wait_until_asked("first")
+    await anna.say(chat, "second")
+    await rig.wait_until_asked("second")
+    third = await anna.say(chat, "third")
+    assert (await chat.wait_for_reply(after=third)).text == "All three."
+    assert [request.messages[-1].content for request in rig.requests] == [
+        "first",
+        "first\nsecond",
+        "first\nsecond\nthird",
+    ]
+    assert len(chat.replies) == 1
+    rig.script.on("Genoa", GROWING)
+    await stopped_in_the_middle(rig, anna, chat)
+    assert len(rig.requests) == 4
