@@ -32,7 +32,7 @@ It also removes one at each message of ours to the same place. If this process s
 next frame follows at once; if another process did, it comes when the text has grown, or after this.
 """
 _MAX_CHARS = 3800
-"""What is longer comes with the message, which may take several parts."""
+"""What is longer comes with the reply, which may be several messages or a file."""
 _SEARCHES = frozenset({"search_memory", "search_documents"})
 
 

@@ -210,6 +210,8 @@ class Jobs:
             "until": job.cut_at,
             "ttl_s": self._ttl_s,
         }
+        if conversation.topic_id:
+            await self._client.call("DEL", self._keys.topic_name(conversation))
         return Receipt.of(await self._scripts["wipe"](keys, request))
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:

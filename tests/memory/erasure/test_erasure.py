@@ -112,11 +112,15 @@ async def test_forgetting_a_person_clears_the_private_chat_and_their_share_of_gr
         await put(memory, update_id, GROUP, sender=sender)
         await close(memory, await take(memory, GROUP))
     await put(memory, 4, GROUP)
+    topic = Scope.of_chat(HERE.chat_id, 5)
+    await memory.mailbox.topic_names.note(topic, "telegram")
+    await put(memory, 5, topic)
     job = Job("job", "forget", ANN, 10, time.time(), b"")
     assert await memory.jobs.start_job(job)
     finished = await memory.jobs.run_job("job")
     assert finished is not None
-    assert (finished.conversations, finished.receipt) == (2, Receipt(4, 0, 1, 0))
+    assert (finished.conversations, finished.receipt) == (3, Receipt(4, 0, 2, 0))
+    assert not await memory.mailbox.topic_names.needs_name(topic)
     assert await texts(memory) == []
     assert await texts(memory, GROUP) == ["text 3", "yes"]
     assert not await memory.client.call("EXISTS", memory.keys.person(ANN))
