@@ -2,7 +2,8 @@
 
 Telegram shows tables and formulas of a rich message properly. It gets the Markdown of the model as
 it is, so what `render` makes harmless must not be in it: links that hide their address, pictures
-that are loaded from anywhere, and HTML.
+that are loaded from anywhere, and HTML. Not even in code, because Telegram may see code in other
+places than we do.
 """
 
 import re
@@ -32,7 +33,7 @@ def is_worth_rich(markdown: str, parts: Sequence[Part]) -> bool:
     text = TOKEN.sub(lambda token: "" if token.lastgroup == "code" else token[0], markdown)
     columns = _columns(text.split("\n"))
     has_formula = any(_is_block(token) for token in TOKEN.finditer(markdown))
-    is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(text)
+    is_fit = max(columns, default=0) <= _MAX_COLUMNS and not _NOT_RAW.search(markdown)
     return is_fit and (has_formula or bool(columns))
 
 

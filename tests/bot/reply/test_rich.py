@@ -17,7 +17,7 @@ PARTS = (Part("x"),)
         "a | b\n--|--\n1 | 2",
         "So:\n\n$$\nE = mc^2\n$$",
         r"So: \[ \frac{a}{b} \]",
-        f"{TABLE}\n\n```html\n<b>[x](y)</b>\n```\n`![x](y)`",
+        f"{TABLE}\n\n```py\nx[0] = 1\n```\n`a < b`",
     ],
 )
 def test_tables_and_block_formulas_are_worth_a_rich_message(markdown: str) -> None:
@@ -35,6 +35,7 @@ def test_tables_and_block_formulas_are_worth_a_rich_message(markdown: str) -> No
             f"{TABLE}\n\n<a href='https://evil.example'>",
         ],
         *[f"{TABLE}\n\n<https://evil.example>", f"{TABLE} tg://user?id=1", f"{TABLE}\n<!-- x -->"],
+        *[f"{TABLE}\n\nSee\n    [bank](https://evil.example)", f"{TABLE}\n\n``` `\n[x](y)\n```"],
         *["|" + "a|" * 21 + "\n|" + "-|" * 21, TABLE + "\n| 1 | 2 |" * 300],
     ],
 )
