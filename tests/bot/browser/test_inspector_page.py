@@ -71,7 +71,7 @@ async def test_the_panel_shows_how_each_answer_was_made(browser: Browser, playgr
         assert visitor.complaints == []
 
 
-async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_grows(
+async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_can_be_stopped(
     browser: Browser, playground: str
 ) -> None:
     async with visiting(browser, playground) as visitor:
@@ -84,12 +84,22 @@ async def test_a_message_links_to_its_turn_with_its_tools_and_an_answer_grows(
         await expect(turn.locator("> .call")).to_have_text('calculate({"expression":"3 * 7"})')
         await expect(turn.locator("> .call + .stretch")).to_have_text("21")
 
-        await visitor.watch_drafts()
-        counted = await visitor.say("Anna", "Count to 120")
-        drafts = await visitor.drafts()
-        assert counted.endswith("118 119 120")
-        assert len(drafts) > 1, "people see the answer grow"
-        assert all(later.startswith(former) for former, later in pairwise([*drafts, counted]))
+        words = visitor.place("Anna").get_by_role("textbox")
+        await words.fill("Count to 500")
+        await words.press("Enter")
+        draft = visitor.place("Anna").locator(".draft .text")
+        texts = [await draft.inner_text()]
+        await expect(draft).not_to_have_text(texts[0], use_inner_text=True)
+        texts.append(await draft.inner_text())
+        await words.press("Shift+Tab")
+        await expect(visitor.page.locator(":focus")).to_have_text("Stop")
+        await visitor.page.keyboard.press("Enter")
+        answer = visitor.place("Anna").locator("article.theirs:not(.draft) .text").last
+        await expect(answer).to_contain_text("(Stopped)")
+        await expect(words).to_be_focused()
+        texts.append(await answer.inner_text())
+        assert all(later.startswith(former) for former, later in pairwise(["1 2 3", *texts]))
+        await expect(visitor.panel.locator("details.turn[open]")).to_contain_text("broken off")
         assert visitor.complaints == []
 
 

@@ -41,15 +41,6 @@ _CONTRAST = """
     .map((element) => `${element.tagName}.${element.className}: ${ratio(element).toFixed(2)}`);
 }
 """
-_WATCH_DRAFTS = """
-() => {
-  window.drafts = [];
-  new MutationObserver(() => {
-    const text = document.querySelector(".draft .text")?.textContent;
-    if (text && text !== window.drafts.at(-1)) window.drafts.push(text);
-  }).observe(document.body, { childList: true, subtree: true });
-}
-"""
 
 
 class Visitor:
@@ -101,15 +92,6 @@ class Visitor:
         await words.fill(text)
         await words.press("Enter")
         return await answers.nth(before).inner_text()
-
-    async def watch_drafts(self) -> None:
-        """Note from now on what each draft shows; `drafts` returns it."""
-        await self.page.evaluate(_WATCH_DRAFTS)
-
-    async def drafts(self) -> list[str]:
-        """Return the texts of all drafts since `watch_drafts`, oldest first."""
-        found: list[str] = await self.page.evaluate("window.drafts")
-        return found
 
     async def open_everything(self) -> None:
         """Open all details."""
