@@ -32,11 +32,13 @@ class ListEntry:
     """One line: the sentence `key`, which gets `{number}`; `code` names it in callback data.
 
     A code has no dot. With the verb, the page and the topic it has to fit Telegram's 64 bytes.
+    `without` has the letters of the actions that this entry has no button for.
     """
 
     code: str
     key: str
     values: Mapping[str, object] = field(default_factory=dict)
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +159,18 @@ class PagedList:
 
     def _entry_rows(self, page: _Page, entries: Sequence[tuple[int, ListEntry]]) -> list[ButtonRow]:
         actions = self._source.actions
-        buttons = [
-            self._button(page, label, entry.code, action, number)
+        rows = [
+            tuple(
+                self._button(page, label, entry.code, action, number)
+                for action, label in actions.items()
+                if action not in entry.without
+            )
             for number, entry in entries
-            for action, label in actions.items()
         ]
-        width = len(actions) if len(actions) > 1 else _PER_ROW
-        return [tuple(buttons[at : at + width]) for at in range(0, len(buttons), width)]
+        if len(actions) > 1:
+            return [row for row in rows if row]
+        buttons = [button for row in rows for button in row]
+        return [tuple(buttons[at : at + _PER_ROW]) for at in range(0, len(buttons), _PER_ROW)]
 
     def _page_rows(self, page: _Page, pages: int) -> list[ButtonRow]:
         row = tuple(

@@ -47,13 +47,26 @@ class OutgoingFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """The message that a part replies to, and its passage that the reply quotes, "" for none.
+
+    If Telegram does not find the passage there, the reply is sent without it; if the message is
+    gone, as a message of its own.
+    """
+
+    message_id: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One Telegram message: text, entities in order of their offsets, rows of buttons.
 
     With a `file` the text is its caption, of at most 1024 UTF-16 units. `export_of` names a
     conversation: everything stored of it is sent as a file, which is made right before it is sent
     and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
-    outbox right before it is sent and is never stored either.
+    outbox right before it is sent and is never stored either. `quote` is the message that this
+    part replies to instead of the one that the outbox names.
     """
 
     text: str
@@ -62,6 +75,7 @@ class Part:
     export_of: str = ""
     file: OutgoingFile | None = None
     is_rich: bool = False
+    quote: Quote | None = None
 
 
 def to_json(parts: Sequence[Part]) -> str:
@@ -78,9 +92,13 @@ def _packed(part: Part) -> tuple[object, ...]:
     entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
     buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
     packed = (part.text, entities, buttons)
-    if part.file:
-        return (*packed, part.export_of, part.file.name, part.file.content.decode())
-    return (*packed, part.export_of) if part.export_of else packed
+    file = (part.file.name, part.file.content.decode()) if part.file else ()
+    if part.quote:
+        quote = (part.quote.message_id, part.quote.text)
+        return (*packed, part.export_of, *(file or (None, None)), *quote)
+    if part.file or part.export_of:
+        return (*packed, part.export_of, *file)
+    return packed
 
 
 def _part(
@@ -88,12 +106,14 @@ def _part(
     entities: Sequence[Sequence[Any]],
     buttons: Sequence[Sequence[Sequence[str]]],
     export_of: str = "",
-    *file: str,
+    *rest: Any,
 ) -> Part:
+    name, content, *quote = rest or (None, None)
     return Part(
         text,
         tuple(Entity(*fields) for fields in entities),
         tuple(tuple(Button(*fields) for fields in row) for row in buttons),
         export_of,
-        OutgoingFile(file[0], file[1].encode()) if file else None,
+        None if name is None else OutgoingFile(name, content.encode()),
+        quote=Quote(*quote) if quote else None,
     )

@@ -85,8 +85,13 @@ def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardM
     return telegram.InlineKeyboardMarkup(rows) if rows else None
 
 
-def reply_parameters(message_id: int) -> telegram.ReplyParameters | None:
-    """Answer that message, none for 0. If it is gone by then, the reply is sent all the same."""
+def reply_parameters(message_id: int, quote: str = "") -> telegram.ReplyParameters | None:
+    """Answer that message, none for 0, and quote a passage of it.
+
+    If the message is gone by then, the reply is sent all the same.
+    """
     if not message_id:
         return None
-    return telegram.ReplyParameters(message_id=message_id, allow_sending_without_reply=True)
+    return telegram.ReplyParameters(
+        message_id=message_id, allow_sending_without_reply=True, quote=well_formed(quote) or None
+    )

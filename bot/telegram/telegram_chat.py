@@ -5,11 +5,12 @@ Each call is made once. A 429 closes the chat for all processes until the ban is
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import telegram
 
-from bot.reply.parts import Part
+from bot.reply.parts import Part, Quote
 from bot.reply.utf16 import well_formed
 from bot.telegram.bot_api import CALL_S, TelegramClient, calling
 from bot.telegram.chat import Destination
@@ -59,7 +60,14 @@ class TelegramChat:
         The caller has taken the permit before, through `waits`.
         """
         send = self._send_rich if part.is_rich else self._send_part
-        message_id = await send(to, part, timeout_s)
+        try:
+            message_id = await send(to, part, timeout_s)
+        except Refused:
+            if part.quote is None or not part.quote.text:
+                raise
+            # The passage must stand in the message exactly so. Nothing was sent.
+            plain = replace(part, quote=replace(part.quote, text=""))
+            message_id = await send(to, plain, timeout_s)
         if on_message := self._on_message.get((to.chat_id, to.topic_id)):
             on_message()
         return message_id
@@ -67,9 +75,10 @@ class TelegramChat:
     async def _send_part(self, to: Destination, part: Part, timeout_s: float) -> int:
         # Shorter than the whole call: so an unsent request is known to be unsent.
         connect_s = min(CONNECT_S, timeout_s / 2)
+        quote = part.quote or Quote(to.reply_to)
         options: dict[str, Any] = {
             "reply_markup": keyboard_of(part.buttons),
-            "reply_parameters": reply_parameters(to.reply_to),
+            "reply_parameters": reply_parameters(quote.message_id, quote.text),
             "message_thread_id": to.topic_id or None,
             "connect_timeout": connect_s,
             "pool_timeout": connect_s,

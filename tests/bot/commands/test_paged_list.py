@@ -1,6 +1,7 @@
 """A list shows its entries page by page, and its buttons act on the entry that they name."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -150,3 +151,18 @@ async def test_callback_data_that_the_bot_never_made_is_refused(data: str) -> No
 async def test_a_button_of_another_topic_is_refused() -> None:
     with pytest.raises(NotConfirmed, match="unknown"):
         await press(Letters("ab"), "p.0.5")
+
+
+async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
+    class Partly(Letters):
+        async def content(self, language: str, conversation: Scope) -> ListContent:
+            content = await super().content(language, conversation)
+            first, *others = content.entries
+            return replace(content, entries=[replace(first, without="r"), *others])
+
+    part = await show(Partly("ab", "r", "d"))
+
+    assert [[button.text for button in row] for row in part.buttons] == [
+        ["Drop 1"],
+        ["Retry 2", "Drop 2"],
+    ]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.parts import Button, Entity, OutgoingFile, Part, from_json, to_json
+from bot.reply.parts import Button, Entity, OutgoingFile, Part, Quote, from_json, to_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 PARTS = st.lists(
@@ -16,6 +16,7 @@ PARTS = st.lists(
         st.lists(st.lists(st.builds(Button, TEXT, TEXT)).map(tuple)).map(tuple),
         TEXT,
         st.none() | st.builds(OutgoingFile, TEXT, TEXT.map(str.encode)),
+        quote=st.none() | st.builds(Quote, st.integers(1, 2**53), TEXT),
     )
 )
 

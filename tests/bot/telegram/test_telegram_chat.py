@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.reply.parts import Button, Entity, Part
+from bot.reply.parts import Button, Entity, Part, Quote
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, Refused, Unreachable
@@ -49,6 +49,22 @@ async def test_a_plain_message_names_no_topic_reply_or_keyboard(
     api.script(SENT)
     await chat.send(Destination(5), Part("hi"))
     assert set(api.calls[0].parameters) == {"chat_id", "text", "link_preview_options"}
+
+
+async def test_a_part_quotes_a_message_and_is_sent_without_a_passage_that_is_not_there(
+    chat: TelegramChat, api: ScriptedApi
+) -> None:
+    refused = refusal(400, "Bad Request: QUOTE_TEXT_INVALID")
+    api.script(SENT, refused, SENT, refused, refused)
+    part = Part("hi", quote=Quote(4, "my boat"))
+    assert await chat.send(Destination(5, reply_to=9), part) == 77
+    assert await chat.send(Destination(5, reply_to=9), part) == 77
+    with pytest.raises(Refused):
+        await chat.send(Destination(5, reply_to=9), part)
+    plain = {"message_id": 4, "allow_sending_without_reply": True}
+    quoting = plain | {"quote": "my boat"}
+    sent = [json.loads(call.parameters["reply_parameters"]) for call in api.calls]
+    assert sent == [quoting, quoting, plain, quoting, plain]
 
 
 async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(
