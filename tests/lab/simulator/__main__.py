@@ -6,8 +6,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from multiprocessing import Pool
 
+from tests.lab.simulator.schedule import Protocol
 from tests.lab.simulator.simulator import simulator
 
 _CHUNK = 250
@@ -15,7 +17,7 @@ _SHOWN = 5
 _COUNTS = (
     *("steps", "dies", "is asked to stop", "is stopped", "accepted", "closed by commit"),
     *("answered", "undeliverable or unknown", "set aside", "closed by erased", "clears"),
-    *("forgettings", "parts sent", "parts doubled in doubt", "late parts"),
+    *("forgettings", "parts sent", "parts doubled in doubt", "late parts", "reminders sent"),
 )
 
 Chunk = tuple[Counter[str], list[tuple[int, str]]]
@@ -25,12 +27,12 @@ def main() -> int:
     """Run schedules and print a table; return 1 if a promise was broken."""
     options = _options()
     if options.trace:
-        return _trace(options.seed)
+        return _trace(options.seed, reminds=options.reminders)
     began = time.monotonic()
     counts: Counter[str] = Counter()
     broken: list[tuple[int, str]] = []
     seeds = range(options.seed, options.seed + options.schedules)
-    for done, (more, violations) in enumerate(_chunks(seeds, options.jobs), 1):
+    for done, (more, violations) in enumerate(_chunks(seeds, options), 1):
         counts += more
         broken += violations
         if sys.stderr.isatty():
@@ -38,7 +40,7 @@ def main() -> int:
     _say(_table(counts, len(seeds), len(broken), time.monotonic() - began))
     for seed, violation in broken[:_SHOWN]:
         _say(f"\nseed {seed}: {violation}")
-    return _trace(broken[0][0]) if broken else 0
+    return _trace(broken[0][0], reminds=options.reminders) if broken else 0
 
 
 def _options() -> argparse.Namespace:
@@ -46,27 +48,29 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--reminders", action="store_true", help="each message asks for a reminder")
     parser.add_argument(
         "--trace", action="store_true", help="show everything that happens with one seed"
     )
     return parser.parse_args()
 
 
-def _chunks(seeds: range, jobs: int) -> Iterator[Chunk]:
+def _chunks(seeds: range, options: argparse.Namespace) -> Iterator[Chunk]:
     chunks = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
-    if jobs == 1:
-        yield from map(run_all, chunks)
+    run = partial(run_all, reminds=options.reminders)
+    if options.jobs == 1:
+        yield from map(run, chunks)
         return
     # A process does not free all memory of a simulator, so each chunk gets a new process.
-    with Pool(jobs, maxtasksperchild=1) as pool:
-        yield from pool.imap(run_all, chunks)
+    with Pool(options.jobs, maxtasksperchild=1) as pool:
+        yield from pool.imap(run, chunks)
 
 
-def run_all(seeds: Iterable[int]) -> Chunk:
+def run_all(seeds: Iterable[int], *, reminds: bool = False) -> Chunk:
     """Run some schedules; return the counts, and seed and violation of each broken promise."""
     counts: Counter[str] = Counter()
     broken = []
-    with simulator() as simulated:
+    with simulator(Protocol(reminds=reminds)) as simulated:
         for seed in seeds:
             outcome = simulated.run(seed)
             counts += outcome.counts
@@ -75,9 +79,9 @@ def run_all(seeds: Iterable[int]) -> Chunk:
     return counts, broken
 
 
-def _trace(seed: int) -> int:
+def _trace(seed: int, *, reminds: bool) -> int:
     """Print the trace of a schedule; return 1 if a promise was broken in it."""
-    with simulator() as simulated:
+    with simulator(Protocol(reminds=reminds)) as simulated:
         outcome = simulated.run(seed, traced=True)
     _say("\n".join([f"\nseed {seed}, everything that happened:\n", *outcome.trace]))
     return 1 if outcome.violation else 0

@@ -3,11 +3,11 @@
 from bot.telegram.updates import IncomingMessage
 from memory.queue.open_turn import OpenTurn
 from tests.lab.simulator import markers
-from tests.lab.simulator.audit_store import StoreAuditor
+from tests.lab.simulator.audit_reminders import ReminderAuditor
 from tests.lab.simulator.records import MadeReply, SentPart
 
 
-class Auditor(StoreAuditor):
+class Auditor(ReminderAuditor):
     """Watches one schedule: its store, its turns, and what reaches Telegram."""
 
     def asked(self, turn: OpenTurn, *, is_answer: bool) -> int:

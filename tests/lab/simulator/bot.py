@@ -42,6 +42,7 @@ from tests.lab.simulator.audit_turns import COALESCE_MS, MAX_COALESCE_MS
 from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
+from tests.lab.simulator.reminding import NamingReminders
 from tests.lab.simulator.telegram import TelegramClient
 from tests.lab.simulator.turn import (
     NamingAnswerer,
@@ -81,6 +82,7 @@ class Connections:
     loop: VirtualLoop
     tokens: TokenCounter
     sentences: RememberedSentences
+    reminds: bool = False
 
 
 def value_of(raw: Mapping[str, object]) -> Update:
@@ -136,7 +138,7 @@ class SimulatedBot:
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = AtWork(telegram, timeout_s=20)
-        model = SimulatedModel(connections.process, chance)
+        model = SimulatedModel(connections.process, chance, connections.reminds)
         steps = [
             CommandStep(commands.handlers, sentences).answer,
             AgentStep(model.run, loader, sentences, at_work, ignore).answer,
@@ -156,6 +158,9 @@ class SimulatedBot:
         self._conversations = ConversationWorker(
             self._ready_queue, memory.turns, memory.histories, permits, named.run
         )
+        deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
+        self._reminders = NamingReminders(memory.reminders, deliverer, sentences, LEASE_S)
+        self._reminders.records = connections.auditor.records
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         at_once = AtOnce(buttons.press, memory.stopping, telegram)
@@ -166,10 +171,10 @@ class SimulatedBot:
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until `stopping` is set, then finish or hand over running turns."""
-        tasks = [
-            asyncio.create_task(self._worker.run()),
-            asyncio.create_task(self._maintenance.run()),
-        ]
+        work = [self._worker.run(), self._maintenance.run()]
+        if self._connections.reminds:
+            work.append(self._reminders.run())
+        tasks = list(map(asyncio.create_task, work))
         await stopping.wait()
         for task in tasks:
             task.cancel()

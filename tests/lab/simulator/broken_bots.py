@@ -13,6 +13,7 @@ from memory.learning.learner import LearningConfig
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
+from memory.reminders.reminders import Reminders, TakenReminder
 from memory.store.keys import Scope
 from tests.lab.simulator.bot import Connections, SimulatedBot
 from tests.lab.simulator.turn import NamingGiveUp, ignore
@@ -136,3 +137,16 @@ class FalselyLearningBot(SimulatedBot):
         super().__init__(connections)
         self.memory._vectors = None
         self.memory.enable_learning(LearningConfig())
+
+
+class RepeatingBot(SimulatedBot):
+    """Does not close the reminders that it has sent."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self._reminders._reminders = _OpenReminders(self.memory.store)
+
+
+class _OpenReminders(Reminders):
+    async def close(self, taken: TakenReminder, due: float) -> None:
+        del taken, due

@@ -4,7 +4,7 @@ A mutant replaces a piece of a script's text, or replaces a class of the product
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.lab.simulator import broken_bots
 from tests.lab.simulator.bot import Connections, SimulatedBot
@@ -49,6 +49,11 @@ def _lua(*changes: tuple[str, str, str], often: Collection[str] = ()) -> Callabl
 def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protocol]:
     """Return a protocol with a broken bot."""
     return lambda: Protocol(make_bot=make_bot)
+
+
+def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
+    """Return a protocol with reminders."""
+    return lambda: replace(protocol(), reminds=True)
 
 
 _FENCE = "redis.call('GET', LEASE) ~= step.token or "
@@ -259,5 +264,21 @@ MUTANTS = (
         "learning reports that it is done but stores nothing",
         "what is remembered is learned",
         _bot(broken_bots.FalselyLearningBot),
+    ),
+    Mutant(
+        "a reminder stays open when it was sent",
+        "a reminder is sent once",
+        _reminding(_bot(broken_bots.RepeatingBot)),
+    ),
+    Mutant(
+        "several workers take one reminder",
+        "one worker has a reminder",
+        _reminding(_lua(("take_reminder", "if tonumber(held_until) > now then", "if false then"))),
+    ),
+    Mutant(
+        "a clear leaves the reminders",
+        "no send begins after a clear",
+        _reminding(_lua(("clear", "return not kept or seq < first_kept", "return false"))),
+        since=13,
     ),
 )

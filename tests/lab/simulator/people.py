@@ -138,12 +138,12 @@ class People:
         draw = self._chance.random
         if not posted.part.buttons or draw.random() < 0.2:
             return
-        erase, keep = posted.part.buttons[0]
+        erase, *others = posted.part.buttons[0]
         verb, _, _ = erase.callback_data.partition(":")
         presser = BOB if posted.chat_id == BOB.id else ANN
         if posted.chat_id == GROUP and draw.random() < 0.5:
             presser = BOB
-        chosen = keep if draw.random() < 0.1 else erase
+        chosen = others[0] if draw.random() < 0.1 and others else erase
         for _ in range(draw.choice((1, 1, 2))):
             self._loop.call_later(
                 draw.uniform(0.05, 4), self._press, posted, presser, chosen.callback_data, verb

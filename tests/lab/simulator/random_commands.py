@@ -49,6 +49,7 @@ def _hashes(r: Random) -> Makers:
         lambda: ("HMGET", key, field, r.choice(_FIELDS)),
         lambda: ("HGETALL", key),
         lambda: ("HKEYS", key),
+        lambda: ("HVALS", key),
         lambda: ("HDEL", key, field, r.choice(_FIELDS)),
         lambda: ("HEXISTS", key, field),
         lambda: ("HINCRBY", key, field, r.randint(-2, 5)),

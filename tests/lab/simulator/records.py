@@ -80,6 +80,22 @@ class SeenConversation:
 
 
 @dataclass(slots=True)
+class ReminderRecords:
+    """What happened to reminders, by their texts; a delivery is known by its token."""
+
+    set_: set[str] = field(default_factory=set)
+    marked: dict[str, int] = field(default_factory=dict)
+    """The step at which a reminder was last allowed to be sent."""
+    tries: dict[str, set[str]] = field(default_factory=dict)
+    """The deliveries that marked it as being sent."""
+    sent: dict[str, list[str]] = field(default_factory=dict)
+    """The deliveries of its messages."""
+    ended: set[str] = field(default_factory=set)
+    """The deliveries that ended without an error."""
+    troubled: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Records:
     """Everything that happened in a schedule; a step is the count of what the server did."""
 
@@ -114,4 +130,5 @@ class Records:
     """Leases whose holder got no answer from the store whether the part just sent counts."""
     running: int = 0
     """Turns that a worker works on, also those whose sent parts it only deletes."""
+    reminders: ReminderRecords = field(default_factory=ReminderRecords)
     counts: Counter[str] = field(default_factory=Counter)

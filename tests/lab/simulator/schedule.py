@@ -35,11 +35,13 @@ class Protocol:
     """What is simulated: the product's own protocol, or one that was broken on purpose.
 
     `lua` replaces the texts of some scripts, by name. `often` names faults that are made frequent.
+    With `reminds` each message asks for a reminder.
     """
 
     lua: Mapping[str, str] = field(default_factory=dict)
     make_bot: Callable[[Connections], SimulatedBot] = SimulatedBot
     often: Collection[str] = ()
+    reminds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,11 @@ class Schedule:
         """Name the work that is not done yet, "" if everything is done."""
         left = [] if self._people.is_done else ["updates"]
         left += ["turns"] if self.auditor.records.running else []
-        names = [self._keys.due, self._keys.learning]
+        names = [self._keys.due, self._keys.learning, self._keys.reminders]
         for tag in self.auditor.records.conversations:
             conversation = Scope(tag)
             keys = self._keys.scope(conversation)
-            names += [keys.mailbox, keys.lease, self._keys.learner(conversation)]
+            names += [keys.mailbox, keys.lease, keys.reminders, self._keys.learner(conversation)]
         left += [name for name in names if self._space.exists(name.encode())]
         for name in (self._keys.ready_queue, self._keys.jobs):
             stream = self._space.get(name.encode(), Stream)
@@ -160,6 +162,7 @@ class Schedule:
             self._loop,
             self._shared.tokens,
             self._shared.sentences,
+            self._shared.protocol.reminds,
         )
 
     async def _end(self) -> None:

@@ -12,6 +12,7 @@ from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.loop import VirtualLoop
 from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.records import SentPart
+from tests.lab.simulator.reminding import SIGN, token_of_reminder
 from tests.lab.simulator.turn import token_of_turn
 from tests.quiet_chat import QuietChat
 
@@ -48,6 +49,8 @@ class SimulatedTelegram:
     ) -> Posted:
         """Let a message appear; `is_answered` says whether its sender learns of it."""
         message_id = self.next_id()
+        if part.text.startswith(SIGN):
+            self.auditor.reminder_sent(part.text, token)
         record = self.auditor.sent(
             message_id, part.text, token, sender.name, is_answered=is_answered
         )
@@ -69,9 +72,11 @@ class TelegramClient(QuietChat):
     async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
         """Send one part, or fail as Telegram may."""
         chat_id = to.chat_id
-        process, token = self._process, token_of_turn()
+        process, token = self._process, token_of_turn() or token_of_reminder()
         fate = self._chance.fate("send")
         process.check()
+        if part.text.startswith(SIGN):
+            self._telegram.auditor.reminder_sending(part.text)
         self._telegram.auditor.sending(part.text, token)
         if fate == "crash":
             process.crash()
@@ -148,6 +153,8 @@ class TelegramClient(QuietChat):
 
     def _trouble(self, part: Part, fate: str) -> None:
         name, records = markers.part_name(part.text), self._telegram.auditor.records
+        if part.text.startswith(SIGN):
+            self._telegram.auditor.reminder_troubled(part.text)
         if name is None:
             return
         records.troubled.add((name.reply, name.number))

@@ -13,9 +13,11 @@ pytest.importorskip("lupa", reason="the simulator runs the protocol's Lua in lup
 
 from memory.text.tokens import TokenCounter
 from tests.lab.simulator.mutants import MUTANTS, Mutant
+from tests.lab.simulator.schedule import Protocol
 from tests.lab.simulator.simulator import simulator
 
 SAMPLE = 60
+REMINDING = 10
 MAX_SCHEDULES = 1000
 """Every mutant is found within so many schedules from its `since`, most within twenty."""
 
@@ -24,6 +26,13 @@ def test_a_sample_of_schedules_keeps_every_promise(tokens: TokenCounter) -> None
     with simulator(tokens=tokens) as simulated:
         outcomes = [simulated.run(seed) for seed in range(SAMPLE)]
     assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
+
+
+def test_a_sample_of_schedules_with_reminders_keeps_every_promise(tokens: TokenCounter) -> None:
+    with simulator(Protocol(reminds=True), tokens) as simulated:
+        outcomes = [simulated.run(seed) for seed in range(REMINDING)]
+    assert [(each.seed, each.violation) for each in outcomes if each.violation] == []
+    assert sum(each.counts["reminders sent"] for each in outcomes) > REMINDING
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)

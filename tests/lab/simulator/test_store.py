@@ -22,7 +22,7 @@ from tests.lab.simulator.store.server import InMemoryRedis
 
 COMMANDS, STEPS = 400, 250
 ANY = "return redis.call(unpack(ARGV))"
-WITHOUT_ORDER = ("HGETALL", "HKEYS")
+WITHOUT_ORDER = ("HGETALL", "HKEYS", "HVALS")
 READ_DIFFERENTLY_BY_THE_SDK = ("XPENDING", "XAUTOCLAIM", "XCLAIM", "XINFO CONSUMERS")
 
 

@@ -31,6 +31,7 @@ from tests.lab.simulator.chance import Chance
 from tests.lab.simulator.markers import PartName
 from tests.lab.simulator.process import Died, Process
 from tests.lab.simulator.records import Records
+from tests.lab.simulator.reminding import remind
 from tests.quiet_chat import no_export
 
 T = TypeVar("T")
@@ -141,6 +142,7 @@ class SimulatedModel:
 
     process: Process
     chance: Chance
+    reminds: bool = False
 
     async def run(self, context: AgentContext) -> FinishAction:
         """Answer after a while, or fail as a model may."""
@@ -160,6 +162,8 @@ class SimulatedModel:
         seen = set(markers.written_by_people(context.window))
         for recollection in context.recalled:
             seen |= markers.written_by_people(recollection.messages)
+        if self.reminds:
+            remind(context)
         return FinishAction(markers.answer_text(context.user_message.text, frozenset(seen)))
 
 
@@ -188,7 +192,7 @@ def remembered_sentences() -> RememberedSentences:
 _VALUES: dict[str, object] = dict.fromkeys(
     (
         *("messages", "vectors", "waiting", "learned", "conversations", "reference"),
-        *("username", "name", "bot", "ttl_days"),
+        *("username", "name", "bot", "ttl_days", "when", "unix", "text"),
     ),
     0,
 )

@@ -34,6 +34,7 @@ def final_verdict(
     for tag in records.conversations:
         if unlearned := auditor.unlearned(tag):
             auditor.violated("what is remembered is learned", f"not {unlearned} of {tag}")
+    auditor.check_reminders()
     records.counts["parts sent"] = len(records.parts)
 
 

@@ -54,4 +54,5 @@ COMMANDS: dict[bytes, Callable[[Keyspace, Args], Reply]] = {
     b"HMGET": hmget,
     b"HSET": hset,
     b"HSETNX": hsetnx,
+    b"HVALS": lambda space, args: list(_fields(space, args).values()),
 }
