@@ -40,7 +40,7 @@ class ChatForms:
         )
 
     def can_edit(self, place: PageChat, message: ChatMessage) -> bool:
-        """Whether a person of the page wrote the message."""
+        """Whether a person of the page wrote the message, and did not forward it."""
         return self._writer(place, message) is not None and not message.origin
 
     def targets(self, place: PageChat) -> list[PageChat]:
