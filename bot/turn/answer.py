@@ -38,7 +38,9 @@ AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | None]]
 
 
 class Answerer:
-    """Asks its steps in order; the first one that answers ends it.
+    """Asks its steps in order; the one that answers ends it.
+
+    The first step is `RevisionStep.answer`.
 
     `give_up` returns the notice of a turn that failed too often.
     """
@@ -81,6 +83,11 @@ class Answerer:
             return await self._failed(request, history, log.exception, error)
         finally:
             self._observe(Answered(time.monotonic() - began))
+
+    async def drop_former(self, request: Request, history: ChatHistory) -> None:
+        """Erase what rests on the question that this one replaces, if it replaces one."""
+        if request.last.replaced:
+            await self._steps[0](request, history)
 
     async def stop(self, request: Request) -> Outbox:
         """Return what the person has seen of a reply that they stopped, and nothing else of it."""

@@ -58,7 +58,9 @@ class TurnRunner:
             if opened.outbox:
                 outbox = Outbox.from_bytes(opened.outbox)
             else:
-                if opened.is_stopped:
+                # An edit has no reply of its own: what is stopped is the question that it becomes.
+                if opened.is_stopped and request.last.kind != "edit":
+                    await self._answerer.drop_former(request, history)
                     outbox = await self._answerer.stop(request)
                 else:
                     outbox = await self._answerer.answer(request, history)

@@ -8,6 +8,7 @@ from tests.acceptance.buttons import ERASE, ask_first, press, shown
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.planting import stored_memory
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat
@@ -74,6 +75,19 @@ async def test_the_last_words_are_answered_whenever_they_are_corrected(rig: Rig)
     everything = await stored(rig)
     for old in ("zanzibar", "quokka", "Word 1 of many", "about cats"):
         assert old not in everything
+
+    # The answer to new words is stopped before its first one.
+    asked = await anna.say(chat, "Where do eels live?")
+    answer = await chat.wait_for_reply(after=asked)
+    rig.script.on("Hello", "Hello.")
+    rig.script.on("Where do otters live?", Reply("In rivers.", gate=asyncio.Event()))
+    await anna.edit(asked, "Where do otters live?")
+    await rig.wait_until_asked("Where do otters live?")
+    await anna.say(chat, "/stop")
+    await shown(rig, answer, sentence("stop.before"))
+    await ask_to_the_end(rig, anna, chat, "Hello")
+    assert rig.requests[-1].asked.endswith("Where do otters live?\n\nHello")
+    assert "eels" not in await stored(rig)
 
 
 async def test_a_message_is_forgotten_although_it_was_edited_meanwhile(webhook_rig: Rig) -> None:
