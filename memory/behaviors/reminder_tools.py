@@ -19,7 +19,7 @@ from memory.behaviors.trust import must_ask
 from memory.message import Message
 from memory.reminders.reminder import MAX_CHARS, Reminder
 from memory.reminders.reminders import MAX_OPEN, Reminders
-from memory.reminders.schedule import MAX_AHEAD_S, MAX_RULE_CHARS, UnusableTime
+from memory.reminders.schedule import MAX_AHEAD_S, UnusableTime
 from memory.reminders.time_zone import TimeZones, find_zone, zone_of_shared
 from memory.scopes.writes import ForgetRecord, Remember
 
@@ -30,16 +30,10 @@ class SetReminderArguments(Arguments):
     """Arguments of `set_reminder`: one of `at`, `in_minutes` and `cron`."""
 
     text: str = Field(description="What to say then", min_length=1, max_length=MAX_CHARS)
-    at: str = Field(default="", description="Local time: 2031-05-24T09:00", max_length=32)
-    in_minutes: int = Field(default=0, ge=0, le=_MAX_MINUTES)
-    cron: str = Field(
-        default="",
-        description="To repeat, in local time, hourly at most: 0 9 * * 1-5",
-        max_length=MAX_RULE_CHARS,
-    )
-    time_zone: str = Field(
-        default="", description="IANA name, only if the person said where they are", max_length=64
-    )
+    at: str = Field(default="", description="Local time: 2031-05-24T09:00")
+    in_minutes: int = 0
+    cron: str = Field(default="", description="Local, hourly at most: 0 9 * * 1-5")
+    time_zone: str = Field(default="", description="IANA, only if they said where they are")
 
 
 class NoArguments(Arguments):
@@ -49,7 +43,7 @@ class NoArguments(Arguments):
 class CancelReminderArguments(Arguments):
     """Arguments of `cancel_reminder`."""
 
-    id: str = Field(description="Id from list_reminders", max_length=16)
+    id: str
 
 
 class ReminderTools(AIContextBehavior):
@@ -66,15 +60,14 @@ class ReminderTools(AIContextBehavior):
         self.functions = (
             own(
                 "set_reminder",
-                "Remind the person later, once (at, in_minutes) or repeatedly (cron), if they ask "
-                "for it.",
+                "Remind the person, if they ask: once (at, in_minutes) or repeatedly (cron).",
                 SetReminderArguments,
                 self._set,
             ),
             own("list_reminders", "List the person's reminders here.", NoArguments, self._list),
             own(
                 "cancel_reminder",
-                "Cancel a reminder of the person.",
+                "Cancel a reminder, by its id in list_reminders.",
                 CancelReminderArguments,
                 self._cancel,
             ),
@@ -145,7 +138,7 @@ class ReminderTools(AIContextBehavior):
         found = await self._reminders.list_open(context.conversation, _person(context))
         wanted = [each for each in found if each.id == arguments.id.removeprefix("#")]
         if not wanted:
-            raise ToolError(f"there is no reminder {arguments.id!r} here; list_reminders has ids")
+            raise ToolError("there is no reminder with this id here; list_reminders has the ids")
         if must_ask(context, ForgetRecord(0)):
             raise ToolError(
                 "others' words are in play, so only the person may cancel it, with /reminders. "
@@ -171,7 +164,7 @@ def _named_zone(said: str) -> str:
     """Return the zone that the model names, "" if it names none; raise `ToolError`."""
     zone = find_zone(said) if said else ""
     if said and not zone:
-        raise ToolError(f"unknown time zone {said!r}; use an IANA name such as Asia/Tokyo")
+        raise ToolError("unknown time zone; use an IANA name such as Asia/Tokyo")
     return zone
 
 
@@ -179,9 +172,12 @@ def _wanted(arguments: SetReminderArguments, zone: str, context: AgentContext) -
     """Return the reminder as asked for, not due yet; raise `ToolError`."""
     if sum(map(bool, (arguments.at, arguments.in_minutes, arguments.cron))) != 1:
         raise ToolError("give exactly one of at, in_minutes and cron")
+    if not arguments.text.strip():
+        raise ToolError("text says nothing; write what the person wants to be told")
     at = arguments.at
     if arguments.in_minutes:
-        then = datetime.fromtimestamp(context.now + 60 * arguments.in_minutes, UTC)
+        minutes = max(-1, min(arguments.in_minutes, 2 * _MAX_MINUTES))
+        then = datetime.fromtimestamp(context.now + 60 * minutes, UTC)
         at = then.isoformat(timespec="seconds")
     message, speaker = context.user_message, context.call_context
     return Reminder(

@@ -13,8 +13,9 @@ from cronsim import CronSim, CronSimError
 MAX_AHEAD_S = 5 * 366 * 86_400
 """A reminder is at most five years away."""
 
-MAX_RULE_CHARS = 64
+_MAX_RULE_CHARS = 64
 _FIELDS = 5
+_NO_TIME = "that is no time; write it as 2031-05-24T09:00"
 
 
 class UnusableTime(ValueError):
@@ -33,7 +34,7 @@ def due_at(at: str, zone: str) -> float:
             moment = moment.replace(tzinfo=ZoneInfo(zone))
         return moment.timestamp()
     except (ValueError, OverflowError):
-        raise UnusableTime(f"{at!r} is no time; write it as 2031-05-24T09:00") from None
+        raise UnusableTime(_NO_TIME) from None
 
 
 def has_offset(at: str) -> bool:
@@ -41,18 +42,19 @@ def has_offset(at: str) -> bool:
     try:
         return datetime.fromisoformat(at).tzinfo is not None
     except ValueError:
-        raise UnusableTime(f"{at!r} is no time; write it as 2031-05-24T09:00") from None
+        raise UnusableTime(_NO_TIME) from None
 
 
 def next_due(rule: str, zone: str, after: float) -> float:
     """Return when a rule is due next, in Unix seconds; raise `UnusableTime`."""
     try:
-        moments = CronSim(rule[:MAX_RULE_CHARS], datetime.fromtimestamp(after, ZoneInfo(zone)))
-        if len(rule.split()) != _FIELDS or len(moments.minutes) != 1:
+        moments = CronSim(rule[:_MAX_RULE_CHARS], datetime.fromtimestamp(after, ZoneInfo(zone)))
+        is_plain = len(rule) <= _MAX_RULE_CHARS and len(rule.split()) == _FIELDS
+        if not is_plain or len(moments.minutes) != 1:
             raise UnusableTime("a cron rule has five fields, the first one minute: hourly at most")
         return next(moments).timestamp()
     except (CronSimError, StopIteration):
-        raise UnusableTime(f"{rule!r} is no cron rule that ever comes; write: 0 9 * * 1") from None
+        raise UnusableTime("this cron rule never comes; write one such as 0 9 * * 1") from None
 
 
 def check_due(due: float, now: float) -> None:

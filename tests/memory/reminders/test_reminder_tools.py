@@ -54,9 +54,14 @@ async def test_a_reminder_in_minutes_needs_no_zone_and_names_its_request(memory:
         ({"at": "2027-01-01T09:00", "in_minutes": 5}, "give exactly one"),
         ({"at": "2026-09-21T13:00"}, "that time has passed; now it is Monday 2026-09-21T16:13+02"),
         ({"at": "2033-01-01T09:00"}, "that is more than five years away"),
-        ({"at": "tomorrow"}, "'tomorrow' is no time; write it as 2031-05-24T09:00"),
+        ({"at": "tomorrow"}, "that is no time; write it as 2031-05-24T09:00"),
+        ({"in_minutes": -5}, "that time has passed"),
+        ({"in_minutes": 10**30}, "that is more than five years away"),
         ({"cron": "*/10 * * * *"}, "hourly at most"),
-        ({"at": "2027-01-01T09:00", "time_zone": "Atlantis"}, "unknown time zone 'Atlantis'"),
+        (
+            {"at": "2027-01-01T09:00", "time_zone": "Atlantis"},
+            "unknown time zone; use an IANA name",
+        ),
     ],
 )
 async def test_what_no_reminder_can_be_is_refused(

@@ -3,8 +3,10 @@
 import time
 from dataclasses import replace
 
+import orjson
 import pytest
 
+from memory.erasure.jobs import Job
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.reminders.reminder import Reminder, ReminderChanges
@@ -161,3 +163,26 @@ async def test_reminders_do_not_expire_with_their_conversation(memory: Memory) -
     keys = memory.keys.scope(HERE)
     assert await memory.client.call("TTL", keys.reminders) == -1
     assert await memory.client.call("TTL", keys.log) > 0
+
+
+async def test_an_export_has_the_reminders_and_the_zone(memory: Memory) -> None:
+    await store(memory, replace(reminder("Tea"), rule="0 9 * * *"), reminder("not yet", due=0))
+    await memory.time_zones.store_zone(ANN, "Asia/Tehran")
+    export = orjson.loads((await memory.exporter.export(HERE)).content)
+    tea = {"due": "2100-01-01T00:00:00+00:00", "cron": "0 9 * * *", "time_zone": "UTC"}
+    assert export["reminders"] == [{"text": "Tea", **tea}]
+    assert export["time_zone"] == "Asia/Tehran"
+
+
+async def test_forgetting_a_person_takes_their_reminders_everywhere_and_their_zone(
+    memory: Memory,
+) -> None:
+    await store(memory, reminder("private"))
+    await store(memory, reminder("in the group"), conversation=GROUP, update_id=2)
+    await store(memory, reminder("Bob's", person=BOB), conversation=GROUP, update_id=3)
+    await memory.time_zones.store_zone(ANN, "Asia/Tehran")
+    await memory.jobs.start_job(Job("job", "forget", ANN, 3, time.time(), b""))
+    await memory.jobs.run_job("job")
+    assert await memory.reminders.list_open(HERE) == []
+    assert [each.text for each in await memory.reminders.list_open(GROUP)] == ["Bob's"]
+    assert await memory.time_zones.read_zone(ANN) == ""
