@@ -55,6 +55,7 @@ class World:
     folder: Path
     api: str = "chat"
     stream: str = "drafts"
+    embeddings: str = EMBEDDINGS
 
     def environment(self, port: int, redis: str) -> dict[str, str]:
         """Return the environment of a bot; all other settings have their defaults."""
@@ -68,7 +69,7 @@ class World:
             "OPENAI_MODEL": "gpt-benchmark",
             "OPENAI_API": self.api,
             "STREAM": self.stream,
-            "OPENAI_EMBEDDING_MODEL": EMBEDDINGS,
+            "OPENAI_EMBEDDING_MODEL": self.embeddings,
             "REDIS_URL": redis,
             "PORT": str(port),
             "LOG_FORMAT": "json",

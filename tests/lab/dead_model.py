@@ -22,7 +22,6 @@ from tests.servers.model_api import Break, ModelApiServer, Reply, Scripted, serv
 from tests.valkey import ValkeyServer
 
 OWN_S = 0.5
-COALESCE_S = 0.05
 _PAUSE_S = 1.0
 _WELL_AGAIN_S = 45.0
 
@@ -43,7 +42,6 @@ async def measure(minutes: float, people: int, *, silent: bool) -> dict[str, obj
                     fallback_base_url=spare.base_url,
                     model_timeout_s=10,
                     openai_embedding_model="off",
-                    coalesce_s=COALESCE_S,
                 )
                 return await _talk(rig, spare, minutes, people)
         finally:
@@ -57,7 +55,7 @@ async def _talk(rig: Rig, spare: ModelApiServer, minutes: float, people: int) ->
     first_answer_s = monotonic() - began
     until = monotonic() + 60 * minutes
     rounds = await asyncio.gather(*(_one(*guest, rig, until) for guest in guests))
-    beyond = sorted(each - OWN_S - COALESCE_S for one in rounds for each in one)
+    beyond = sorted(each - OWN_S for one in rounds for each in one)
     asked = len(rig.requests)
     rig.model.faults.clear()
     await asyncio.sleep(_WELL_AGAIN_S)

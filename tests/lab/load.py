@@ -9,8 +9,7 @@ other processes used.
 - `acknowledgement`: the time from when an update is due until it is acknowledged, at 300 a second
   over 40 connections. The schedule is made beforehand, so a late answer does not delay later
   updates. Two cores cannot answer so many, so the workers are fully busy meanwhile. `queue`: the
-  time from the acknowledgement until the bot shows "typing", without `COALESCE_S`, at a rate that
-  the workers can handle.
+  time from the acknowledgement until the bot shows "typing", at a rate that the workers can handle.
 - `workers`: turns a second if there are more people than slots and each continues once answered;
   the cost of a turn; and the same for the bot without memory.
 - `memory`: the size of a chat in Redis and in a worker; the model hurries here.
@@ -38,7 +37,6 @@ from tests.lab.meters import CORES, Reading
 from tests.lab.people import TEXTS, Deliver, arrivals, post_on_time, talking
 from tests.lab.soak import soak
 
-COALESCE_S: float = Settings.model_fields["coalesce_s"].default
 SLOTS: int = Settings.model_fields["max_concurrent_turns"].default
 
 UPDATES_A_SECOND = 300
@@ -101,10 +99,10 @@ async def queue() -> Figures:
     for at, (_, acknowledged) in enumerate(answers):
         typing = typed[_chat(at, MODERATE_CHATS)]
         first = bisect(typing, acknowledged.at)
-        delays += [began - acknowledged.at - COALESCE_S for began in typing[first : first + 1]]
+        delays += [began - acknowledged.at for began in typing[first : first + 1]]
     return {
         "updates_a_second": round(len(updates) / used.at, 1),
-        "begun_after_coalescing": milliseconds(delays),
+        "begun": milliseconds(delays),
         "not_begun": len(answers) - len(delays),
         "cores": used.cores,
     }

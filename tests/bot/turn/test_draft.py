@@ -66,11 +66,14 @@ class Answer:
         await asyncio.sleep(runs_s)
 
 
-def played(scene: Callable[[Draft], Awaitable[None]], chat: DraftChat) -> list[tuple[float, str]]:
+def played(
+    scene: Callable[[Draft], Awaitable[None]], chat: DraftChat, run: Run | None = None
+) -> list[tuple[float, str]]:
     """Return the frames of a scene, with their times."""
 
     async def play() -> None:
-        draft = Draft(chat, Destination(7), 5, lambda tools: Part(f"Using {min(tools)}…"), Run())
+        doing = lambda tools: Part(f"Using {min(tools)}…")  # noqa: E731
+        draft = Draft(chat, Destination(7), 5, doing, run or Run())
         growing = asyncio.create_task(draft.keep_growing())
         await scene(draft)
         growing.cancel()
@@ -154,3 +157,34 @@ def test_a_turn_sends_no_frame_after_one_was_refused() -> None:
         await Answer(draft).write(*WORDS)
 
     assert len(played(scene, DraftChat(refuses=True))) == 1
+
+
+def test_a_run_knows_what_is_shown_and_shows_nothing_once_it_ends() -> None:
+    run, seen = Run(), list[str | None]()
+
+    async def scene(draft: Draft) -> None:
+        answer = Answer(draft)
+        seen.append(run.shown)
+        await answer.call("search_memory", 1)
+        seen.append(run.shown)
+        answer.reply = ModelReply("", (), "")
+        growing = Answer(draft)
+        await growing.write("**one**", "two", "three", pause_s=1)
+        seen.append(run.shown)
+        run.is_ending = True
+        await growing.write("four", "five", pause_s=1)
+        seen.append(run.shown)
+
+    frames = played(scene, DraftChat(), run)
+    assert seen == [None, "", "**one** two three", "**one** two three"]
+    assert frames[-1][1] == "one two three"
+
+
+def test_a_frame_that_was_refused_is_not_shown() -> None:
+    run = Run()
+
+    async def scene(draft: Draft) -> None:
+        await Answer(draft).write("one", "two", pause_s=1)
+
+    played(scene, DraftChat(refuses=True), run)
+    assert run.shown is None

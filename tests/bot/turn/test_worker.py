@@ -12,7 +12,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import to_bytes
 from bot.turn.after import AfterTurn
-from bot.turn.answer import Answerer
+from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
 from bot.turn.observers import Answered, Event, PartSent, TurnEnded
@@ -28,6 +28,7 @@ from memory.memory import Memory, MemoryOptions
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
+from memory.queue.stopping import Stop
 from memory.queue.turns import TurnTimes
 from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
@@ -37,6 +38,7 @@ from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
+from tests.lab.simulator.turn import ignore
 from tests.memory.turns import ANN, GROUP, HERE, close, put, take, texts
 from tests.quiet_chat import QuietChat, no_export
 
@@ -47,6 +49,7 @@ OPTIONS = MemoryOptions(
     cache_bytes=1_000_000,
     times=TurnTimes(lease_ms=int(LEASE_S * 1000), coalesce_ms=0, max_coalesce_ms=0),
 )
+BEFORE = Catalogue().text("de", "stop.before")
 QUICKLY = TurnTimes(int(LEASE_S * 1000), coalesce_ms=2_000, max_coalesce_ms=9_000)
 
 Step = Callable[[OpenTurn], Awaitable[Committed]]
@@ -587,3 +590,71 @@ async def test_a_clear_ends_a_turn_that_is_begun_again(rig: Rig) -> None:
         await rig.runner.begun(3)
         await rig.until_acknowledged(1)
     assert await texts(rig.memory) == ["text 3", "yes"]
+
+
+class ShownAnswer:
+    """An answer step that has shown a part of the reply and goes on writing."""
+
+    def __init__(self, shown: str | None) -> None:
+        self.begun = asyncio.Event()
+        self._shown = shown
+
+    async def __call__(self, request: Request, _: ChatHistory) -> Outbox:
+        request.run.shown = self._shown
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def answering(rig: Rig, step: AnswerStep, chat: QuietChat) -> TurnRunner:
+    memory, sentences = rig.memory, Sentences(Catalogue())
+    return TurnRunner(
+        memory.turns,
+        memory.histories,
+        Answerer([step], no_give_up, sentences, memory.confirmations, ignore),
+        Deliverer(chat, 10.0, no_export, ignore),
+        AfterTurn(AIContextBehavior(), list[Scope]().append, ignore),
+    )
+
+
+async def say_hello(rig: Rig) -> None:
+    said = raw.inbound(raw.message("hello"))
+    await rig.memory.mailbox.put(HERE, Entry(1, ANN, is_command=False, body=to_bytes(said)))
+
+
+@pytest.mark.parametrize(
+    ("shown", "sent", "remembered"),
+    [
+        ("Once upon", "Once upon\n\n(Angehalten)", ["hello", "Once upon"]),
+        ("", BEFORE, ["hello"]),
+        (None, BEFORE, ["hello"]),
+    ],
+    ids=["in the middle", "while a tool runs", "before the first word"],
+)
+async def test_a_stopped_reply_is_what_was_shown_of_it(
+    rig: Rig, shown: str | None, sent: str, remembered: list[str]
+) -> None:
+    chat, step = QuietChat(), ShownAnswer(shown)
+    rig.runner.script = [answering(rig, step, chat).run] * 2
+    async with rig.working():
+        await say_hello(rig)
+        await step.begun.wait()
+        assert await rig.memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+        await rig.until_acknowledged(1)
+    assert [part.text for _, part in chat.sent] == [sent]
+    assert await texts(rig.memory) == remembered
+
+
+async def test_a_stopped_turn_of_a_dead_worker_gets_a_sentence_without_asking_the_model(
+    rig: Rig,
+) -> None:
+    chat, step = QuietChat(), ShownAnswer("Once")
+    await say_hello(rig)
+    await take(rig.memory)
+    await rig.memory.stopping.stop(HERE, Stop(2, ANN))
+    await rig.memory.client.call("DEL", rig.memory.keys.scope(HERE).lease)
+    rig.runner.script = [answering(rig, step, chat).run]
+    async with rig.working():
+        await rig.until_acknowledged(1)
+    assert [part.text for _, part in chat.sent] == [BEFORE]
+    assert not step.begun.is_set()
