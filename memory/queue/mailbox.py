@@ -118,10 +118,12 @@ class Mailbox:
                 return False
             entry, body = change
             if body == entry.body:
+                # Whoever stored this edit may have died before it sent the wake-up.
+                await self.wake(conversation)
                 return True
             members = (entry.to_member(), replace(entry, body=body).to_member())
             outcome = await self._store.scripts["edit_entry"](keys.all, request, *members)
-            if outcome == b"edited":
+            if outcome in (b"edited", b"duplicate"):
                 await self.wake(conversation)
             if outcome != b"changed":
                 return bool(outcome != b"answered")

@@ -17,6 +17,8 @@ _SHOWN = 5
 _COUNTS = (
     *("steps", "dies", "is asked to stop", "is stopped", "accepted", "closed by commit"),
     *("answered", "undeliverable or unknown", "set aside", "closed by erased", "clears"),
+    *("turns begun again", "edits of waiting messages", "edits of older messages"),
+    *("answered again", "stops"),
     *("forgettings", "parts sent", "parts doubled in doubt", "late parts", "reminders sent"),
 )
 

@@ -47,11 +47,35 @@ class Auditor(ReminderAuditor):
             markers.mentioned(text),
             is_answered,
         )
-        self._check_once(part)
+        self._check_sent_once(part)
         self.records.parts.append(part)
         return part
 
-    def _check_once(self, part: SentPart) -> None:
+    def edited(self, message_id: int, text: str, token: str, sender: str) -> SentPart | None:
+        """Note that a message in a chat shows another text."""
+        name = markers.part_name(text)
+        if name is None:
+            return None
+        self.note(sender, f"message {message_id} becomes: {text[:60]!r}")
+        shown = next((p for p in self.records.parts if p.message_id == message_id), None)
+        if shown and (shown.reply, shown.part) == (name.reply, name.number):
+            return shown
+        part = SentPart(
+            message_id,
+            name.reply,
+            name.number,
+            name.of,
+            token,
+            sender,
+            self.step,
+            markers.mentioned(text),
+            is_answered=True,
+        )
+        self.records.parts = [p for p in self.records.parts if p is not shown]
+        self.records.parts.append(part)
+        return part
+
+    def _check_sent_once(self, part: SentPart) -> None:
         """Check that only the part in doubt is in the chat twice."""
         what = f"part {part.part} of reply {part.reply}, message {part.message_id}"
         before = [p for p in self.records.parts if p.reply == part.reply]
@@ -78,9 +102,9 @@ class Auditor(ReminderAuditor):
                 or update.sent_at > confirmed_at
             ):
                 continue
-            self.records.erased.setdefault(update.update_id, self.step)
+            self._erase(update)
             seen = self.records.conversations[update.tag]
-            if update.update_id in seen.waiting or update.update_id in seen.logged:
+            if update.update_id in seen.waiting or update.words & seen.logged:
                 where = "mailbox" if update.update_id in seen.waiting else "history"
                 self.violated("what is forgotten is gone", f"w{update.update_id} in the {where}")
 

@@ -30,6 +30,14 @@ class World(Protocol):
         """Tell whether an update is a text message."""
         ...
 
+    def message_of(self, update_id: int) -> int:
+        """Return the message that an update is about; an edit has that of the text."""
+        ...
+
+    def may_be_silent(self, update_id: int) -> bool:
+        """Tell whether an update needs no answer."""
+        ...
+
     def forgetting(self, person: int) -> int:
         """Return the newest update in which a person confirmed `/forget`, 0 for none."""
         ...

@@ -9,7 +9,7 @@ from memory.queue.ready_queue import GROUP
 from memory.store.keys import Keys, Scope
 from tests.lab.simulator import markers
 from tests.lab.simulator.audit_base import Note, trace_line
-from tests.lab.simulator.audit_turns import TurnAuditor
+from tests.lab.simulator.audit_edits import EditAuditor
 from tests.lab.simulator.markers import History, entry_text, history_of, written_in_log
 from tests.lab.simulator.process import Process
 from tests.lab.simulator.records import AcceptedUpdate, SeenConversation
@@ -18,7 +18,7 @@ from tests.lab.simulator.store.stream import MIN_ID, Group, Stream
 
 _FENCED = frozenset({"outbox", "sending", "park", "renew", "set_aside", "failed", "hand_over"})
 _MARKING = frozenset({"outbox", "sending", "set_aside"})
-_ERASING = frozenset({"clear", "wipe", "erase_person", "revise"})
+_ERASING = frozenset({"clear", "wipe", "erase_person", "revise", "drop_entry"})
 _CLOSING = {"commit": "commit"} | dict.fromkeys(_ERASING, "erased")
 _REFUSALS = (b"refused", b"superseded")
 _READING = frozenset({"read_scope"})
@@ -30,7 +30,7 @@ _REMOVES_WAKE_UPS = frozenset(
 _UNREAD = Group(MIN_ID)
 
 
-class StoreAuditor(TurnAuditor):
+class StoreAuditor(EditAuditor):
     """Watches the store of one schedule."""
 
     def __init__(self, space: Keyspace, keys: Keys, note: Note | None) -> None:
@@ -67,6 +67,8 @@ class StoreAuditor(TurnAuditor):
                 self.violated("a lost lease is refused", f"{script} in {tag}")
             seen = self._seen(tag)
             self._noted(script, keys, args, reply, seen)
+            if not self._space.exists(seen.turn):
+                self.records.taken.pop(tag, None)
             self._check_conversation(script, args, reply, seen)
             self._check_wake_ups([seen])
         elif script in _REMOVES_WAKE_UPS and reply:
@@ -96,6 +98,10 @@ class StoreAuditor(TurnAuditor):
                 self.records.written.setdefault(written, self.step)
             if script == "set_aside":
                 self._check_given_up(args[1], seen)
+        elif script == "edit_entry" and reply == b"edited":
+            self._edited(args[2])
+        elif script == "stop" and reply in (b"stopped", b"waits"):
+            self._stopped(seen)
         elif script == "intake" and _outcome(reply) == "dropped":
             self._check_dropped(args[1], seen.tag)
         elif script in ("acquire", "commit") and isinstance(reply, list):
@@ -123,7 +129,7 @@ class StoreAuditor(TurnAuditor):
         for update_id in sorted(seen.waiting - waiting):
             self._closed(update_id, script, seen)
         seen.waiting = waiting
-        self._check_log(script, seen)
+        self._check_log(script, args, seen)
 
     def _accepted(self, update_id: int, script: str, seen: SeenConversation) -> None:
         if update_id in self.records.updates:
@@ -137,7 +143,14 @@ class StoreAuditor(TurnAuditor):
         sent_at, is_text = self.world.sent_at(update_id), self.world.is_text(update_id)
         now_ms = self._space.now_ms()
         self.records.updates[update_id] = AcceptedUpdate(
-            update_id, seen.tag, sender, sent_at, is_text, now_ms
+            update_id,
+            seen.tag,
+            sender,
+            sent_at,
+            is_text,
+            now_ms,
+            self.world.may_be_silent(update_id),
+            frozenset({update_id} if is_text else ()),
         )
         self.records.counts["accepted"] += 1
 
@@ -153,9 +166,12 @@ class StoreAuditor(TurnAuditor):
             self.violated("a lost lease is refused", f"commit of w{update_id}")
         if script == "commit":
             update.closing = self._closing(seen)
+            self._check_stop(update)
+            if update.may_be_silent:
+                self._check_edit(update, self._logged(seen))
         update.closed_by = how
         if how == "erased":
-            self.records.erased.setdefault(update_id, self.step)
+            self._erase(update)
         self.records.counts[f"closed by {update.closed_by}"] += 1
 
     def _cleared(self, nonce: str, confirmed: int, receipt: Reply, seen: SeenConversation) -> None:
@@ -170,12 +186,16 @@ class StoreAuditor(TurnAuditor):
         self.records.cleared[tag] = max(confirmed, self.records.cleared.get(tag, 0))
         for update in self.records.updates.values():
             if update.tag == tag and update.update_id not in waiting:
-                self.records.erased.setdefault(update.update_id, self.step)
+                self._erase(update)
         kept = [each for each in waiting if each <= confirmed]
         if kept or self._logged(seen):
             self.violated("a clear erases what was said before it", f"{kept} stay in {tag}")
 
-    def _check_log(self, script: str, seen: SeenConversation) -> None:
+    def _erase(self, update: AcceptedUpdate) -> None:
+        for mark in update.marks:
+            self.records.erased.setdefault(mark, self.step)
+
+    def _check_log(self, script: str, args: Args, seen: SeenConversation) -> None:
         """Check the history and its vectors if one of them has changed."""
         log, vectors = self._space.get(seen.log, Stream), self._space.get(seen.vectors, Stream)
         current = (log, log and log.changes, vectors, vectors and vectors.changes)
@@ -190,6 +210,8 @@ class StoreAuditor(TurnAuditor):
         lost = seen.logged - logged
         if lost and script not in _ERASING:
             self.violated("history loses nothing", f"{sorted(lost)} by {script}")
+        if script == "revise":
+            lost -= self._revised(args, seen, lost, logged - seen.logged)
         for update_id in lost:
             self.records.erased.setdefault(update_id, self.step)
         seen.last = max(seen.last, *entries, MIN_ID)
@@ -245,8 +267,7 @@ class StoreAuditor(TurnAuditor):
         """Return the updates whose text is in the history."""
         log = self._space.get(seen.log, Stream)
         said = written_in_log(log) if log else []
-        if len(said) != len(set(said)):
-            self.violated("what was answered is remembered once", f"{sorted(said)} in {seen.tag}")
+        self._check_once(said, seen.tag)
         return frozenset(said)
 
 

@@ -13,6 +13,7 @@ from bot.commands.at_once import AtOnce
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.receipts import Receipts
+from bot.costs.budget import budget_of
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
@@ -26,11 +27,14 @@ from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
+from bot.turn.quota import QuotaStep
+from bot.turn.revision import RevisionStep
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
+from memory.limits.quotas import Quota
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.scopes.selectors import BlockWindowMessageSelector
@@ -139,7 +143,12 @@ class SimulatedBot:
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = AtWork(telegram, timeout_s=20)
         model = SimulatedModel(connections.process, chance, connections.reminds)
+        # Nobody has a quota.
+        quota = QuotaStep(
+            memory.quotas, Quota(0, 0), budget_of(_SETTINGS, memory.usage), frozenset(), sentences
+        )
         steps = [
+            RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
             CommandStep(commands.handlers, sentences).answer,
             AgentStep(model.run, loader, sentences, at_work, ignore).answer,
         ]

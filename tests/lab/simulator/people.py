@@ -6,7 +6,7 @@ Telegram delivers each update until a bot has accepted it: late, twice, or out o
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bot.telegram.errors import NotAccepted
@@ -29,17 +29,24 @@ _KINDS: Final = (
         + ("new", "help", "clear", "clear", "forget", "delete_message", "delete_message")
     ]
     * 2,
+    (
+        *("text", "text", "text", "text", "edit", "edit", "edit", "stop", "stop"),
+        *("retry", "delete_message", "clear"),
+    ),
     ("text", "text", "forget"),
     ("text", "text", "text", "clear", "delete_message"),
 )
-"""Kinds of actions that a schedule draws from: a mixture, or mostly erasures."""
+"""Kinds of actions that a schedule draws from: a mixture, edits and stops, or erasures."""
 
 Running = tuple[Process, SimulatedBot]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a person does: `kind` is text, a command, or `delete_message` (/forget as a reply)."""
+    """What a person does.
+
+    `kind` is text, `edit` of an earlier text, a command, or `delete_message` (/forget as a reply).
+    """
 
     after_s: float
     sender: Sender
@@ -100,6 +107,15 @@ class People:
         update = self._updates[update_id - 1]
         return isinstance(update, IncomingMessage) and update.kind == "text"
 
+    def message_of(self, update_id: int) -> int:
+        """Return the message that an update is about; an edit has that of the text."""
+        return self._updates[update_id - 1].message_id
+
+    def may_be_silent(self, update_id: int) -> bool:
+        """Tell whether an update needs no answer: an edit, or a press of "ask again"."""
+        update = self._updates[update_id - 1]
+        return isinstance(update, ButtonPress) or update.kind == "edit"
+
     def forgetting(self, person: int) -> int:
         """Return the newest update in which a person confirmed `/forget`, 0 for none."""
         return self._forgetting.get(person, 0)
@@ -118,7 +134,16 @@ class People:
     def _message(self, action: Action) -> IncomingMessage:
         update_id = len(self._updates) + 1
         own = [m for m in self.written if m.chat_id == action.chat_id and m.sender == action.sender]
-        is_text = action.kind == "text"
+        texts = [message for message in own if message.kind == "text"]
+        if action.kind == "edit" and texts:
+            return replace(
+                self._chance.random.choice(texts[-3:]),
+                update_id=update_id,
+                kind="edit",
+                text=markers.user_text(update_id),
+                edited_at=int(BEGAN + self._loop.now),
+            )
+        is_text = action.kind in ("text", "edit")
         return IncomingMessage(
             update_id=update_id,
             chat_id=action.chat_id,

@@ -17,9 +17,21 @@ class AcceptedUpdate:
     sent_at: int
     is_text: bool
     arrived_ms: int
+    may_be_silent: bool
+    words: frozenset[int]
+    """The updates whose texts its turn brings into the history; they change with edits."""
     closed_by: str = ""
     closing: "Closing | None" = None
     """The outbox with which a commit closed it."""
+    is_answered_again: bool = False
+    """Whether a later update took its exchange out of the history."""
+    replaces: tuple[int, ...] = ()
+    """The messages in the chat that its reply replaces."""
+
+    @property
+    def marks(self) -> frozenset[int]:
+        """All updates that must not be seen again once this one is erased."""
+        return self.words | {self.update_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,7 @@ class SeenConversation:
     def __init__(self, tag: str, keys: ScopeKeys) -> None:
         self.tag = tag
         self.lease, self.mailbox = keys.lease.encode(), keys.mailbox.encode()
+        self.turn = keys.turn.encode()
         self.log, self.vectors = keys.log.encode(), keys.vectors.encode()
         self.waiting: frozenset[int] = frozenset()
         self.logged: frozenset[int] = frozenset()
@@ -104,6 +117,10 @@ class Records:
     parts: list[SentPart] = field(default_factory=list)
     erased: dict[int, int] = field(default_factory=dict)
     """Updates that must not be seen again, with the step of their erasure."""
+    stopped: set[int] = field(default_factory=set)
+    """Updates whose turn was stopped before its reply was stored."""
+    edits: set[int] = field(default_factory=set)
+    """Edits that have changed a waiting message."""
     dropped: set[int] = field(default_factory=set)
     """Updates that intake dropped because an erasure covers them."""
     forgotten: dict[int, int] = field(default_factory=dict)

@@ -128,8 +128,17 @@ class TelegramClient(QuietChat):
     ) -> None:
         """Replace a message of the bot, without its buttons."""
         del chat_id, timeout_s
+        auditor, token = self._telegram.auditor, token_of_turn()
+        self._process.check()
+        if markers.part_name(part.text):
+            auditor.sending(part.text, token)
         await self._process.travel(self._chance.latency())
-        self._telegram.posted[message_id].part = part
+        posted = self._telegram.posted[message_id]
+        posted.part = part
+        posted.record = (
+            auditor.edited(message_id, part.text, token, self._process.name) or posted.record
+        )
+        await self._process.travel(self._chance.latency())
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
         """End the progress mark on a button."""

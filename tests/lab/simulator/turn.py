@@ -109,8 +109,17 @@ class NamingAnswerer(Answerer):
         opened = _TURN.get()
         assert opened is not None
         outbox = await super().answer(request, history)
+        if not outbox.parts:
+            return outbox
         number = self._auditor.asked(opened, is_answer=True)
         return _named(outbox, number, self._chance.random.randint(1, 3))
+
+    async def stop(self, request: Request) -> Outbox:
+        """Return what was shown of a reply, with its part named."""
+        opened = _TURN.get()
+        assert opened is not None
+        outbox = await super().stop(request)
+        return _named(outbox, self._auditor.asked(opened, is_answer=False), 1)
 
 
 class NamingGiveUp(GiveUp):
@@ -158,6 +167,10 @@ class SimulatedModel:
                 await self.process.travel(self.chance.random.uniform(2, 12))
             case "fails":
                 raise ModelError("simulated")
+        said = markers.answer_text(context.user_message.text, frozenset())
+        opened = _TURN.get()
+        if opened and self.chance.random.random() < 0.5:
+            opened.run.shown = said  # as a draft would
         await self.process.travel(self.chance.random.uniform(0, 0.5))
         seen = set(markers.written_by_people(context.window))
         for recollection in context.recalled:

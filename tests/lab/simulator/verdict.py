@@ -1,6 +1,6 @@
 """What must be true when nothing is left to be done."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 
 from bot.telegram.updates import IncomingMessage
@@ -19,14 +19,16 @@ def final_verdict(
     for inbound in written:
         update = records.updates.get(inbound.update_id)
         if update is None:
-            if inbound.update_id not in records.dropped and not auditor.is_forgotten(inbound):
+            known = inbound.update_id in records.dropped or auditor.is_forgotten(inbound)
+            if not known and inbound.command != "stop" and not _is_edited(auditor, inbound):
                 auditor.violated("nothing is lost", f"w{inbound.update_id} was never accepted")
         elif not update.closed_by:
             auditor.violated("every update is closed", f"w{update.update_id}")
-        elif update.closed_by == "commit" and update.update_id not in records.erased:
+        elif update.closed_by == "commit" and not _is_gone(update, records.erased):
             assert update.closing is not None
             _check_answered(auditor, update, update.closing)
             _check_remembered(auditor, update, update.closing)
+            _check_replaced(auditor, update, update.closing)
     for reply in records.replies.values():
         _check_doubled(auditor, reply)
     for part in records.parts:
@@ -38,6 +40,20 @@ def final_verdict(
     records.counts["parts sent"] = len(records.parts)
 
 
+def _is_edited(auditor: Auditor, inbound: IncomingMessage) -> bool:
+    """Tell whether a message is an edit that this or a newer one has made in a waiting message."""
+    about = auditor.world.message_of
+    made = [e for e in auditor.records.edits if about(e) == inbound.message_id]
+    return inbound.kind == "edit" and any(edit >= inbound.update_id for edit in made)
+
+
+def _is_gone(update: AcceptedUpdate, erased: Collection[int]) -> bool:
+    """Tell whether nothing of an update is left to check."""
+    if update.is_answered_again:
+        return True
+    return all(each in erased for each in update.words or {update.update_id})
+
+
 def _check_answered(auditor: Auditor, update: AcceptedUpdate, closing: Closing) -> None:
     """Check that every part of the reply is in the chat, unless Telegram did not take it."""
     records = auditor.records
@@ -46,7 +62,8 @@ def _check_answered(auditor: Auditor, update: AcceptedUpdate, closing: Closing) 
     made = records.replies.get(closing.reply)
     is_for_others = made is not None and update.update_id not in made.updates
     unexcused = [part for part in missing if (closing.reply, part) not in records.troubled]
-    is_silent = not closing.of and not (closing.is_notice and closing.failures > _MAX_FAILURES)
+    may_be_silent = update.may_be_silent or closing.failures > _MAX_FAILURES
+    is_silent = not closing.of and not (closing.is_notice and may_be_silent)
     if unexcused or is_silent or is_for_others:
         what = f"w{update.update_id} in {update.tag} by reply {closing.reply}, parts {unexcused}"
         auditor.violated("every update is answered", what)
@@ -59,16 +76,28 @@ def _check_answered(auditor: Auditor, update: AcceptedUpdate, closing: Closing) 
 def _check_remembered(auditor: Auditor, update: AcceptedUpdate, closing: Closing) -> None:
     """Check that an answered message is in the history with its answer."""
     history = auditor.history(update.tag)
-    exchange = history.said.get(update.update_id)
+    words = [word for word in update.words if word not in auditor.records.erased]
+    exchanges = {history.said.get(word) for word in words}
     what = f"w{update.update_id} in {update.tag}"
-    if (exchange is None) != (closing.is_notice or not update.is_text):
+    if exchanges and (len(exchanges) > 1 or (None in exchanges) != closing.is_notice):
         auditor.violated("what was answered is remembered", what)
+    exchange = next(iter(exchanges), None)
     if exchange is None:
         return
     answers, said = history.answers.get(exchange, []), [closing.said] if closing.said else []
     is_refused = closing.reply in auditor.records.undeliverable
     if answers != said and (answers or not is_refused):
         auditor.violated("an answer is remembered once", f"{answers} to {what}")
+
+
+def _check_replaced(auditor: Auditor, update: AcceptedUpdate, closing: Closing) -> None:
+    """Check that the messages of a former reply show the new one or are deleted."""
+    if closing.is_notice or closing.reply in auditor.records.undeliverable:
+        return
+    shown = {p.message_id for p in auditor.records.parts if not p.is_deleted}
+    new = {p.message_id for p in auditor.records.parts if p.reply == closing.reply}
+    if left := [each for each in update.replaces if each in shown - new]:
+        auditor.violated("a replaced reply leaves the chat", f"{left} of w{update.update_id}")
 
 
 def _check_doubled(auditor: Auditor, reply: MadeReply) -> None:

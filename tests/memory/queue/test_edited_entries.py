@@ -50,6 +50,16 @@ async def test_an_older_edit_that_is_delivered_again_changes_nothing(memory: Mem
     assert (await take(memory)).entries[0].body == b"third"
 
 
+async def test_an_edit_that_is_delivered_again_wakes_its_conversation_up(memory: Memory) -> None:
+    """The process that stored it may have died before it sent the wake-up."""
+    keys = memory.keys
+    await put(memory, 1)
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    await memory.client.call("DEL", keys.ready_queue)
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    assert await memory.client.call("XLEN", keys.ready_queue) == 1
+
+
 async def test_a_message_with_a_reply_is_not_changed(memory: Memory) -> None:
     await put(memory, 1)
     turn = await take(memory)
