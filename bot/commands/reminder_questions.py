@@ -15,7 +15,7 @@ from bot.reply.parts import Button, Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
 from memory.reminders.reminder import Reminder, ReminderChanges
-from memory.reminders.reminders import Reminders
+from memory.reminders.reminders import MAX_OPEN, Reminders
 from memory.reminders.schedule import UnusableTime
 from memory.reminders.time_zone import TimeZones, find_zone
 from memory.store.keys import Scope
@@ -106,6 +106,8 @@ class ReminderButtons:
                 return self._sentences.say(language, "reminders.not_set")
             return (_said(self._sentences, language, "set", reminder),)
         if not reminder.is_open:
+            if await self._reminders.count_open(reminder.person) >= MAX_OPEN:
+                return self._sentences.say(language, "reminders.full", max=MAX_OPEN)
             reminder = await self._agreed(reminder, zone)
             if not reminder.is_open:
                 await self._reminders.cancel(conversation, id_)

@@ -93,36 +93,33 @@ class ReminderTools(AIContextBehavior):
     async def _set(self, arguments: SetReminderArguments, context: AgentContext) -> str:
         person = _person(context)
         known = await self._zones.read_zone(person)
+        open_now = await self._reminders.count_open(person)
         zone = _named_zone(arguments.time_zone) or known
         reminder = _wanted(arguments, zone, context)
         asks = must_ask(context, Remember(arguments.text))
-        if await self._count(person, context) >= MAX_OPEN:
-            raise ToolError(f"the person has {MAX_OPEN} reminders already; one has to go first")
         try:
-            if reminder.needs_zone:
-                reminder.first_due("UTC", context.now - 86_400)
-                context.reminders.added.append(reminder)
-                return (
-                    "Not set yet: their time zone is not known. They are asked by buttons below "
-                    "your answer; if they name a city instead, call again with time_zone. Say so."
-                )
-            due = reminder.first_due(zone, context.now)
+            # Any zone tells whether there is such a time. A day more, because zones differ.
+            slack_s = 86_400 if reminder.needs_zone else 0
+            due = reminder.first_due(zone or "UTC", context.now - slack_s)
         except UnusableTime as error:
-            now = self._shown(context.now, zone)
-            raise ToolError(f"{error}; now it is {now}") from error
-        if zone and not known and not asks:
-            await self._zones.store_zone(person, zone)
-        changed = reminder if asks else reminder.opened(due)
-        if not any(each.is_like(changed) for each in context.reminders.added):
-            context.reminders.added.append(changed)
+            raise ToolError(f"{error}; now it is {self._shown(context.now, zone)}") from error
+        if reminder.needs_zone:
+            _add(reminder, context, open_now)
+            return (
+                "Not set yet: their time zone is not known. They are asked by buttons below your "
+                "answer; if they name a city instead, call again with time_zone. Say so."
+            )
         if asks:
+            _add(reminder, context, open_now)
             return (
                 f"Not set yet, for {self._shown(due, zone)}: others' words are in play, so the "
                 "person is asked by a button below your answer. Say so."
             )
-        return (
-            f"Set for {self._shown(due, zone)}, id {changed.id}; a line below your answer says so."
-        )
+        if zone and not known:
+            await self._zones.store_zone(person, zone)
+        _add(reminder.opened(due), context, open_now)
+        shown = self._shown(due, zone)
+        return f"Set for {shown}, id {reminder.id}; a line below your answer says so."
 
     async def _list(self, arguments: NoArguments, context: AgentContext) -> str:
         del arguments
@@ -149,15 +146,20 @@ class ReminderTools(AIContextBehavior):
         ]
         return f"Cancelled: {wanted[0].text}"
 
-    async def _count(self, person: int, context: AgentContext) -> int:
-        changes = context.reminders
-        open_now = await self._reminders.count_open(person)
-        return open_now + len(changes.added) - len(changes.cancelled)
-
     def _shown(self, at: float, zone: str) -> str:
         in_zone = ZoneInfo(zone) if zone else self._default_zone
         moment = datetime.fromtimestamp(at, in_zone)
         return f"{moment:%A} {moment.isoformat(timespec='minutes')} ({in_zone})"
+
+
+def _add(reminder: Reminder, context: AgentContext, open_now: int) -> None:
+    """Note a reminder once; raise `ToolError` if the person has too many."""
+    changes = context.reminders
+    if any(each.is_like(reminder) for each in changes.added):
+        return
+    if open_now + len(changes.added) - len(changes.cancelled) >= MAX_OPEN:
+        raise ToolError(f"the person has {MAX_OPEN} reminders already; one has to go first")
+    changes.added.append(reminder)
 
 
 def _named_zone(said: str) -> str:

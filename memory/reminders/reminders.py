@@ -25,7 +25,7 @@ ANSWER_S = 3_600
 """How long a reminder waits for the person to press a button."""
 
 _LOOK_AGAIN_S = 86_400
-"""Each entry of the index is looked at so often. So entries of erased reminders do not pile up."""
+"""Every entry of the index is looked at daily. So entries of erased reminders do not pile up."""
 
 
 @dataclass(frozen=True, slots=True)

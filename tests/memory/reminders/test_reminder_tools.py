@@ -55,6 +55,7 @@ async def test_a_reminder_in_minutes_needs_no_zone_and_names_its_request(memory:
         ({"at": "2026-09-21T13:00"}, "that time has passed; now it is Monday 2026-09-21T16:13+02"),
         ({"at": "2033-01-01T09:00"}, "that is more than five years away"),
         ({"at": "tomorrow"}, "that is no time; write it as 2031-05-24T09:00"),
+        ({"in_minutes": 5, "text": " "}, "text says nothing"),
         ({"in_minutes": -5}, "that time has passed"),
         ({"in_minutes": 10**30}, "that is more than five years away"),
         ({"cron": "*/10 * * * *"}, "hourly at most"),
@@ -69,7 +70,7 @@ async def test_what_no_reminder_can_be_is_refused(
 ) -> None:
     context = await context_of(memory)
     await memory.time_zones.store_zone(ANN, "Europe/Berlin")
-    said = await called(memory, context, "set_reminder", text="Tea", **arguments)
+    said = await called(memory, context, "set_reminder", **{"text": "Tea", **arguments})
     assert said.startswith("Error: ")
     assert why in said
     assert context.reminders.added == []

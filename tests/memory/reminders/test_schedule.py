@@ -103,6 +103,7 @@ def test_a_time_that_clocks_skip_is_as_much_later_and_of_two_equal_ones_the_firs
         "0 0 9 * * *",
         "0 0 30 2 *",
         "soon",
+        "0 9 * * 1" + " " * 64,
         "",
         "0 9 * *",
     ],
