@@ -38,7 +38,7 @@ _MAX_DIFFERENCE_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class RevisionStep:
-    """Answers nothing itself, except that there is nothing to do or that it is not allowed.
+    """Changes what is stored before a question is answered again; it asks no model itself.
 
     `learn` has a conversation learned in the background.
     """
@@ -98,8 +98,9 @@ class RevisionStep:
             return None
         asker = asker_of(request.last, self.chat)
         if not await may_change(asker, [question.sender_id]):
-            said = self.sentences.say(request.language, "retry.not_yours")
-            return Outbox(request.to, said, is_unread=True)
+            is_anonymous = request.last.is_anonymous_admin
+            key = "error.anonymous_admin" if is_anonymous else "retry.not_yours"
+            return Outbox(request.to, self.sentences.say(request.language, key))
         if notice := await self.quota.answer(request, history):
             return notice
         exchange = _exchange_of(question, history)
