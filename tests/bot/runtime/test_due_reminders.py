@@ -11,7 +11,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.runtime.due_reminders import DueReminders
 from bot.telegram.chat import Destination
-from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
+from bot.telegram.errors import Blocked, FloodWait, OutcomeUnknown, TelegramError, Unreachable
 from bot.turn.deliver import Deliverer
 from memory.memory import Memory
 from memory.store.client import RedisClient
@@ -47,7 +47,7 @@ class ScriptedChat(QuietChat):
 
     async def send(self, to: Destination, part: Part, timeout_s: float = 0) -> int:
         error = self.errors.pop(0) if self.errors else None
-        if isinstance(error, FloodWait | Unreachable):  # these were not sent
+        if isinstance(error, FloodWait | Unreachable | Blocked):  # these were not sent
             raise error
         message_id = await super().send(to, part, timeout_s)
         self.asked.set()
@@ -138,10 +138,17 @@ async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory
 
 
 async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
-    """Unknown: not sent again. A short flood: later. A long one: later, and it says it is late."""
-    chat = ScriptedChat([OutcomeUnknown(), FloodWait(3), None, FloodWait(600)])
-    for number, left in enumerate((0, 0, 1)):
-        one = reminder(str(number), due=time.time() - 1)
+    """Unknown: not sent again. A flood: later. Blocked: erased, also if it would repeat."""
+    errors: list[TelegramError | None] = [
+        OutcomeUnknown(),
+        FloodWait(3),
+        None,
+        Blocked(),
+        FloodWait(600),
+    ]
+    chat = ScriptedChat(errors)
+    for number, left in enumerate((0, 0, 0, 1)):
+        one = replace(reminder(str(number), due=time.time() - 1), rule="0 9 * * *" * (number == 2))
         await store(memory, one, update_id=number + 1)
         await work(worker(memory, chat))
         assert len(await memory.reminders.list_open(HERE)) == left
@@ -150,7 +157,7 @@ async def test_each_error_of_telegram_has_its_effect(memory: Memory) -> None:
     assert waiting.sends == 0
     await let_the_lease_end(memory, waiting.id)
     await work(worker(memory, chat))
-    assert chat.texts[2:] == ["⏰ 2"]
+    assert chat.texts[2:] == ["⏰ 3"]
 
 
 async def test_a_late_one_says_so_and_what_repeats_does_not_make_up_for_what_it_missed(
