@@ -24,6 +24,7 @@ from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
+from bot.commands.recall import RecallCommand
 from bot.commands.receipts import Receipts
 from bot.commands.reminder_list import RemindersCommand
 from bot.commands.reminder_questions import ReminderButtons
@@ -105,6 +106,7 @@ def _conversation_commands(
         BotCommand("stop", StopCommand(sentences).answer),
         BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
+        BotCommand("recall", RecallCommand(memory.histories, sentences).answer),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
         BotCommand("export", export.answer, group_admins_only=True),
         BotCommand("clear", clear.ask, buttons={"clear": clear.clear}, group_admins_only=True),

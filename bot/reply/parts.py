@@ -50,8 +50,8 @@ class OutgoingFile:
 class Quote:
     """The message that a part replies to, and its passage that the reply quotes, "" for none.
 
-    If Telegram does not find the passage there, the reply is sent without it; if the message is
-    gone, as a message of its own.
+    If the message is gone, or Telegram does not find the passage in it, the text of the part ends
+    with the passage instead.
     """
 
     message_id: int

@@ -66,21 +66,31 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     An edit of another message changes nothing, and neither does one of several messages whose
     lengths are unknown because an older version stored them.
     """
-    ids, lengths = message.message_ids, message.lengths
+    ids = message.message_ids
     if edit.message_id not in ids:
         return message
     if len(ids) == 1:
         return replace(message, text=edit.text)
-    if len(lengths) != len(ids):
+    texts = texts_of(message)
+    if not texts:
         return message
-    texts: list[str | None] = []
-    start = 0
-    for length in lengths:
-        texts.append(message.text[start : start + length] if length >= 0 else None)
-        start += length + 1
     texts[ids.index(edit.message_id)] = edit.text
     text, lengths = joined(texts)
     return replace(message, text=text, lengths=lengths)
+
+
+def texts_of(message: Message) -> list[str | None]:
+    """Return the texts that a stored message was joined from, one for each of its ids.
+
+    None stands for a message without text. [] if it is only one text, or the lengths are unknown.
+    """
+    texts: list[str | None] = []
+    if len(message.lengths) == len(message.message_ids):
+        start = 0
+        for length in message.lengths:
+            texts.append(message.text[start : start + length] if length >= 0 else None)
+            start += length + 1
+    return texts
 
 
 def _is_about(edit: IncomingMessage, question: Sequence[Message]) -> bool:

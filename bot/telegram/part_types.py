@@ -1,14 +1,16 @@
 """Our parts in the types of python-telegram-bot."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import telegram
 
-from bot.reply.parts import Button, Entity
-from bot.reply.utf16 import well_formed
+from bot.reply.parts import Button, Entity, Part, Quote
+from bot.reply.split import MAX_UTF16
+from bot.reply.utf16 import utf16_length, well_formed
 
 # The entities that a reply may have. Other types need fields that `Entity` lacks, or Telegram finds
 # them in the text itself. An unknown type is dropped, because the text matters more than its looks.
@@ -88,10 +90,20 @@ def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardM
 def reply_parameters(message_id: int, quote: str = "") -> telegram.ReplyParameters | None:
     """Answer that message, none for 0, and quote a passage of it.
 
-    If the message is gone by then, the reply is sent all the same.
+    If the message is gone by then, a reply with a passage is refused, and one without is sent all
+    the same.
     """
     if not message_id:
         return None
     return telegram.ReplyParameters(
-        message_id=message_id, allow_sending_without_reply=True, quote=well_formed(quote) or None
+        message_id=message_id,
+        allow_sending_without_reply=not quote,
+        quote=well_formed(quote) or None,
     )
+
+
+def without_passage(part: Part, quote: Quote) -> Part:
+    """Return a part that replies to the message without a quote; its text ends with the passage."""
+    text = f"{part.text}\n“{quote.text}”"
+    text = text if utf16_length(well_formed(text)) <= MAX_UTF16 else part.text
+    return replace(part, text=text, quote=Quote(quote.message_id))

@@ -5,7 +5,6 @@ Each call is made once. A 429 closes the chat for all processes until the ban is
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import telegram
@@ -23,7 +22,13 @@ from bot.telegram.errors import (
     Refused,
     TelegramError,
 )
-from bot.telegram.part_types import entities_json, entities_of, keyboard_of, reply_parameters
+from bot.telegram.part_types import (
+    entities_json,
+    entities_of,
+    keyboard_of,
+    reply_parameters,
+    without_passage,
+)
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.transport import CONNECT_S
 
@@ -65,9 +70,8 @@ class TelegramChat:
         except Refused:
             if part.quote is None or not part.quote.text:
                 raise
-            # The passage must stand in the message exactly so. Nothing was sent.
-            plain = replace(part, quote=replace(part.quote, text=""))
-            message_id = await send(to, plain, timeout_s)
+            # The message is gone, or the passage does not stand there exactly so. Nothing was sent.
+            message_id = await send(to, without_passage(part, part.quote), timeout_s)
         if on_message := self._on_message.get((to.chat_id, to.topic_id)):
             on_message()
         return message_id

@@ -12,6 +12,7 @@ EVERYWHERE = (
     "stop",
     "retry",
     "memory",
+    "recall",
     "documents",
     "export",
     "clear",

@@ -1,13 +1,19 @@
 """Messages are found in any language, and every message becomes searchable (A3)."""
 
 import re
+from time import time
 
 import pytest
 
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from memory.scopes.log import seq_of
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
+from tests.acceptance.asking import ask_to_the_end
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api.chats import Message
 from tests.servers.model_api import Break, is_embeddings, server_error
 from tests.servers.model_api.faults import Fault
 
@@ -44,6 +50,22 @@ async def test_a3_one_conversation_is_recalled_in_four_languages(webhook_rig: Ri
     for question in UNRELATED:
         await rig.ask(anna, chat, question)
         assert rig.requests[-1].memory == "", question
+
+    # /recall replies to the message itself, and says its words if that is gone.
+    asked = len(rig.requests)
+    said = next(each for each in chat.messages if each.text == texts[0])
+    found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
+    today = sentence("recall.by_you", date=Sentences(Catalogue()).day("en", time()))
+    assert isinstance(found, Message)
+    assert found.quote
+    assert (found.text, found.reply_to, found.quote.text) == (today, said, texts[0])
+    await anna.delete(said)
+    found = await ask_to_the_end(rig, anna, chat, "/recall passports drawer")
+    assert (found.text, found.reply_to) == (f"{today}\n“{texts[0]}”", None)
+    ben, bens = rig.ben()
+    nothing = await rig.ask(ben, bens, "/recall passports drawer")
+    assert nothing.text == sentence("recall.nothing")
+    assert len(rig.requests) == asked
     assert rig.model.log.refusals == []
 
 

@@ -30,6 +30,7 @@ PRIVATE = {
     "stop",
     "retry",
     "memory",
+    "recall",
     "documents",
     "export",
     "clear",

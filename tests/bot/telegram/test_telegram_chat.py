@@ -51,7 +51,7 @@ async def test_a_plain_message_names_no_topic_reply_or_keyboard(
     assert set(api.calls[0].parameters) == {"chat_id", "text", "link_preview_options"}
 
 
-async def test_a_part_quotes_a_message_and_is_sent_without_a_passage_that_is_not_there(
+async def test_a_part_quotes_a_message_or_says_the_passage_that_telegram_does_not_find(
     chat: TelegramChat, api: ScriptedApi
 ) -> None:
     refused = refusal(400, "Bad Request: QUOTE_TEXT_INVALID")
@@ -62,9 +62,10 @@ async def test_a_part_quotes_a_message_and_is_sent_without_a_passage_that_is_not
     with pytest.raises(Refused):
         await chat.send(Destination(5, reply_to=9), part)
     plain = {"message_id": 4, "allow_sending_without_reply": True}
-    quoting = plain | {"quote": "my boat"}
+    quoting = {"message_id": 4, "quote": "my boat", "allow_sending_without_reply": False}
     sent = [json.loads(call.parameters["reply_parameters"]) for call in api.calls]
     assert sent == [quoting, quoting, plain, quoting, plain]
+    assert [call.parameters["text"] for call in api.calls[:3]] == ["hi", "hi", "hi\n“my boat”"]
 
 
 async def test_a_rich_part_is_sent_as_markdown_until_the_chat_refuses_one(
