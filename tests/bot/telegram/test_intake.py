@@ -16,7 +16,7 @@ from bot.telegram.errors import (
     UnreadableUpdate,
 )
 from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.updates import from_bytes
+from bot.telegram.updates import IncomingMessage, StoppedDraft, from_bytes
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -92,6 +92,32 @@ async def test_commands_and_strangers_get_a_turn_of_their_own(store: RedisClient
     await intake_on(store).accept(raw.message("/help"))
     await intake_on(store, None, 8).accept(raw.message("Let me in") | {"update_id": 2})
     assert [entry.is_command for entry in await waiting(store)] == [True, True]
+
+
+async def test_a_forwarded_message_may_follow_a_comment_later(store: RedisClient) -> None:
+    origin = {"type": "hidden_user", "date": 1, "sender_user_name": "Ben"}
+    await intake_on(store).accept(raw.message("I live in Oslo", forward_origin=origin))
+    assert [entry.is_forward for entry in await waiting(store)] == [True]
+
+
+async def test_a_stop_acts_at_once_and_is_not_stored_even_while_intake_is_closed(
+    store: RedisClient,
+) -> None:
+    buttons = Buttons()
+    intake = intake_on(store, buttons)
+    pressed = {"chat": {"id": 7}, "draft_id": 3, "message_thread_id": 40}
+    await intake.accept({"update_id": 2, "stopped_message_generation": pressed}, after_refusal=True)
+    await intake.accept(raw.message("/stop") | {"update_id": 4}, after_refusal=True)
+    stopped, command = buttons.pressed
+    assert stopped == StoppedDraft(2, 7, 40, 3)
+    assert isinstance(command, IncomingMessage)
+    assert await waiting(store) == []
+
+
+@pytest.mark.parametrize("pressed", [{}, {"chat": {"id": 7}}, {"chat": 7, "draft_id": 1}, "?"])
+async def test_a_stop_that_is_malformed_is_unreadable(store: RedisClient, pressed: object) -> None:
+    with pytest.raises(UnreadableUpdate):
+        await intake_on(store).accept({"update_id": 2, "stopped_message_generation": pressed})
 
 
 async def test_each_topic_has_its_own_mailbox(store: RedisClient) -> None:
