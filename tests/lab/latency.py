@@ -6,9 +6,9 @@ Three bots talk with one person at a time over the same local Telegram and the s
 Ricordo, Ricordo with `OPENAI_EMBEDDING_MODEL=off`, and a bot without memory. Do not use the machine
 meanwhile. The output is one JSON object, with medians and 95th percentiles in ms:
 
-- `until_asked`: from when the update is handed out until the model has the request. The update is
-  acknowledged within this time, so it is never shorter than the time from the acknowledgement. The
-  first two bots differ by the time of the embedding.
+- `until_acknowledged`: from when the update is there until the poll that acknowledges it.
+- `until_asked`: from that poll until the model has the request. The first two bots differ by the
+  time of the embedding. The bot without memory acknowledges before it has read the update.
 - `until_shown`: from the first token of the answer until the first frame of the draft is there.
 - `requests_a_turn`: 1 if nothing is dropped. `in_a_row`: the same and the answers when a second
   message follows 0.2 s after the first, before anything is shown.
@@ -56,7 +56,8 @@ class TimedModel(Model):
 
 async def talk(world: World, model: TimedModel, person: Person, chat: Chat) -> dict[str, object]:
     """Ask one question after the other, then in a row; return what the person waited for."""
-    until_asked, until_shown, requests = list[float](), list[float](), 0
+    until_acknowledged, until_asked, until_shown = list[float](), list[float](), list[float]()
+    requests = 0
     for turn in range(WARMING_TURNS + TURNS):
         await asyncio.sleep(_PAUSE_S)
         frames, asked = len(world.telegram.calls_to("sendMessageDraft")), len(model.asked_at)
@@ -66,10 +67,14 @@ async def talk(world: World, model: TimedModel, person: Person, chat: Chat) -> d
         if turn < WARMING_TURNS:
             continue
         requests += len(model.asked_at) - asked
-        until_asked.append(model.asked_at[asked] - began)
+        polls = (call.at for call in world.telegram.calls_to("getUpdates") if call.at > began)
+        acknowledged = next(polls)
+        until_acknowledged.append(acknowledged - began)
+        until_asked.append(model.asked_at[asked] - acknowledged)
         shown = world.telegram.calls_to("sendMessageDraft")[frames:]
         until_shown += [frame.at - model.asked_at[asked] - THINKING_S for frame in shown[:1]]
     return {
+        "until_acknowledged": _milliseconds(until_acknowledged),
         "until_asked": _milliseconds(until_asked),
         "until_shown": _milliseconds(until_shown),
         "requests_a_turn": requests / TURNS,
