@@ -105,7 +105,8 @@ async def is_as_it_was(memory: Memory) -> None:
     assert len(said) == 3
     found = await history.search("called Aurora", 2)
     assert found
-    assert found[0].dense > 0
+    # Its vectors were made by another recipe. They count again once learning has embedded the text.
+    assert (found[0].lexical > 0, found[0].dense) == (True, 0)
     here, hers = await memory.scopes.read(HERE), await memory.scopes.read(Scope.of_person(ANN))
     assert [fact.text for fact in hers.facts][:1] == ["Ann sails on the Aurora"]
     assert hers.facts[0].sources[0].tag == HERE.tag
