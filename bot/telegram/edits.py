@@ -44,7 +44,9 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
         edited = replace(waiting, replaced=replace(replaced, question=question))
     else:
         return None
-    if edited == waiting or edit.edited_at < waiting.edited_at:
+    # Times are whole seconds. In the same second the later update has the newer words.
+    is_older = (edit.edited_at, edit.update_id) < (waiting.edited_at, waiting.update_id)
+    if edited == waiting or is_older:
         return body
     return to_bytes(replace(edited, update_id=edit.update_id, edited_at=edit.edited_at))
 

@@ -159,7 +159,7 @@ def draft_of(chat: Chat, sentences: Sentences, request: Request) -> Draft | None
         key = "draft.searching" if tools & _SEARCHES else "draft.working"
         return sentences.say(request.language, key)[0]
 
-    # The first update names the draft, as it names the turn (see `stop.lua`). The mask keeps its id
-    # within 31 bits; Telegram refuses zero.
-    draft_id = request.updates[0].update_id & 0x7FFFFFFF or 1
+    # The first entry names the draft, as it names the turn (see `stop.lua`); an edit keeps its id.
+    # The mask keeps the id within 31 bits; Telegram refuses zero.
+    draft_id = request.entries[0].update_id & 0x7FFFFFFF or 1
     return Draft(chat, request.to, draft_id, doing, request.run)

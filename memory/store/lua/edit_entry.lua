@@ -26,6 +26,7 @@ if redis.call('ZSCORE', MAILBOX, old) then
     if taken then
       redis.call('DEL', LEASE)
       redis.call('HSET', TURN, 'attempts', 0)
+      redis.call('HDEL', TURN, 'stopped') -- what was stopped were the old words
       signal(request.signals)
     end
   end

@@ -3,15 +3,22 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 
+from bot.commands.sentences import Sentences
+from bot.language.catalogue import Catalogue
 from bot.model.call import ModelReply
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Refused
-from bot.turn.draft import Draft
+from bot.turn.draft import Draft, draft_of
+from bot.turn.request import Request
 from memory.behaviors.steps import ToolCall
+from memory.message import Message
+from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Run
+from tests.bot.telegram import raw
 from tests.lab.simulator.loop import VirtualLoop
 from tests.quiet_chat import QuietChat
 
@@ -188,3 +195,13 @@ def test_a_frame_that_was_refused_is_not_shown() -> None:
 
     played(scene, DraftChat(refuses=True), run)
     assert run.shown is None
+
+
+def test_a_draft_has_the_number_of_the_waiting_message_also_after_an_edit() -> None:
+    """By this number a press of Stop finds the turn."""
+    edited = replace(raw.inbound(raw.message("new words")), update_id=9, edited_at=60)
+    message = Message(0, 0, "user", "new words", 1.0, 7, "Anna", (11,), 1)
+    request = Request((edited,), message, (message,), (Entry(5, 7, is_command=False, body=b""),))
+    draft = draft_of(DraftChat(), Sentences(Catalogue()), request)
+    assert draft
+    assert draft._id == 5

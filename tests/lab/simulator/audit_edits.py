@@ -70,6 +70,7 @@ class EditAuditor(TurnAuditor):
         asked = from_bytes(entry.body)
         # Somebody else may have asked for it with `/retry`.
         update.sender, update.words = entry.sender_id, words
+        self.records.asked_again |= lost & words
         update.replaces = asked.replaced.answer_ids if asked.replaced else ()
         return lost & words
 

@@ -68,7 +68,8 @@ class ReminderAuditor(StoreAuditor):
         """Check that each reminder that was set is in the chat, unless it was erased."""
         records = self.records.reminders
         for text in records.set_ - records.sent.keys() - records.troubled:
-            is_erased = markers.mentioned(text) & self.records.erased.keys()
+            gone = self.records.erased.keys() | self.records.asked_again
+            is_erased = markers.mentioned(text) & gone
             if not is_erased and len(records.tries.get(text, ())) < _MAX_SENDS:
                 self.violated("every reminder is sent", repr(text))
 

@@ -121,6 +121,8 @@ class Records:
     """Updates whose turn was stopped before its reply was stored."""
     edits: set[int] = field(default_factory=set)
     """Edits that have changed a waiting message."""
+    asked_again: set[int] = field(default_factory=set)
+    """Updates whose words were taken out of the history to be answered again."""
     dropped: set[int] = field(default_factory=set)
     """Updates that intake dropped because an erasure covers them."""
     forgotten: dict[int, int] = field(default_factory=dict)

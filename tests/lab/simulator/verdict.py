@@ -41,10 +41,10 @@ def final_verdict(
 
 
 def _is_edited(auditor: Auditor, inbound: IncomingMessage) -> bool:
-    """Tell whether a message is an edit that this or a newer one has made in a waiting message."""
-    about = auditor.world.message_of
-    made = [e for e in auditor.records.edits if about(e) == inbound.message_id]
-    return inbound.kind == "edit" and any(edit >= inbound.update_id for edit in made)
+    """Tell whether a message is an edit that was made, or that came after a newer one."""
+    records, about = auditor.records, auditor.world.message_of
+    newer = [e for e in records.edits | records.updates.keys() if e >= inbound.update_id]
+    return inbound.kind == "edit" and inbound.message_id in map(about, newer)
 
 
 def _is_gone(update: AcceptedUpdate, erased: Collection[int]) -> bool:

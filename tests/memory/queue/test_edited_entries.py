@@ -7,6 +7,7 @@ import pytest
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import Nothing
+from memory.queue.stopping import Stop
 from memory.scopes.delta import Cursor
 from memory.store.errors import LeaseLost
 from tests.memory.turns import ANN, HERE, close, put, take, texts
@@ -58,6 +59,14 @@ async def test_an_edit_that_is_delivered_again_wakes_its_conversation_up(memory:
     await memory.client.call("DEL", keys.ready_queue)
     assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
     assert await memory.client.call("XLEN", keys.ready_queue) == 1
+
+
+async def test_an_edit_after_a_stop_is_answered(memory: Memory) -> None:
+    await put(memory, 1)
+    await take(memory)
+    assert await memory.stopping.stop(HERE, Stop(2, ANN)) == "stopped"
+    assert await memory.mailbox.edit(HERE, 3, from_to("text 1", "better"))
+    assert not (await take(memory)).is_stopped
 
 
 async def test_a_message_with_a_reply_is_not_changed(memory: Memory) -> None:
