@@ -54,6 +54,8 @@ class ReminderAuditor(StoreAuditor):
     def reminder_sent(self, text: str, token: str) -> None:
         """Check that no delivery that ended is repeated, and that none has two messages."""
         sent = self.records.reminders.sent.setdefault(_asked(text), [])
+        if markers.mentioned(text) & self.records.asked_again:
+            return  # each answer may set a reminder
         is_repeated = any(each in self.records.reminders.ended for each in sent)
         if token in sent or is_repeated or len(sent) >= _MAX_SENDS:
             self.violated("a reminder is sent once", repr(text))

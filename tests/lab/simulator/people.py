@@ -54,10 +54,10 @@ class Action:
     kind: str
 
 
-def draw_actions(chance: Chance) -> list[Action]:
-    """Draw what people do: bursts, pauses, and sometimes a command."""
+def draw_actions(chance: Chance, *, edits: bool) -> list[Action]:
+    """Draw what people do: bursts, pauses, and sometimes a command; no edits if not wanted."""
     draw = chance.random
-    kinds = draw.choice(_KINDS)
+    kinds = draw.choice(_KINDS if edits else [each for each in _KINDS if "edit" not in each])
     done = []
     for _ in range(draw.randint(3, 9)):
         sender = draw.choice((ANN, ANN, BOB))

@@ -92,7 +92,9 @@ class Schedule:
         """Run the schedule, then check every promise; `auditor.violation` has the result."""
         self._slots = [self._loop.create_task(self._keep_running(name)) for name in _SLOTS]
         try:
-            await self._people.act(draw_actions(self._chance))
+            await self._people.act(
+                draw_actions(self._chance, edits=not self._shared.protocol.reminds)
+            )
             await asyncio.sleep(self._chance.random.uniform(0, 10))
             self._chance.is_calm = True
             self.note("chance", "no more faults from here on")
