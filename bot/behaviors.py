@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
+from memory.behaviors.chat_instructions import ChatInstructions
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.reminder_tools import ReminderTools
@@ -51,7 +52,8 @@ def behaviors_of(
         "facts": UserFacts(scopes, tokens, zone, cadence),
         "synopses": Synopses(scopes, tokens, model, zone, narrative),
     }
-    behaviors = [behavior for kind, behavior in kinds.items() if kind in settings.learn]
+    behaviors: list[AIContextBehavior] = [ChatInstructions(scopes)]
+    behaviors += [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
         by_tool = settings.documents == "tool"
         options = TextRagOptions(namespaces=settings.document_namespaces, by_tool=by_tool)

@@ -19,6 +19,7 @@ from bot.commands.document_list import DocumentList
 from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
 from bot.commands.export import ExportCommand
 from bot.commands.general import GeneralCommands, HelpCommand, PrivacyCommand
+from bot.commands.instructions import InstructionsCommand
 from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
@@ -37,6 +38,7 @@ from bot.model.circuit_breaker import CircuitBreaker
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
+from memory.behaviors.chat_instructions import ChatInstructions
 from memory.documents.library import Library
 from memory.limits.stats import count_conversation
 from memory.memory import Memory
@@ -98,6 +100,7 @@ def _conversation_commands(
     clear = ClearCommand(
         memory.confirmations, memory.forgetting, count, running.deleting, sentences
     )
+    instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
     retry = RetryCommand(memory.confirmations, access, memory.mailbox, sentences)
     return (
         BotCommand("start", general.start, "unlisted"),
@@ -107,6 +110,7 @@ def _conversation_commands(
         BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
         BotCommand("recall", RecallCommand(memory.histories, sentences).answer),
+        BotCommand("instructions", instructions.answer),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
         BotCommand("export", export.answer, group_admins_only=True),
         BotCommand("clear", clear.ask, buttons={"clear": clear.clear}, group_admins_only=True),

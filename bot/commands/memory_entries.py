@@ -7,6 +7,7 @@ import orjson
 from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
+from memory.behaviors.chat_instructions import instructions_in
 from memory.documents.library import documents
 from memory.limits.stats import ConversationStats
 from memory.message import Message
@@ -51,8 +52,10 @@ class MemoryEntries:
             *self._refused(language, refused),
         ]
         ids = [self._sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
-        counts = await self._counts(language, conversation)
-        return ListContent("memory.learned", entries, above=(counts,), below=ids[:1])
+        above = [await self._counts(language, conversation)]
+        if instructions := _shortened(instructions_in(here), _STATE_UNITS):
+            above.append(self._sentences.text(language, "instructions.shown", text=instructions))
+        return ListContent("memory.learned", entries, above=above, below=ids[:1])
 
     async def _counts(self, language: str, conversation: Scope) -> str:
         stats, text = await self._count(conversation), self._sentences.text

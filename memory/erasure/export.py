@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import orjson
 
 from memory.behaviors.behavior_store import stored_by_behaviors
+from memory.behaviors.chat_instructions import instructions_in
 from memory.documents.library import documents
 from memory.message import Message
 from memory.reminders.reminder import Reminder
@@ -55,6 +56,7 @@ class Exporter:
         entries = await self._client.call("XRANGE", log, "-", "+")
         messages = [_message(message_of(entry, fields)) for entry, fields in entries]
         learned = {
+            "instructions": instructions_in(here) or None,
             "running_state": orjson.loads(here.state) if here.state else None,
             "facts": [_fact(fact) for fact in facts.facts],
             "synopses": _synopses(here),

@@ -13,6 +13,7 @@ EVERYWHERE = (
     "retry",
     "memory",
     "recall",
+    "instructions",
     "documents",
     "export",
     "clear",

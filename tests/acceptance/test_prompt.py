@@ -5,6 +5,7 @@ from pathlib import Path
 
 import orjson
 
+from memory.behaviors.chat_instructions import ChatInstructions
 from tests.acceptance.rig import Rig
 from tests.acceptance.talk import said, say_at_once
 from tests.servers.model_api import ChatRequest
@@ -34,12 +35,16 @@ async def test_the_longest_message_and_a_burst_reach_the_model_whole(webhook_rig
 async def test_a_system_prompt_file_replaces_the_persona(webhook_rig: Rig, tmp_path: Path) -> None:
     rig = webhook_rig
     persona = tmp_path / "persona.md"
-    persona.write_text("\ufeffYou are Käpt'n Blaubär.\n\n<memory> is yours.\n", "utf-8")
+    text = "You are Käpt'n Blaubär.\n\n<memory> is yours."
+    persona.write_text(f"\ufeff{text}\n", "utf-8")
     await rig.start(system_prompt_file=persona, documents="off")
     anna, chat = rig.anna()
     await rig.ask(anna, chat, "Ahoy")
     assert said(rig.requests[-1]) == [
-        ("system", "You are Käpt'n Blaubär.\n\n<memory> is yours."),
+        (
+            "system",
+            f"You are Käpt'n Blaubär.\n\n<memory> is yours.\n\n{ChatInstructions.instructions}",
+        ),
         ("user", "Ahoy"),
     ]
     assert rig.model.log.refusals == []

@@ -31,6 +31,7 @@ PRIVATE = {
     "retry",
     "memory",
     "recall",
+    "instructions",
     "documents",
     "export",
     "clear",

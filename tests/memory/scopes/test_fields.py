@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from memory.behaviors.chat_instructions import Instructions
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.reminders.time_zone import PersonsZone
@@ -44,6 +45,9 @@ THAT_REST_ON_THE_FIRST_MESSAGE = [
     Kept("diary", "boat", 1, "Aurora"),
     Document("abc", "a.txt", "0f", 1, added_at=1_000, sender_id=ANN),
 ]
+THAT_REST_ON_THE_PERSON = [
+    Instructions("Be brief.\nNo | emoji.", ANN, 1_000),
+]
 NUMBERS_ONLY = [
     Watermark("facts", 1),
     Failures("facts", 2, 1_000),
@@ -51,7 +55,7 @@ NUMBERS_ONLY = [
     Written(GROUP.tag, "31"),
     PersonsZone("Europe/Berlin"),
 ]
-FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *NUMBERS_ONLY]
+FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]
 ENTRIES = [
     Fact(1, "sails", (SOURCE,), said_at=1_000),
     Ended(1, 2_000, THE_ONE_BEFORE),
