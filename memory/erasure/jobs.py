@@ -225,6 +225,7 @@ class Jobs:
             "receipt": f"{job.id}:waiting",
             "person": str(job.target),
             "last_update": str(job.cut_update),
+            "until": job.cut_at,
         }
         waiting = Receipt.of(await self._scripts["erase_person"](keys.all, request))
         said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")

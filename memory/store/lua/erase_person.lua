@@ -1,5 +1,6 @@
 -- Uses: scope
--- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation.
+-- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation;
+-- `until`, its time in Unix seconds.
 -- Erases a person's waiting messages, dead letters and reminders in a group, and the open turn if it has such a message.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
@@ -14,7 +15,14 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', MAILBOX, '-inf', request.las
     own_turn = own_turn or string.find(taken, ',' .. id .. ',', 1, true) ~= nil
   end
 end
-drop_reminders(function(person) return person == request.person end)
+-- A reminder that was asked for after the confirmation stays; without its message nobody knows when that was.
+drop_reminders(function(person, seq)
+  if person ~= request.person then return false end
+  local id = whole(seq) .. '-0'
+  local asked = redis.call('XRANGE', LOG, id, id)[1]
+  local _, _, _, _, _, _, _, sent_at = unpack(asked and asked[2] or {})
+  return not asked or tonumber(sent_at) <= request['until']
+end)
 if own_turn then redis.call('DEL', TURN) end
 begin_again()
 redis.call('HDEL', META, 'met:' .. request.person)

@@ -11,7 +11,7 @@ _MAX_SENDS = 2
 
 
 class ReminderAuditor(StoreAuditor):
-    """Watches the reminders of one schedule; a reminder is known by its text."""
+    """Watches the reminders of one schedule."""
 
     def before(self, script: str, keys: Args, args: Args) -> None:
         """Check that nobody takes a reminder which another worker still has."""
@@ -20,62 +20,64 @@ class ReminderAuditor(StoreAuditor):
             return
         request = orjson.loads(args[0])
         stored = (self._space.get(keys[0], Hash) or Hash()).get(request["id"].encode())
-        self._holder, self._held_until = b"", 0
+        self._holder, self._held_until = "", 0
         if stored is not None:
             *_, held_until, holder, _ = stored.split(b"|", 6)
-            self._holder, self._held_until = holder, int(held_until)
+            self._holder, self._held_until = holder.decode(), int(held_until)
 
     def after(self, process: Process, script: str, keys: Args, args: Args, reply: Reply) -> None:
         """Note which reminders are set, and which may be sent from now on."""
         super().after(process, script, keys, args, reply)
         records = self.records.reminders
         if script == "commit" and isinstance(reply, list) and len(reply) > 1:
-            for _, _, _, body in orjson.loads(args[0]).get("reminders", ((), ()))[0]:
-                records.set_.add(orjson.loads(body)[0])
+            for id_, _, _, body in orjson.loads(args[0]).get("reminders", ((), ()))[0]:
+                records.asked[id_] = orjson.loads(body)[0]
         if script != "take_reminder" or not isinstance(reply, list) or reply[0] != b"taken":
             return
         request = orjson.loads(args[0])
-        token = request["token"].encode()
-        if self._holder not in (b"", token) and self._held_until > self._space.now_ms():
+        token = request["token"]
+        if self._holder not in ("", token) and self._held_until > self._space.now_ms():
             self.violated("one worker has a reminder", request["id"])
-        assert isinstance(reply[1], bytes)
-        text = orjson.loads(reply[1].split(b"|", 6)[6])[0]
+        records.delivered[token] = request["id"]
         if request.get("sends"):
-            records.marked[text] = self.step
-            records.tries.setdefault(text, set()).add(request["token"])
+            records.marked[token] = self.step
 
-    def reminder_sending(self, text: str) -> None:
+    def reminder_sending(self, text: str, token: str) -> None:
         """Check that the message of a reminder may be sent."""
-        asked = _asked(text)
+        marked = self.records.reminders.marked[token]
         erased = [self.records.erased.get(each, self.step) for each in markers.mentioned(text)]
-        if any(at < self.records.reminders.marked[asked] for at in erased):
+        if any(at < marked for at in erased):
             self.violated("no send begins after a clear", repr(text))
 
     def reminder_sent(self, text: str, token: str) -> None:
-        """Check that no delivery that ended is repeated, and that none has two messages."""
-        sent = self.records.reminders.sent.setdefault(_asked(text), [])
-        if markers.mentioned(text) & self.records.asked_again:
-            return  # each answer may set a reminder
-        is_repeated = any(each in self.records.reminders.ended for each in sent)
+        """Check that a delivery has one message, and is not repeated when it has ended.
+
+        A worker that was stopped for longer than its lease may still send what it had begun.
+        """
+        records = self.records.reminders
+        sent = records.sent.setdefault(records.delivered[token], [])
+        ended = [records.ended[each] for each in sent if each in records.ended]
+        is_repeated = any(at < records.marked[token] for at in ended)
         if token in sent or is_repeated or len(sent) >= _MAX_SENDS:
             self.violated("a reminder is sent once", repr(text))
         sent.append(token)
         self.records.counts["reminders sent"] += 1
 
-    def reminder_troubled(self, text: str) -> None:
+    def reminder_troubled(self, token: str) -> None:
         """Note that Telegram did not answer or refused, so that there may be no message."""
-        self.records.reminders.troubled.add(_asked(text))
+        self.records.reminders.troubled.add(self.records.reminders.delivered[token])
 
     def check_reminders(self) -> None:
-        """Check that each reminder that was set is in the chat, unless it was erased."""
+        """Check that each reminder that was set is in the chat, unless it was erased.
+
+        A question that is answered again asks again: its new reminder replaces an open one.
+        """
         records = self.records.reminders
-        for text in records.set_ - records.sent.keys() - records.troubled:
-            gone = self.records.erased.keys() | self.records.asked_again
+        tries = [records.delivered[token] for token in records.marked]
+        done = {records.asked[id_] for id_ in (*records.sent, *records.troubled)}
+        gone = self.records.erased.keys() | self.records.asked_again
+        for id_, text in records.asked.items():
             is_erased = markers.mentioned(text) & gone
-            if not is_erased and len(records.tries.get(text, ())) < _MAX_SENDS:
+            is_in_doubt = tries.count(id_) >= _MAX_SENDS
+            if text not in done and not is_erased and not is_in_doubt:
                 self.violated("every reminder is sent", repr(text))
-
-
-def _asked(text: str) -> str:
-    """Return what a reminder was asked to say, from its message."""
-    return text.removeprefix("⏰ ")

@@ -169,7 +169,7 @@ class SimulatedBot:
         )
         deliverer = NamingDeliverer(telegram, LEASE_S / 2, connections.auditor.records)
         self._reminders = NamingReminders(memory.reminders, deliverer, sentences, LEASE_S)
-        self._reminders.records = connections.auditor.records
+        self._reminders.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
         at_once = AtOnce(buttons.press, memory.stopping, telegram)

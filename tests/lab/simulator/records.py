@@ -94,17 +94,18 @@ class SeenConversation:
 
 @dataclass(slots=True)
 class ReminderRecords:
-    """What happened to reminders, by their texts; a delivery is known by its token."""
+    """What happened to reminders, by their ids; a delivery is known by its token."""
 
-    set_: set[str] = field(default_factory=set)
+    asked: dict[str, str] = field(default_factory=dict)
+    """The texts of reminders that were set."""
+    delivered: dict[str, str] = field(default_factory=dict)
+    """Deliveries, with the reminder that each has taken."""
     marked: dict[str, int] = field(default_factory=dict)
-    """The step at which a reminder was last allowed to be sent."""
-    tries: dict[str, set[str]] = field(default_factory=dict)
-    """The deliveries that marked it as being sent."""
+    """Deliveries, with the step at which each was last allowed to send."""
     sent: dict[str, list[str]] = field(default_factory=dict)
-    """The deliveries of its messages."""
-    ended: set[str] = field(default_factory=set)
-    """The deliveries that ended without an error."""
+    """The deliveries of a reminder's messages."""
+    ended: dict[str, int] = field(default_factory=dict)
+    """Deliveries that ended without an error, with the step of their end."""
     troubled: set[str] = field(default_factory=set)
 
 

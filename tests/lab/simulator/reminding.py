@@ -7,7 +7,7 @@ from bot.runtime.due_reminders import DueReminders
 from memory.behaviors.context import AgentContext
 from memory.reminders.reminder import Reminder
 from memory.reminders.reminders import TakenReminder
-from tests.lab.simulator.records import Records
+from tests.lab.simulator.audit import Auditor
 
 SIGN = "⏰ w"
 """How the message of a reminder begins: with the marker of the message that asked for it."""
@@ -31,14 +31,14 @@ def remind(context: AgentContext) -> None:
 
 
 class NamingReminders(DueReminders):
-    """Sends reminders so that each send knows its token; records the deliveries that ended."""
+    """Sends reminders so that each send knows its token, and the auditor which ones ended."""
 
-    records: Records
+    auditor: Auditor
 
     async def _send(self, taken: TakenReminder) -> None:
         token = _TOKEN.set(taken.token)
         try:
             await super()._send(taken)
-            self.records.reminders.ended.add(taken.token)
+            self.auditor.records.reminders.ended[taken.token] = self.auditor.step
         finally:
             _TOKEN.reset(token)

@@ -76,7 +76,7 @@ class TelegramClient(QuietChat):
         fate = self._chance.fate("send")
         process.check()
         if part.text.startswith(SIGN):
-            self._telegram.auditor.reminder_sending(part.text)
+            self._telegram.auditor.reminder_sending(part.text, token)
         self._telegram.auditor.sending(part.text, token)
         if fate == "crash":
             process.crash()
@@ -163,7 +163,7 @@ class TelegramClient(QuietChat):
     def _trouble(self, part: Part, fate: str) -> None:
         name, records = markers.part_name(part.text), self._telegram.auditor.records
         if part.text.startswith(SIGN):
-            self._telegram.auditor.reminder_troubled(part.text)
+            self._telegram.auditor.reminder_troubled(token_of_reminder())
         if name is None:
             return
         records.troubled.add((name.reply, name.number))

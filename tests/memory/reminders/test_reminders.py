@@ -181,6 +181,10 @@ async def test_forgetting_a_person_takes_their_reminders_everywhere_and_their_zo
     await store(memory, reminder("in the group"), conversation=GROUP, update_id=2)
     await store(memory, reminder("Bob's", person=BOB), conversation=GROUP, update_id=3)
     await memory.time_zones.store_zone(ANN, "Asia/Tehran")
+    await memory.jobs.start_job(Job("before", "forget", ANN, 0, 999.0, b""))
+    await memory.jobs.run_job("before")  # all of this was said after that confirmation
+    assert len(await memory.reminders.list_open(HERE)) == 1
+    assert len(await memory.reminders.list_open(GROUP)) == 2
     await memory.jobs.start_job(Job("job", "forget", ANN, 3, time.time(), b""))
     await memory.jobs.run_job("job")
     assert await memory.reminders.list_open(HERE) == []
