@@ -18,6 +18,7 @@ from bot.turn.agent_step import RunAgent
 from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 
 _OUTPUT_SHARE = 4
@@ -28,11 +29,14 @@ _OUTPUT_SHARE = 4
 class Assistant:
     """`run` answers the message of a context; `prompt` returns the prompt for it.
 
+    `shown` returns the recalled results of which a prompt may show something.
+
     The system message and the tools include those of the `behaviors`.
     """
 
     run: RunAgent
     prompt: Callable[[AgentContext], Prompt]
+    shown: Callable[[AgentContext], tuple[SearchResult, ...]]
     behaviors: AIContextBehaviorManager
 
 
@@ -54,7 +58,7 @@ def assistant_of(
         settings.tool_timeout_s,
         settings.prompt_tokens // _OUTPUT_SHARE,
     )
-    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone))
+    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens))
     toolbox = Toolbox((*own, *behaviors.functions), limits, tokens)
     system = (load_system_prompt(settings.system_prompt_file), behaviors.instructions)
     assembler = PromptAssembler(
@@ -71,7 +75,8 @@ def assistant_of(
         settings.max_steps,
         partial(_labels, bot_id, names_people=settings.openai_safety_identifier == "on"),
     )
-    return Assistant(partial(run_despite_refusals, agent, toolbox), assembler.assemble, behaviors)
+    run = partial(run_despite_refusals, agent, toolbox)
+    return Assistant(run, assembler.assemble, assembler.shown, behaviors)
 
 
 def _labels(bot_id: int, context: AgentContext, *, names_people: bool) -> CallLabels:

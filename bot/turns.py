@@ -110,7 +110,9 @@ class TurnBuilder:
         window = BlockWindowMessageSelector.in_quarters(
             settings.window_messages, settings.window_tokens
         )
-        loader = ContextLoader(assistant.behaviors, self._chat, window, settings.recall_k)
+        loader = ContextLoader(
+            assistant.behaviors, self._chat, window, settings.recall_k, assistant.shown
+        )
         at_work = AtWork(self._chat, settings.turn_timeout_s)
         drafting = at_work
         if settings.stream == "drafts":

@@ -50,7 +50,7 @@ class Settings(ServiceSettings):
         default=1000, ge=50, le=200_000, description="Tokens of a call that are kept for the reply"
     )
     recall_k: int = Field(
-        default=8, ge=0, le=100, description="Older exchanges that a turn recalls; 0: none"
+        default=48, ge=0, le=100, description="Older messages to choose from; 0: no recall"
     )
     system_prompt_file: values.ExistingFile | None = Field(
         default=None, description="File that replaces the built-in system prompt"

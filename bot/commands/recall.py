@@ -38,10 +38,12 @@ class RecallCommand:
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
         history = await ChatHistory.read(self._histories, conversation)
-        found = (await history.search(query, _MAX_FOUND))[:_MAX_FOUND]
-        if not found:
+        best: dict[int, Message] = {}  # of each exchange
+        for found in await history.search(query, 2 * _MAX_FOUND):
+            best.setdefault(found.hit.exchange, found.hit)
+        hits = list(best.values())[:_MAX_FOUND]
+        if not hits:
             return Answer(self._sentences.say(language, "recall.nothing"))
-        hits = [message for each in found for message in each.messages if message.seq == each.seq]
         if history.conversation.chat_id != asked.chat_id:
             # The group has become a supergroup, where these ids are other messages.
             hits = [replace(message, message_ids=()) for message in hits]

@@ -27,7 +27,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """An exchange that was found; `hit` is the message that matched.
+    """A message that was found (`hit`), and why.
 
     `shared` are the words that it has in common with the question. `is_quoted` says that the answer
     repeats one of its sentences.
@@ -51,7 +51,7 @@ class FoundMessage:
 
 def explained(result: SearchResult, question: str, answer: str) -> FoundMessage:
     """Return a search result with the reasons for it."""
-    hit = next(message for message in result.messages if message.seq == result.seq)
+    hit = result.hit
     equal = _shared(hit.text, lambda word: set(_stems(word)), set(_stems(question)))
     alike = _shared(hit.text, lambda word: set(meanings(word)), set(meanings(question)))
     alike = tuple(word for word in alike if word not in equal)

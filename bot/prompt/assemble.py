@@ -4,21 +4,21 @@ A prompt is one system message, the window, the memory section with the person's
 and the steps of this run. The history stores only the message, without what is added here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
 
 from bot.model.call import PromptMessage
 from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
+from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
-from bot.prompt.sections import alternating, memory_line, memory_section, spoken
+from bot.prompt.sections import alternating, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message
 from memory.scopes.selectors import BlockWindowMessageSelector
-from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import SearchResult
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
 from memory.text.untrusted_text import harmless
@@ -30,17 +30,15 @@ _MESSAGE_SHARE = 0.4
 _MEMORY_SHARE = 0.2
 _STEPS_SHARE = 0.25
 
-# The share of the memory section for the text of behaviors; recalled messages get the rest.
+# The largest shares of the memory section for the text of behaviors and for recalled messages.
 _BEHAVIORS_SHARE = 0.6
+_RECALL_SHARE = 0.65
 
 # With fewer tokens no conversation is possible.
 _MIN_ROOM = 200
 
 # Servers put an assistant header before the reply.
 _REPLY_HEADER = 3
-
-# For one recalled message. It is about a paragraph, so that several fit.
-_EXCERPT_TOKENS = 200
 
 # A window that does not fit is cut in steps of four exchanges.
 _WINDOW_BLOCK = 8
@@ -97,6 +95,7 @@ class PromptAssembler:
         self._counter = counter
         self._system = PromptMessage("system", system)
         self._zone = zone
+        self._recall = RecallPacker(counter, zone)
         self._system_tokens = messages_tokens(counter, [self._system]) + _REPLY_HEADER
         self._tools_tokens = tools_tokens(counter, tools)
         fixed = self._system_tokens + self._tools_tokens
@@ -149,6 +148,17 @@ class PromptAssembler:
             ),
         )
 
+    def shown(self, context: AgentContext) -> tuple[SearchResult, ...]:
+        """Return the recalled results of which a prompt may show something."""
+        window = {message.seq for message in context.window}
+        limit = recall_tokens(self._room)
+        lines = self._recall.pack(context, context.recalled, _asked(context), limit, window)
+        return tuple(
+            result
+            for result in context.recalled
+            if any(message.seq in lines for message in result.messages)
+        )
+
     def _dialogue(self, context: AgentContext) -> tuple[Message, ...]:
         """Return the window's messages as the prompt shows them, without blank ones."""
         speakers, zone = context.speakers, self._zone
@@ -163,12 +173,9 @@ class PromptAssembler:
         """Return the memory section, or "" if there is nothing to show.
 
         What the person replies to comes last, right before their words, and takes at most half. The
-        text of the behaviors comes first and takes at most its share of the rest. Messages of the
-        window are left out. Search results get the remaining tokens, the best first, each hit
-        before its question or answer. They are shown in the order of time. A long message becomes
-        the excerpt that is most relevant to the person's message.
+        text of the behaviors comes first and takes at most its share of the rest. Recalled messages
+        get the remaining tokens, up to their share. Messages of the window are left out.
         """
-        excerpt_tokens, query = min(_EXCERPT_TOKENS, limit // 2), context.user_message.text
         left = limit - self._counter.count(memory_section([]))
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
@@ -178,22 +185,24 @@ class PromptAssembler:
         seen = {message.seq for message in (context.user_message, *window)}
         for reply in context.replies:
             seen |= {each.seq for each in (reply.message, reply.question) if each}
-        lines: dict[int, str] = {}
-        for message in _best_first(context.recalled):
-            if message.seq in seen or not message.text.strip():
-                continue
-            seen.add(message.seq)
-            excerpt = relevant_excerpt(
-                harmless(message.text), query, excerpt_tokens, self._counter.count
-            )
-            line = memory_line(message, excerpt, context.now, self._zone, context.speakers)
-            cost = self._counter.count(f"{line}\n")
-            if cost <= left:
-                left -= cost
-                lines[message.seq] = line
-        recalled = [lines[seq] for seq in sorted(lines)]
-        shown = [*([learned] if learned else ()), *recalled, *replies]
+        recalled = self._recall.pack(
+            context,
+            context.recalled,
+            _asked(context),
+            min(left, recall_tokens(self._room)),
+            seen,
+        )
+        shown = [*([learned] if learned else ()), *recalled.values(), *replies]
         return memory_section(shown) if shown else ""
+
+
+def _asked(context: AgentContext) -> str:
+    return context.asked or context.user_message.text
+
+
+def recall_tokens(room: int) -> int:
+    """Return how many tokens recalled messages get at most of what system and tools leave."""
+    return int(room * _MEMORY_SHARE * _RECALL_SHARE)
 
 
 def _cost(messages: Sequence[Message]) -> int:
@@ -205,11 +214,6 @@ def _within(limit: int, dialogue: Sequence[Message]) -> tuple[Message, ...]:
     """Return the end of the dialogue that fits into `limit` tokens and begins with a user."""
     selector = BlockWindowMessageSelector(len(dialogue), limit, _WINDOW_BLOCK)
     return tuple(dropwhile(lambda message: message.role == "assistant", selector.select(dialogue)))
-
-
-def _best_first(recalled: Sequence[SearchResult]) -> Iterator[Message]:
-    for result in sorted(recalled, key=lambda result: -result.score):
-        yield from sorted(result.messages, key=lambda message: message.seq != result.seq)
 
 
 def _talk(window: Sequence[Message], memory: str, text: str) -> list[PromptMessage]:

@@ -1,7 +1,7 @@
 """Loads what one run of the agent works with: window, search results and memory context."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import structlog
@@ -18,22 +18,38 @@ from memory.message import Message
 from memory.scopes.history import ChatHistory
 from memory.scopes.selectors import MessageSelector
 from memory.scopes.writes import ToolWrite
+from memory.search.asked import QUESTION_MARKS
 from memory.search.message_search import SearchResult
+from memory.search.words import asked_terms, words_of
 from memory.text.speakers import Speakers
 
 log = structlog.get_logger(__name__)
 
+_MIN_CONTENT_WORDS = 2
+_MAX_WORDS = 12
+"""A question or a sentence of fewer content words and at most so many words is a follow-up."""
+
 
 class ContextLoader:
-    """Loads contexts; `recall_k` is how many earlier exchanges a turn recalls at most."""
+    """Loads contexts; `recall_k` is how many earlier messages a turn finds at most.
+
+    Of these a context gets those that `shown` returns: what no prompt can show does not make the
+    answer untrusted.
+    """
 
     def __init__(
-        self, behaviors: AIContextBehavior, chat: Chat, selector: MessageSelector, recall_k: int
+        self,
+        behaviors: AIContextBehavior,
+        chat: Chat,
+        selector: MessageSelector,
+        recall_k: int,
+        shown: Callable[[AgentContext], tuple[SearchResult, ...]] = lambda found: found.recalled,
     ) -> None:
         self._behaviors = behaviors
         self._chat = chat
         self._selector = selector
         self._recall_k = recall_k
+        self._shown = shown
 
     async def load(self, request: Request, history: ChatHistory) -> AgentContext:
         """Search earlier messages while the behaviors prepare; raise `LeaseLost`, `StoreError`."""
@@ -48,21 +64,23 @@ class ContextLoader:
                 log.warning("admins unknown", reason=type(error).__name__)
                 return False
 
+        asked = _asked(message, history)
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
         call_context = replace(call_context, writes=writes)
         recalled, memory_context = await asyncio.gather(
-            self._recall(message, window, history), self._prepare(call_context, history, message)
+            self._recall(asked, window, history), self._prepare(call_context, history, message)
         )
         replies = await find_replied(request, history)
         remembered = [each for found in recalled for each in found.messages]
         remembered += [each for one in replies for each in (one.question, one.message) if each]
-        return AgentContext(
+        context = AgentContext(
             conversation=history.conversation,
             chat_history=history,
             now=call_context.now,
             user_message=message,
             user_messages=request.messages,
+            asked=asked,
             is_group=last.is_group,
             # In the order in which they spoke, the current one last.
             speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
@@ -73,12 +91,14 @@ class ContextLoader:
             call_context=call_context,
             writes=writes,
         )
+        context.recalled = self._shown(context)
+        return context
 
     async def _recall(
-        self, message: Message, window: Sequence[Message], history: ChatHistory
+        self, asked: str, window: Sequence[Message], history: ChatHistory
     ) -> tuple[SearchResult, ...]:
         seen = frozenset(message.seq for message in window)
-        return tuple(await history.search(message.text, self._recall_k, exclude=seen))
+        return tuple(await history.search(asked, self._recall_k, exclude=seen))
 
     async def _prepare(
         self, call_context: CallContext, history: ChatHistory, message: Message
@@ -89,3 +109,18 @@ class ContextLoader:
             await self._behaviors.on_conversation_created(call_context)
         await self._behaviors.on_new_message(call_context, message)
         return await self._behaviors.on_model_invoke(call_context, [message])
+
+
+def _asked(message: Message, history: ChatHistory) -> str:
+    """Return what to search for: a follow-up is searched for with the person's last message.
+
+    So "and when was that?" finds again what the question before it found.
+    """
+    words = words_of(message.text)
+    is_sentence = len(words) > 1 or message.text.rstrip().endswith(QUESTION_MARKS)
+    is_short = len(words) <= _MAX_WORDS and len(asked_terms(words, {})) < _MIN_CONTENT_WORDS
+    if not (is_sentence and is_short):
+        return message.text
+    said = (each for each in reversed(history.messages) if each.sender_id == message.sender_id)
+    before = next((each.text for each in said if not each.is_refused), "")
+    return f"{before}\n{message.text}".strip()

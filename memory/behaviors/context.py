@@ -24,7 +24,7 @@ class AgentContext:
     `now`: Unix seconds. `user_message`: the message that is answered, not in the history yet. If it
     was joined from the person's own words and forwarded messages, `user_messages` are its parts.
     `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
-    texts of the behaviors) are parts of the prompt.
+    texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent. `reminders`: those that tools set and cancel.
     """
@@ -38,6 +38,7 @@ class AgentContext:
     speakers: Speakers | None = None
     replies: tuple[RepliedTo, ...] = ()
     window: tuple[Message, ...] = ()
+    asked: str = ""
     recalled: tuple[SearchResult, ...] = ()
     memory_context: str = ""
     call_context: CallContext | None = None

@@ -145,7 +145,7 @@ class ChatHistory:
         exclude: Collection[int] = (),
         search_filter: SearchFilter = EVERYTHING,
     ) -> list[SearchResult]:
-        """Return at most `k` exchanges of this conversation that `text` is about, best first.
+        """Return at most `k` messages that `text` is about, best first, each with its exchange.
 
         After them come at most a quarter as many that resemble the best one (re-query). Messages
         with a sequence in `exclude` are not found, and `search_filter` leaves out others. An
@@ -153,7 +153,7 @@ class ChatHistory:
         """
         if not text.strip() or k <= 0:
             return []
-        return await (await self._search()).exchanges(text, k, exclude, search_filter)
+        return await (await self._search()).results(text, k, exclude, search_filter)
 
     async def find(
         self,

@@ -1,7 +1,7 @@
 """Searches the messages of one conversation by words and, if they have vectors, by meaning."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import tzinfo
 
@@ -13,7 +13,6 @@ from memory.search.growing import Flags
 from memory.search.hybrid import Hit
 from memory.search.message_search import RECIPE, SearchFilter, SearchResult
 
-_MESSAGES_PER_EXCHANGE = 2
 _RELATED_SHARE = 4
 _MAX_INDEXED_INLINE = 200
 """With more messages to index first, a search runs in a thread so that other turns go on."""
@@ -31,23 +30,19 @@ class HistorySearch:
     questions: QuestionVectors
     zone: tzinfo
 
-    async def exchanges(
+    async def results(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
     ) -> list[SearchResult]:
-        """Return at most `k` exchanges about `text`, best first.
+        """Return at most `k` messages about `text`, best first, each with its exchange.
 
-        After them come at most `k // 4` exchanges that resemble the best one (re-query). `exclude`
+        After them come at most `k // 4` messages that resemble the best one (re-query). `exclude`
         has sequences of messages that are not found.
         """
-        max_hits = _MESSAGES_PER_EXCHANGE * k
-        hits, allowed = await self._search(text, max_hits, exclude, search_filter)
+        hits, allowed = await self._search(text, k, exclude, search_filter)
         if not hits:
             return []
-        found: dict[int, SearchResult] = {}
-        self._add_exchanges(found, hits, k)
-        related = self.stream.indexed(self.zone).index.related(hits, max_hits, allowed)
-        self._add_exchanges(found, related, len(found) + k // _RELATED_SHARE)
-        return list(found.values())
+        related = self.stream.indexed(self.zone).index.related(hits, k // _RELATED_SHARE, allowed)
+        return [self._result(hit) for hit in (*hits, *related)]
 
     async def messages(
         self, text: str, k: int, exclude: Collection[int], search_filter: SearchFilter
@@ -90,23 +85,15 @@ class HistorySearch:
             return None
         return await self.questions.vector(text)
 
-    def _add_exchanges(
-        self, found: dict[int, SearchResult], hits: Iterable[Hit], max_found: int
-    ) -> None:
-        """Add the exchanges of the hits, best hit first, until there are `max_found`."""
-        for hit in hits:
-            if len(found) >= max_found:
-                break
-            exchange = self._exchange_around(hit.row)
-            if exchange[0].exchange not in found:
-                found[exchange[0].exchange] = SearchResult(
-                    messages=exchange,
-                    score=hit.score,
-                    seq=self.stream.messages[hit.row].seq,
-                    lexical=hit.lexical,
-                    dense=hit.dense,
-                    is_boosted=hit.is_boosted,
-                )
+    def _result(self, hit: Hit) -> SearchResult:
+        return SearchResult(
+            messages=self._exchange_around(hit.row),
+            score=hit.score,
+            seq=self.stream.messages[hit.row].seq,
+            lexical=hit.lexical,
+            dense=hit.dense,
+            is_boosted=hit.is_boosted,
+        )
 
     def _exchange_around(self, position: int) -> tuple[Message, ...]:
         """Return the exchange that has the message at a position; its messages are neighbors."""

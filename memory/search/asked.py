@@ -14,6 +14,8 @@ from memory.search.words import UNKNOWN, fold, languages_of, script_of, stem, wo
 Period = tuple[int, int]
 """The first and the last day of a period, as ordinals (see `date.toordinal`)."""
 
+QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
+
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _HAN_MONTH = re.compile("十?[一二三四五六七八九十]月|\\d{1,2}月")

@@ -18,6 +18,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
+from memory.search.asked import QUESTION_MARKS
 from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.growing import Flags, Floats, GrowingArray
 from memory.search.lexical import LexicalIndex, LexicalScores
@@ -30,8 +31,6 @@ Positions = npt.NDArray[np.intp]
 
 _MIN_CLOSENESS = -2.0
 """If all records are alike, their cosines hardly vary, and any question would seem far away."""
-
-_QUESTION_MARKS = ("?", "？", "؟", "⸮", "՞")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class HybridIndex:
         Raise `ValueError` if its vector has another width than the others.
         """
         weights, words = self._weights, words_of(record.text)
-        asks = record.text.rstrip().endswith(_QUESTION_MARKS)
+        asks = record.text.rstrip().endswith(QUESTION_MARKS)
         is_person = not record.by_assistant
         self._dense.append(record.vector)
         weight = weights.assistant_words if record.by_assistant else 1.0

@@ -44,7 +44,7 @@ def record_of(message: Message, session: int, zone: tzinfo) -> IndexRecord:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One exchange that was found: a hit with its question or answer, oldest first.
+    """One message that was found, and the exchange that it belongs to, oldest first.
 
     `seq`: the sequence of the hit, which is one of `messages`. `score`: higher is better.
     `lexical` and `dense`: what each retriever added to the score. `is_boosted`: words of
@@ -57,6 +57,11 @@ class SearchResult:
     lexical: float = 0.0
     dense: float = 0.0
     is_boosted: bool = False
+
+    @property
+    def hit(self) -> Message:
+        """The message that was found."""
+        return next(message for message in self.messages if message.seq == self.seq)
 
 
 @dataclass(frozen=True, slots=True)

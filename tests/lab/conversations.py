@@ -32,11 +32,12 @@ class OtherRecipe(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with the ids of the turns that answer it."""
+    """A question with the ids of the turns that answer it, and its answer ("" if there is none)."""
 
     text: str
     category: str
     evidence: frozenset[str]
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,12 @@ def read_folder(folder: Path) -> list[Labelled]:
             ids=tuple(str(turn["id"]) for turn in each["turns"]),
             rows=_unit(arrays[f"turns_{each['id']}"]),
             questions=tuple(
-                Question(q["question"], str(q["category"]), frozenset(map(str, q["evidence"])))
+                Question(
+                    q["question"],
+                    str(q["category"]),
+                    frozenset(map(str, q["evidence"])),
+                    str(q.get("answer") or ""),
+                )
                 for q in each["questions"]
             ),
             question_rows=_unit(arrays[f"questions_{each['id']}"]),

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from memory.memory import Memory, MemoryOptions
+from memory.message import Message
 from memory.queue.turns import TurnTimes
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
@@ -61,17 +62,30 @@ async def stored(memory: Memory, embedder: ReadyVectors, labelled: Labelled) -> 
     """Store a conversation with its vectors, and read it as a cold process does."""
     conversation = Scope.of_keys({"benchmark": labelled.name})
     keys = memory.keys.scope(conversation).all
-    for start in range(0, len(labelled.messages), BATCH):
-        batch = labelled.messages[start : start + BATCH]
-        messages = [stored_fields(message) for message in batch]
-        request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S, "messages": messages}
-        await memory.scripts["append"](keys, request)
+    append = memory.scripts["append"]
+    request = {"epoch": "0", "erasure": "0", "ttl_s": TTL_S}
+    commands = [
+        append.command(keys, {**request, "messages": [stored_fields(each) for each in exchange]})
+        for exchange in exchanges(labelled.messages)
+    ]
+    for start in range(0, len(commands), BATCH):
+        await memory.client.pipeline(commands[start : start + BATCH])
     for message, row in zip(labelled.messages, labelled.rows, strict=True):
         embedder.rows[embedded_text(message)] = row
     for question, row in zip(labelled.questions, labelled.question_rows, strict=True):
         embedder.rows[question.text] = row
     await memory.learn(conversation)
     return await ChatHistory.read(memory.histories, conversation)
+
+
+def exchanges(messages: Sequence[Message]) -> list[list[Message]]:
+    """Group each message of a person with the assistant's answers that follow it."""
+    grouped: list[list[Message]] = []
+    for message in messages:
+        if message.role == "user" or not grouped:
+            grouped.append([])
+        grouped[-1].append(message)
+    return grouped
 
 
 def one_retriever(labelled: Labelled, *, dense: bool) -> HybridIndex:

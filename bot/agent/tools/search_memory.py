@@ -6,21 +6,24 @@ from math import inf
 
 from pydantic import Field
 
-from bot.prompt.sections import memory_line
+from bot.prompt.recalled import RecallPacker
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
-from memory.message import Message
-from memory.search.excerpt import relevant_excerpt
 from memory.search.message_search import SearchFilter
-from memory.text.untrusted_text import harmless
+from memory.text.tokens import TokenCounter
 
-_EXCERPT_CHARS = 600
+_MAX_TOKENS = 1_000
 _NUMBER = re.compile(r" \(\d{1,6}\)\Z")
 """A number after a name that several people of a group have. The stored name has no number."""
 
+_FURTHER = (
+    "(To look further: other words, `since` and `until` for a time, `speaker` for one person, or "
+    "`like` with a number from above for more like that message.)"
+)
+
 
 class SearchMemoryArguments(Arguments):
-    """Query, days, speaker and number of results."""
+    """Query, days, speaker, a message to resemble, and number of results."""
 
     query: str = Field(
         description="What to look for, in the words that were probably used",
@@ -34,30 +37,31 @@ class SearchMemoryArguments(Arguments):
         description="Only what this person said; `assistant` for you; empty for everybody",
         max_length=64,
     )
-    k: int = Field(default=8, description="How many exchanges to return at most", ge=1, le=20)
+    like: int | None = Field(
+        default=None, description="Number of a message that was found (12 for #12): more like it"
+    )
+    k: int = Field(default=20, description="How many messages to find at most", ge=1, le=40)
 
 
-def search_memory_tool(zone: tzinfo) -> Tool[SearchMemoryArguments]:
+def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemoryArguments]:
     """Return the tool; `zone` is the time zone of days and of the dates in results."""
+    packer = RecallPacker(counter, zone, is_numbered=True)
 
     async def run(arguments: SearchMemoryArguments, context: AgentContext) -> str:
-        results = await context.chat_history.search(
-            arguments.query, arguments.k, search_filter=_search_filter(arguments, zone)
+        history, text = context.chat_history, arguments.query
+        if arguments.like is not None:
+            await history.fill()
+            alike = (each.text for each in history.messages if each.seq == arguments.like)
+            text = next(alike, text)
+        known = () if arguments.like is None else (arguments.like,)
+        search_filter = _search_filter(arguments, zone)
+        results = await history.search(
+            text, arguments.k, exclude=known, search_filter=search_filter
         )
-        if not results:
+        lines = packer.pack(context, results, text, _MAX_TOKENS, known)
+        if not lines:
             return "Nothing was found about this in earlier messages."
-        by_time = sorted(results, key=lambda result: result.seq)
-        return "\n".join(
-            memory_line(
-                message,
-                _excerpt(message, arguments.query),
-                context.now,
-                zone,
-                context.speakers,
-            )
-            for result in by_time
-            for message in result.messages
-        )
+        return "\n".join((*lines.values(), _FURTHER))
 
     return Tool(
         "search_memory",
@@ -77,7 +81,3 @@ def _search_filter(arguments: SearchMemoryArguments, zone: tzinfo) -> SearchFilt
         until=datetime.combine(until, time.max, zone).timestamp() if until else inf,
         speaker=_NUMBER.sub("", arguments.speaker),
     )
-
-
-def _excerpt(message: Message, query: str) -> str:
-    return relevant_excerpt(harmless(message.text), query, _EXCERPT_CHARS)

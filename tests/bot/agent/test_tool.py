@@ -30,7 +30,8 @@ def test_equal_tools_have_equal_definitions() -> None:
 
 
 def test_every_server_accepts_our_tools(memory: Memory) -> None:
-    own: tuple[Tool[Any], ...] = (CALCULATE, current_time_tool(UTC), search_memory_tool(UTC))
+    searching = search_memory_tool(UTC, memory.tokens)
+    own: tuple[Tool[Any], ...] = (CALCULATE, current_time_tool(UTC), searching)
     for ours in (*own, *ReminderTools(memory.reminders, memory.time_zones, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

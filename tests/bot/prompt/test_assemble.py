@@ -356,11 +356,10 @@ def test_the_excerpt_of_a_long_memory_is_relevant_to_the_message(
     assembler: PromptAssembler,
 ) -> None:
     rain = "It rained. " * 2000
-    question = said(1, f"{rain}My boats are Aurora and Vega. {rain}")
-    answer = said(2, f"{rain}A boat's name brings luck. {rain}", "assistant")
-    prompt = assembler.assemble(
-        context_of(message_of("What is the boat called?"), recalled=(recalled(question, answer),))
-    )
+    first = said(1, f"{rain}My boats are Aurora and Vega. {rain}")
+    second = said(3, f"{rain}A boat's name brings luck. {rain}")
+    hits = recalled(first), recalled(second)
+    prompt = assembler.assemble(context_of(message_of("What is the boat called?"), recalled=hits))
     _, asked, answered, *_ = last_user(prompt).splitlines()
     assert f"Anna: {LEFT_OUT} It rained. " in asked
     assert " It rained. My boats are Aurora and Vega. It rained. " in asked
@@ -369,9 +368,7 @@ def test_the_excerpt_of_a_long_memory_is_relevant_to_the_message(
 
 
 def test_the_best_memories_are_chosen_first(assembler: PromptAssembler) -> None:
-    hits = tuple(
-        recalled(said(seq, f"m{seq} " + "long " * 4000), score=float(seq)) for seq in range(1, 30)
-    )
+    hits = tuple(recalled(said(seq, f"m{seq} " + f"long{seq} " * 4000)) for seq in range(29, 0, -1))
     prompt = assembler.assemble(context_of(message_of(), recalled=hits))
     content = last_user(prompt)
     shown = [seq for seq in range(1, 30) if f"m{seq} " in content]

@@ -1,0 +1,72 @@
+"""Recalled messages are packed into the room there is, so that much of what was found is shown."""
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import cast
+
+import pytest
+
+from bot.prompt.recalled import RecallPacker
+from memory.behaviors.context import AgentContext
+from memory.message import Message, Role
+from memory.scopes.history import ChatHistory
+from memory.search.message_search import SearchResult
+from memory.store.keys import Scope
+from memory.text.tokens import TokenCounter
+
+CONTEXT = AgentContext(Scope.of_chat(7), cast("ChatHistory", None), now=1_762_956_300.0)
+FILLER = "We walked along the river and talked about nothing. " * 20
+
+
+def said(seq: int, text: str, role: Role = "user") -> Message:
+    return Message(seq, (seq + 1) // 2, role, text, 1_741_773_600.0 + seq, sender_name="Anna")
+
+
+def found(*exchanges: Sequence[Message]) -> list[SearchResult]:
+    """Return results whose hit is the first message of each exchange."""
+    return [SearchResult(tuple(messages), 1.0, messages[0].seq) for messages in exchanges]
+
+
+@pytest.fixture
+def packer(tokens: TokenCounter) -> RecallPacker:
+    return RecallPacker(tokens, UTC)
+
+
+def test_the_first_hits_are_long_and_the_rest_short_around_the_words(
+    packer: RecallPacker, tokens: TokenCounter
+) -> None:
+    hits = found(*([said(seq, f"{FILLER}Boat {seq} sank. {FILLER}")] for seq in range(1, 12)))
+    lines = packer.pack(CONTEXT, hits, "What about the boat?", 1_100)
+    sizes = [tokens.count(line) for line in lines.values()]
+    assert sum(sizes) <= 1_100
+    assert min(sizes[:3]) > 150
+    assert max(sizes[3:]) < 60
+    assert all(f"Boat {seq} sank" in line for seq, line in lines.items())
+
+
+def test_a_question_for_a_list_shows_more_messages(packer: RecallPacker) -> None:
+    hits = found(*([said(seq, f"{FILLER}Boat {seq} sank. {FILLER}")] for seq in range(1, 30)))
+    one = packer.pack(CONTEXT, hits, "What about the boat?", 700)
+    many = packer.pack(CONTEXT, hits, "Which boats have sunk?", 700)
+    assert len(many) > len(one)
+    assert list(many) == sorted(many)
+
+
+def test_a_partner_is_shown_after_all_hits_and_only_if_the_hit_cannot_stand_alone(
+    packer: RecallPacker,
+) -> None:
+    alone = [said(1, "My boat Aurora lies in Bari harbour"), said(2, "A fine boat", "assistant")]
+    asks = [said(3, "Where does my boat lie?"), said(4, "In the harbour of Bari", "assistant")]
+    hits = found(alone, asks)
+    assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 3, 4]
+    assert list(packer.pack(CONTEXT, hits, "boat", 60)) == [1, 3]
+
+
+def test_what_says_the_same_is_shown_once(packer: RecallPacker) -> None:
+    hits = found([said(1, "The boat is red!")], [said(3, "the boat is red")], [said(5, "It sank")])
+    assert list(packer.pack(CONTEXT, hits, "boat", 1_100)) == [1, 5]
+
+
+def test_excluded_messages_are_not_shown(packer: RecallPacker) -> None:
+    hits = found([said(1, "The boat?"), said(2, "It sank", "assistant")])
+    assert list(packer.pack(CONTEXT, hits, "boat", 1_100, {1})) == [2]

@@ -1,0 +1,65 @@
+"""A follow-up is searched for together with the question before it: fifty made-up pairs."""
+
+from bot.turn.load import ContextLoader
+from bot.turn.request import Request
+from memory.behaviors.behavior import AIContextBehavior
+from memory.message import Message
+from memory.scopes.history import ChatHistory
+from memory.scopes.selectors import BlockWindowMessageSelector
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
+from tests.bot.telegram import raw
+from tests.quiet_chat import QuietChat
+
+NOON = 1_762_948_800.0
+ANNA = 7
+
+SAID_AND_ASKED = {
+    "I sold my bicycle to Marta": "Who bought the bicycle?",
+    "My sister moved to Lisbon": "Where does my sister live?",
+    "The boat Aurora sank near Bari": "Did the boat sink?",
+    "Ich habe den Führerschein bestanden": "Habe ich den Führerschein?",
+    "Mein Vermieter heißt Brandl": "Wie heißt der Vermieter?",
+    "Моя кошка сломала лапу": "Что с лапой у кошки?",
+    "Я купил дачу под Рязанью": "Я купил дачу?",
+    "خواهرم گربه خرید": "خواهرم گربه دارد؟",
+    "我买了一辆红色的摩托车": "我的摩托车是什么颜色？",
+    "Mi hermana vendió la guitarra": "¿Quién vendió la guitarra?",
+}
+FOLLOW_UPS = (
+    "And when was that?",
+    "Und wann war das?",
+    "А когда это было?",
+    "و کی بود؟",
+    "Why?",
+)
+NO_FOLLOW_UPS = ("Hello", "ok", "Thanks", "What is the capital of France?")
+
+
+async def test_a_follow_up_finds_what_the_question_before_it_found(store: RedisClient) -> None:
+    memory = await bare_memory(store)
+    loader = ContextLoader(
+        AIContextBehavior(), QuietChat(), BlockWindowMessageSelector(2, 100, 2), recall_k=8
+    )
+
+    async def recalled(text: str) -> set[str]:
+        message = Message(0, 0, "user", text, NOON, ANNA, "Anna", message_ids=(5,))
+        request = Request((raw.inbound(raw.message(text)),), message, (message,))
+        history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
+        context = await loader.load(request, history)
+        return {each.text for found in context.recalled for each in found.messages}
+
+    history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
+    for said in SAID_AND_ASKED:
+        await history.append_user_message(said, NOON, sender_id=ANNA, sender_name="Anna")
+        await history.append_assistant_message("I see.", NOON)
+    missed = []
+    for said, asked in SAID_AND_ASKED.items():
+        history = await ChatHistory.read(memory.histories, Scope.of_chat(7))
+        await history.append_user_message(asked, NOON + 60, sender_id=ANNA, sender_name="Anna")
+        await history.append_assistant_message("Let me think.", NOON + 60)
+        missed += [(asked, text) for text in FOLLOW_UPS if said not in await recalled(text)]
+        for text in NO_FOLLOW_UPS:
+            assert said not in await recalled(text)
+    assert missed == []
