@@ -2,8 +2,8 @@
 
 The call that gave the reply is counted in the round trip that stores the reply. A writer in the
 background counts all other calls. A call is lost only if the process dies before the call is
-written. Tokens of a stream that was broken off or cancelled are not counted, because servers report
-them in the last chunk.
+written. Servers report the tokens of a stream in its last chunk. So a stream that the server broke
+off counts nothing, and a stream that we cancelled counts an estimate.
 """
 
 import asyncio

@@ -5,13 +5,11 @@ Optional parameters are sent only if they are set, and no longer once a server h
 
 import asyncio
 import json
-from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-import httpx2
 import structlog
 
 from bot.model.call import (
@@ -19,18 +17,13 @@ from bot.model.call import (
     CallLabels,
     ModelReply,
     PromptMessage,
+    Usage,
 )
 from bot.model.call_report import ModelObserver, ObservedCall
-from bot.model.dialects import PROMPT, Accumulator, Dialect, Effort, Options, Verbosity, less
-from bot.model.live_text import live_observer
-from bot.model.model_errors import (
-    CUT_SHORT,
-    AnswerIncomplete,
-    ModelError,
-    NotAModel,
-    time_limit,
-)
-from bot.model.openai_client import SDK_ERRORS, ModelClient
+from bot.model.dialects import PROMPT, Dialect, Effort, Options, Verbosity, less
+from bot.model.event_stream import read_answer
+from bot.model.model_errors import CUT_SHORT, AnswerIncomplete, ModelError, time_limit
+from bot.model.openai_client import ModelClient
 from bot.model.served import Accepted, merged
 from bot.model.wire import EventReader
 from memory.behaviors.tool import ToolDefinition
@@ -39,9 +32,6 @@ log = structlog.get_logger(__name__)
 
 _PAUSE_S = 0.1
 """We wait a moment before we ask a server again that has just broken off."""
-_REST_S = 0.1
-_REST_BYTES = 64 * 1024
-"""A connection can be used again only if its answer is read to the end. We read so much for it."""
 _MAX_BYTES = 8 * 2**20
 _BYTES_PER_TOKEN = 2_000
 """On most servers each token comes in an event of its own, of 300 bytes."""
@@ -116,7 +106,8 @@ class OpenAIChatModel:
             try:
                 async with time_limit(self._timeout_s):
                     groups = partial(self._groups, request)
-                    first = reply = await self._served.ask(groups, self._stream)
+                    stream = partial(self._stream, call)
+                    first = reply = await self._served.ask(groups, stream)
                     call.usage += first.usage
                     if _is_lost(first):
                         reply = await self._reason_less(request, first, call)
@@ -133,7 +124,8 @@ class OpenAIChatModel:
     ) -> ModelReply:
         log.warning("reasoning took the answer's tokens", model=self._served.name)
         request = replace(request, effort=less(request.effort), token_factor=_REASONING_FACTOR)
-        second = await self._served.ask(partial(self._groups, request), self._stream)
+        stream = partial(self._stream, call)
+        second = await self._served.ask(partial(self._groups, request), stream)
         call.usage += second.usage
         self._served.raise_token_limit()
         reply = second if second.text or second.tool_calls or not first.text else first
@@ -168,8 +160,12 @@ class OpenAIChatModel:
             groups.append({f"OPENAI_REASONING={effort}": dialect.effort(effort)})
         return groups
 
-    async def _stream(self, dialect: Dialect, chosen: Options) -> ModelReply:
-        """Return the answer to one request; ask again once if it breaks off."""
+    async def _stream(self, call: ObservedCall, dialect: Dialect, chosen: Options) -> ModelReply:
+        """Return the answer to one request; ask again once if it breaks off.
+
+        If we are cancelled while it comes, its tokens are estimated, because the server reports
+        them at the end. Otherwise a person could stop each answer shortly before its end for free.
+        """
         max_tokens = _READ_FACTOR * (self._parameters.reply_tokens or 0)
         is_second_try = False
         while True:
@@ -177,8 +173,12 @@ class OpenAIChatModel:
             events = EventReader(_MAX_BYTES + max_tokens * _BYTES_PER_TOKEN)
             response = await self._client.post(dialect.path, merged(chosen), self._silence_s())
             try:
-                await _read(response, events, answer)
+                await read_answer(response, events, answer)
                 return answer.reply()
+            except asyncio.CancelledError:
+                if not answer.is_empty:
+                    call.usage += _estimated(merged(chosen), answer.reply())
+                raise
             except AnswerIncomplete as error:
                 if is_second_try:
                     raise
@@ -202,43 +202,8 @@ def _is_lost(reply: ModelReply) -> bool:
     return not reply.text.strip() and reasoning > 0
 
 
-async def _read(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    """Read a streamed answer and close it; trouble after its finish reason does not count.
-
-    Raise `AnswerIncomplete` when it breaks off, `ContentRefused`, or `NotAModel`.
-    """
-    try:
-        async with aclosing(response):
-            await _read_events(response, events, answer)
-    except (AnswerIncomplete, NotAModel):
-        if not answer.is_complete:
-            raise
-    except (*SDK_ERRORS, httpx2.HTTPError) as error:
-        if not answer.is_complete:
-            raise AnswerIncomplete(type(error).__name__) from error
-    if not answer.is_complete:
-        kind = response.headers.get("content-type", "").partition(";")[0]
-        if answer.is_empty and kind != "text/event-stream":
-            # A page, for example, behind a wrong base URL.
-            raise NotAModel(f"{kind or 'nothing'} instead of a stream")
-        raise AnswerIncomplete("no finish reason")
-
-
-async def _read_events(response: httpx2.Response, events: EventReader, answer: Accumulator) -> None:
-    observe = live_observer()
-    async with aclosing(response.aiter_bytes()) as body:
-        async for piece in body:
-            for event in events.feed(piece):
-                # The standard library's parser accepts half an emoji; faster ones refuse it.
-                answer.add(json.loads(event))
-                if observe:
-                    observe(answer.reply)
-                if answer.is_over:
-                    break
-            if events.is_done or answer.is_over:
-                break
-        bytes_left = _REST_BYTES
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_REST_S):
-                while bytes_left > 0:
-                    bytes_left -= len(await anext(body, b"")) or bytes_left
+def _estimated(request: Mapping[str, object], reply: ModelReply) -> Usage:
+    """Return about what a server bills for a request and as much of its answer as has come."""
+    prompt = len(json.dumps(request, ensure_ascii=False)) // _CHARS_PER_TOKEN
+    written = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
+    return Usage(prompt, written // _CHARS_PER_TOKEN)

@@ -11,6 +11,8 @@ from openai import AsyncOpenAI
 
 from bot.model.answering import OpenAIChatModel
 from bot.model.call import ModelReply, PromptMessage
+from bot.model.call_report import CallReport
+from bot.model.live_text import watching
 from bot.model.model_errors import (
     AnswerIncomplete,
     ContentRefused,
@@ -326,3 +328,22 @@ async def test_a_parameter_is_left_out_also_if_only_the_error_text_names_it(
     refusal = ApiError(422, "body.stream_options: Extra inputs are not permitted")
     server.faults.add(refusal, times=None, when=has_options)
     assert (await ask(model)).text == TEXT
+
+
+async def test_an_answer_that_we_stop_counts_an_estimate(
+    client: ModelClient, server: ModelApiServer
+) -> None:
+    server.faults.add(StreamBreak.STALL)
+    reports: list[CallReport] = []
+    model = OpenAIChatModel(client, "gpt-test", timeout_s=10, observers=[reports.append])
+    seen = asyncio.Event()
+    with watching(lambda so_far: seen.set() if so_far().text else None):
+        asking = asyncio.create_task(ask(model))
+    await asyncio.wait_for(seen.wait(), 5)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    [report] = reports
+    assert report.outcome == "CancelledError"
+    assert 10 < report.usage.prompt_tokens < 100
+    assert 0 < report.usage.completion_tokens < len(TEXT)
