@@ -1,4 +1,4 @@
-"""What acts at once, without waiting for a turn: buttons, and the wish to stop an answer."""
+"""What acts at once, without waiting for a turn: buttons, `/stop`, new wordings of memories."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -20,16 +20,20 @@ _NOT_YOURS = "not_yours"
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """`press` acts on a button. Whoever asked can stop an answer, and so can a group's admins."""
+    """`press` acts on a button, and `edit` on the new wording of a memory.
+
+    The person who asked can stop an answer, and so can a group's admins.
+    """
 
     press: Callable[[ButtonPress], Awaitable[None]]
     stopping: Stopping
     chat: Chat
+    edit: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
 
     async def act(
         self, update: ButtonPress | StoppedDraft | IncomingMessage
     ) -> IncomingMessage | None:
-        """Act on a button or stop an answer; return a `/stop` that still has to be answered.
+        """Act on a button or a message; return a message that still has to be answered.
 
         Raise `StoreError` or `TelegramError` so that Telegram sends the update again.
         """
@@ -41,6 +45,8 @@ class AtOnce:
                 stop = Stop(update.update_id, update.chat_id, update.draft_id)
                 outcome = await self.stopping.stop(here, stop)
                 log.info("stop", conversation=here.tag, outcome=outcome)
+            case IncomingMessage(may_be_wording=True):
+                return await self.edit(update)
             case IncomingMessage():
                 return await self._stop(update)
         return None

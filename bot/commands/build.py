@@ -18,6 +18,8 @@ from bot.commands.dead_letters import DeadLetterList
 from bot.commands.document_list import DocumentList
 from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
 from bot.commands.export import ExportCommand
+from bot.commands.fact_edits import COMMAND as EDITED
+from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, HelpCommand, PrivacyCommand
 from bot.commands.instructions import InstructionsCommand
 from bot.commands.memory_deletion import MemoryDeletion
@@ -55,10 +57,14 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
-    """All commands in the order of the menus, and the buttons of commands and of tools by verb."""
+    """All commands in the order of the menus, and the buttons of commands and of tools by verb.
+
+    `edits` takes new wordings of facts.
+    """
 
     listed: tuple[BotCommand, ...]
     buttons: Mapping[str, ButtonHandler]
+    edits: FactEdits
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -73,8 +79,11 @@ def build_commands(
     operators = Operators(memory.store, settings.admin_user_ids)
     access = Access(chat, sentences, operators)
     receipts = Receipts(memory.jobs, chat, sentences)
+    edits = FactEdits(memory, chat, sentences)
     others = [
-        *_conversation_commands(settings, memory, access, sentences, running),
+        *_talk_commands(memory, access, sentences, running.me),
+        *_memory_commands(settings, memory, access, edits, sentences),
+        *_conversation_commands(memory, sentences, running.deleting),
         *_person_commands(settings, memory, receipts, sentences),
         *_operators_commands(settings, memory, receipts, sentences, running.breaker),
     ]
@@ -82,25 +91,14 @@ def build_commands(
     commands = tuple(map(access.guarded, listed))
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
     consent = ConsentButtons(memory.consent, chat, sentences)
-    return CommandSet(commands, {**buttons, **consent.handlers})
+    return CommandSet(commands, {**buttons, **consent.handlers}, edits)
 
 
-def _conversation_commands(
-    settings: Settings, memory: Memory, access: Access, sentences: Sentences, running: Running
+def _talk_commands(
+    memory: Memory, access: Access, sentences: Sentences, me: BotIdentity
 ) -> tuple[BotCommand, ...]:
-    """Return what is about one conversation."""
-    general = GeneralCommands(running.me, sentences)
-    count = partial(count_conversation, memory.client, memory.keys)
-    entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
-    library = Library(memory.store, memory.scopes)
-    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes)
-    memories = MemoryList(entries, deletion, memory.switch, sentences, access)
-    documents = PagedList(DocumentList(library, sentences, access), sentences)
-    export = ExportCommand(memory.exporter, sentences)
-    clear = ClearCommand(
-        memory.confirmations, memory.forgetting, count, running.deleting, sentences
-    )
-    instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
+    """Return what is about the talk itself."""
+    general = GeneralCommands(me, sentences)
     retry = RetryCommand(memory.confirmations, access, memory.mailbox, sentences)
     return (
         BotCommand("start", general.start, "unlisted"),
@@ -108,10 +106,37 @@ def _conversation_commands(
         BotCommand("new", general.new),
         BotCommand("stop", StopCommand(sentences).answer),
         BotCommand("retry", retry.nothing_to_retry, buttons={"again": retry.press}),
+    )
+
+
+def _memory_commands(
+    settings: Settings, memory: Memory, access: Access, edits: FactEdits, sentences: Sentences
+) -> tuple[BotCommand, ...]:
+    """Return what shows and changes single memories."""
+    count = partial(count_conversation, memory.client, memory.keys)
+    entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
+    library = Library(memory.store, memory.scopes)
+    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes)
+    memories = MemoryList(entries, deletion, edits, memory.switch, access)
+    documents = PagedList(DocumentList(library, sentences, access), sentences)
+    instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
+    return (
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
+        BotCommand(EDITED, edits.answer, "unlisted"),
         BotCommand("recall", RecallCommand(memory.histories, sentences).answer),
         BotCommand("instructions", instructions.answer),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
+    )
+
+
+def _conversation_commands(
+    memory: Memory, sentences: Sentences, deleting: Deleting
+) -> tuple[BotCommand, ...]:
+    """Return what is about one conversation as a whole."""
+    count = partial(count_conversation, memory.client, memory.keys)
+    export = ExportCommand(memory.exporter, sentences)
+    clear = ClearCommand(memory.confirmations, memory.forgetting, count, deleting, sentences)
+    return (
         BotCommand("export", export.answer, group_admins_only=True),
         BotCommand("clear", clear.ask, buttons={"clear": clear.clear}, group_admins_only=True),
     )

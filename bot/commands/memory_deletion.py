@@ -79,6 +79,14 @@ class MemoryDeletion:
         return change
 
 
+def fact_id(code: str) -> int:
+    """Return the id of a fact; raise `NotConfirmed` for the code of anything else."""
+    kind, ids = _read(code)
+    if kind != "f":
+        raise NotConfirmed("unknown")
+    return ids[0]
+
+
 def _read(code: str) -> tuple[str, list[int]]:
     """Return the kind of a code and its ids, none for a state and a document.
 

@@ -11,6 +11,7 @@ from memory.behaviors.chat_instructions import instructions_in
 from memory.documents.library import documents
 from memory.limits.stats import ConversationStats
 from memory.message import Message
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
 from memory.store.keys import Scope
@@ -18,6 +19,9 @@ from memory.store.keys import Scope
 _LINE_UNITS = 220
 _STATE_UNITS = 700
 _UNKNOWN = ("", "unknown")
+
+EDIT = "e"
+"""The action that asks for the new wording of a fact."""
 
 Count = Callable[[Scope], Awaitable[ConversationStats]]
 """Counts what is stored of a conversation; raises `StoreError`."""
@@ -31,7 +35,7 @@ class MemoryEntries:
     ) -> None:
         self._histories = histories
         self._count = count
-        self._sentences = sentences
+        self.sentences = sentences
         self._window_messages = window_messages
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
@@ -51,14 +55,14 @@ class MemoryEntries:
             *self._documents(language, here),
             *self._refused(language, refused),
         ]
-        ids = [self._sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
+        ids = [self.sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
         above = [await self._counts(language, conversation)]
         if instructions := _shortened(instructions_in(here), _STATE_UNITS):
-            above.append(self._sentences.text(language, "instructions.shown", text=instructions))
+            above.append(self.sentences.text(language, "instructions.shown", text=instructions))
         return ListContent("memory.learned", entries, above=above, below=ids[:1])
 
     async def _counts(self, language: str, conversation: Scope) -> str:
-        stats, text = await self._count(conversation), self._sentences.text
+        stats, text = await self._count(conversation), self.sentences.text
         switch = text(language, "memory.is_off" if stats.is_off else "memory.is_on")
         if not stats.messages:
             return "\n\n".join((text(language, "memory.empty"), switch))
@@ -66,7 +70,7 @@ class MemoryEntries:
             language,
             "memory.summary",
             messages=stats.messages,
-            since=self._sentences.day(language, stats.first_at),
+            since=self.sentences.day(language, stats.first_at),
             indexed=stats.vectors,
             window=self._window_messages,
         )
@@ -81,14 +85,36 @@ class MemoryEntries:
         for fact in reversed(facts.facts):
             if fact.is_current:
                 text = _shortened(fact.text, _LINE_UNITS)
-                day = self._sentences.day(language, fact.said_at)
+                day = self.sentences.day(language, fact.said_at)
                 values = {"text": text, "date": day, "id": fact.id}
-                yield ListEntry(f"f{fact.id}", "memory.fact", values)
+                choices = {EDIT: "buttons.edit"}
+                yield ListEntry(
+                    f"f{fact.id}",
+                    "memory.fact",
+                    values,
+                    choices=choices,
+                    details=self._former(language, facts, fact),
+                )
+
+    def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:
+        """Return the former wordings of a fact and the facts that it replaced, oldest first."""
+        replaced = [each for each in facts.facts if each.replaced_by == fact.id]
+        former = [(each.text, each.ended_at) for each in replaced]
+        former += [(each.text, each.replaced_at) for each in fact.replaced]
+        return [
+            self.sentences.text(
+                language,
+                "memory.former",
+                text=_shortened(text, _LINE_UNITS),
+                date=self.sentences.day(language, until),
+            )
+            for text, until in sorted(former, key=lambda each: each[1])
+        ]
 
     def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         for synopsis in reversed(here.synopses):
-            began = self._sentences.day(language, synopsis.began_at)
-            ended = self._sentences.day(language, synopsis.ended_at)
+            began = self.sentences.day(language, synopsis.began_at)
+            ended = self.sentences.day(language, synopsis.ended_at)
             first, *_ = synopsis.text.splitlines() or [""]
             values = {
                 "text": _shortened(first, _LINE_UNITS),
@@ -100,13 +126,13 @@ class MemoryEntries:
     def _documents(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
         newest = sorted(documents(here).values(), key=lambda document: -document.added_at)
         for document in newest:
-            day = self._sentences.day(language, document.added_at)
+            day = self.sentences.day(language, document.added_at)
             values = {"name": document.title, "date": day}
             yield ListEntry(f"d{document.key}", "memory.document", values)
 
     def _refused(self, language: str, messages: Sequence[Message]) -> Iterator[ListEntry]:
         for message in reversed(messages):
-            day = self._sentences.day(language, message.sent_at)
+            day = self.sentences.day(language, message.sent_at)
             values = {"text": _shortened(message.text, _LINE_UNITS), "date": day}
             yield ListEntry(f"r{message.seq}", "memory.refused", values)
 
@@ -123,8 +149,8 @@ class MemoryEntries:
 
     def _label(self, language: str, name: str) -> str:
         """Return the catalogue's label, or the name itself for a field of the operator's own."""
-        if self._sentences.has(f"state.{name}"):
-            return self._sentences.text(language, f"state.{name}")
+        if self.sentences.has(f"state.{name}"):
+            return self.sentences.text(language, f"state.{name}")
         return name.replace("_", " ")
 
 

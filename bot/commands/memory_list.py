@@ -1,4 +1,4 @@
-"""`/memory`: what is remembered here, with a button that deletes each memory; `off` and `on`.
+"""`/memory`: what is remembered here, with buttons that change each memory; `off` and `on`.
 
 Shows one conversation, and in a private chat the person's facts.
 """
@@ -10,10 +10,10 @@ import structlog
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
-from bot.commands.memory_deletion import MemoryDeletion
-from bot.commands.memory_entries import MemoryEntries
-from bot.commands.paged_list import ASK, CONFIRMED, ListChange, ListContent, PagedList
-from bot.commands.sentences import Sentences
+from bot.commands.fact_edits import FactEdits
+from bot.commands.memory_deletion import MemoryDeletion, fact_id
+from bot.commands.memory_entries import EDIT, MemoryEntries
+from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
@@ -26,25 +26,26 @@ _SWITCHES = ("off", "on")
 
 
 class MemoryList:
-    """Shows and deletes memories, turns remembering off and on."""
+    """Shows, edits and deletes memories, turns remembering off and on."""
 
     verb = "mem"
-    actions: Mapping[str, str] = {ASK: "buttons.delete_entry"}
+    actions: Mapping[str, str] = {ASK: "buttons.change_entry"}
 
     def __init__(
         self,
         entries: MemoryEntries,
         deletion: MemoryDeletion,
+        edits: FactEdits,
         switch: MemorySwitch,
-        sentences: Sentences,
         access: Access,
     ) -> None:
         self._entries = entries
         self._deletion = deletion
+        self._edits = edits
         self._switch = switch
-        self._sentences = sentences
+        self._sentences = entries.sentences
         self._access = access
-        self._list = PagedList(self, sentences)
+        self._list = PagedList(self, self._sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer `/memory`, `/memory off` and `/memory on`."""
@@ -60,8 +61,14 @@ class MemoryList:
         return Answer(self._sentences.say(language, f"memory.turned_{argument}"))
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
-        """Act on a button of the list."""
-        return await self._list.press(pressed, conversation, rest)
+        """Act on a button of the list; the question for a new wording comes below it."""
+        if not rest.startswith(EDIT):
+            return await self._list.press(pressed, conversation, rest)
+        code, _, page = rest.removeprefix(EDIT).partition(".")
+        shown = await self._list.press(pressed, conversation, f"{PAGE}.{page}")
+        await self.check(pressed, conversation, code)
+        await self._edits.ask(pressed, conversation, fact_id(code))
+        return shown
 
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return what is remembered."""

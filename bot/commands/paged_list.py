@@ -17,9 +17,10 @@ from memory.erasure.confirmations import NotConfirmed
 from memory.store.keys import Scope
 
 ASK = "a"
-"""The action that asks whether to do `CONFIRMED`, for what cannot be undone."""
+"""The action that asks whether to do `CONFIRMED`, for what cannot be undone, or another choice."""
 CONFIRMED = "x"
-_PAGE = "p"
+PAGE = "p"
+"""The action that shows a page of the list."""
 
 _PER_PAGE = 8
 _PER_ROW = 4
@@ -32,13 +33,17 @@ class ListEntry:
     """One line: the sentence `key`, which gets `{number}`; `code` names it in callback data.
 
     A code has no dot. With the verb, the page and the topic it has to fit Telegram's 64 bytes.
-    `without` has the letters of the actions that this entry has no button for.
+    `without` has the letters of the actions that this entry has no button for. `choices` are
+    actions beside deleting, one letter each with the key of a label. They are offered where the
+    list asks about this entry alone, and `details` are shown there.
     """
 
     code: str
     key: str
     values: Mapping[str, object] = field(default_factory=dict)
     without: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    details: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class PagedList:
         if topic_id != pressed.topic_id:  # Telegram no longer names the topic of an old message
             raise NotConfirmed("unknown")
         page = _Page(conversation, topic_id, pressed.sender.language, number)
-        if action == _PAGE:
+        if action == PAGE:
             return (await self._shown(page),)
         await self._source.check(pressed, conversation, code)
         if action == ASK:
@@ -149,13 +154,18 @@ class PagedList:
         found = [(number, entry) for number, entry in numbered if entry.code == code]
         if not found:
             return await self._shown(page)
-        (entry,) = found
-        *_, last = render(f"{self._text(page, 'lists.delete_ask')}\n\n{self._line(page, *entry)}")
+        [(number, entry)] = found
+        title = "lists.change_ask" if entry.choices else "lists.delete_ask"
+        texts = (self._text(page, title), self._line(page, number, entry), *entry.details)
+        *_, last = render("\n\n".join(texts))
+        choices = [
+            (self._button(page, label, code, action),) for action, label in entry.choices.items()
+        ]
         row = (
             self._button(page, "buttons.delete", code, CONFIRMED),
-            self._button(page, "buttons.cancel_delete", "", _PAGE),
+            self._button(page, "buttons.cancel_delete", "", PAGE),
         )
-        return replace(last, buttons=(row,))
+        return replace(last, buttons=(*choices, row))
 
     def _entry_rows(self, page: _Page, entries: Sequence[tuple[int, ListEntry]]) -> list[ButtonRow]:
         actions = self._source.actions
@@ -174,7 +184,7 @@ class PagedList:
 
     def _page_rows(self, page: _Page, pages: int) -> list[ButtonRow]:
         row = tuple(
-            Button(f"{sign} {number + 1}", self._data(replace(page, number=number), _PAGE))
+            Button(f"{sign} {number + 1}", self._data(replace(page, number=number), PAGE))
             for sign, number in (("‹", page.number - 1), ("›", page.number + 1))
             if 0 <= number < pages
         )

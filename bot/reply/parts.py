@@ -66,7 +66,8 @@ class Part:
     conversation: everything stored of it is sent as a file, which is made right before it is sent
     and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
     outbox right before it is sent and is never stored either. `quote` is the message that this
-    part replies to instead of the one that the outbox names.
+    part replies to instead of the one that the outbox names. `force_reply`: the person's app begins
+    a reply to it; such a part is sent at once and is never stored.
     """
 
     text: str
@@ -76,6 +77,7 @@ class Part:
     file: OutgoingFile | None = None
     is_rich: bool = False
     quote: Quote | None = None
+    force_reply: bool = False
 
 
 def to_json(parts: Sequence[Part]) -> str:

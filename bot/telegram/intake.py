@@ -54,8 +54,9 @@ Read = Callable[[RawUpdate], Update]
 ActAtOnce = Callable[
     [ButtonPress | StoppedDraft | IncomingMessage], Awaitable[IncomingMessage | None]
 ]
-"""Acts on a button or on `/stop`; a repeated call changes nothing. Returns a message that still has
-to be answered in its turn. Raises `StoreError` or `TelegramError`."""
+"""Acts on a button, on `/stop` or on the new wording of a memory; a repeated call changes nothing.
+Returns a message that still has to be answered in its turn. Raises `StoreError` or
+`TelegramError`."""
 
 
 class Accept(Protocol):
@@ -165,7 +166,7 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
-            case IncomingMessage(kind="command", command="stop"):
+            case IncomingMessage(acts_at_once=True):
                 if waiting := await self._act(update):
                     await self._store(waiting)
             case IncomingMessage() if self._ballast.is_released and _is_message(update):

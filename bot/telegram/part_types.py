@@ -87,6 +87,14 @@ def keyboard_of(buttons: Iterable[Iterable[Button]]) -> telegram.InlineKeyboardM
     return telegram.InlineKeyboardMarkup(rows) if rows else None
 
 
+def markup_of(part: Part) -> telegram.InlineKeyboardMarkup | telegram.ForceReply | None:
+    """Return the buttons of a part, or what makes the person's app begin a reply to it.
+
+    In a group this is left to the person: without a mention Telegram would ask all members.
+    """
+    return telegram.ForceReply(selective=True) if part.force_reply else keyboard_of(part.buttons)
+
+
 def reply_parameters(message_id: int, quote: str = "") -> telegram.ReplyParameters | None:
     """Answer that message, none for 0, and quote a passage of it.
 

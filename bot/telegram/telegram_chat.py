@@ -26,6 +26,7 @@ from bot.telegram.part_types import (
     entities_json,
     entities_of,
     keyboard_of,
+    markup_of,
     reply_parameters,
     without_passage,
 )
@@ -81,7 +82,7 @@ class TelegramChat:
         connect_s = min(CONNECT_S, timeout_s / 2)
         quote = part.quote or Quote(to.reply_to)
         options: dict[str, Any] = {
-            "reply_markup": keyboard_of(part.buttons),
+            "reply_markup": markup_of(part),
             "reply_parameters": reply_parameters(quote.message_id, quote.text),
             "message_thread_id": to.topic_id or None,
             "connect_timeout": connect_s,

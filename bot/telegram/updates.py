@@ -11,6 +11,9 @@ import orjson
 
 from memory.message import Message
 
+EDIT_MARK = "✎"
+"""In every language the question for the new wording of a memory begins with it."""
+
 MessageKind = Literal["text", "command", "document", "unsupported", "stranger", "edit", "again"]
 
 
@@ -124,6 +127,18 @@ class IncomingMessage:
     def is_anonymous_admin(self) -> bool:
         """Whether an admin wrote it in the name of the group, as only admins can."""
         return self.is_group and self.sender.id == self.chat_id
+
+    @property
+    def may_be_wording(self) -> bool:
+        """Whether this may be the reply to our question for the new wording of a memory."""
+        if self.kind != "text" or self.reply is None:
+            return False
+        return self.reply.is_ours and self.reply.text.startswith(EDIT_MARK)
+
+    @property
+    def acts_at_once(self) -> bool:
+        """Whether intake acts on the message, or tries to, without waiting for a turn."""
+        return self.may_be_wording or (self.kind == "command" and self.command == "stop")
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,11 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
         text, message = one_line(statement.text), own.get(statement.message or 0)
         if message is None or unfit(text) or _normal(text) in touched:
             continue
-        if (_words(text) - _words(message.text)) & untrusted:
+        if (stems(text) - stems(message.text)) & untrusted:
             continue
         touched.add(_normal(text))
         source = _source(batch, message)
-        if _has_ended(text, source, batch):
+        if _has_ended(text, source, batch) or _was_corrected(text, message, current.values()):
             continue
         repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
         replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
@@ -121,6 +121,20 @@ def _has_ended(text: str, source: Source, batch: Batch) -> bool:
     return same_fact(text, ended) is not None
 
 
+def _was_corrected(text: str, message: Message, facts: Iterable[Fact]) -> bool:
+    """Return whether a person has since put other words in the place of these.
+
+    What was said before such an edit teaches nothing with a word that the edit took out.
+    """
+    for fact in facts:
+        if message.sent_at <= fact.said_at:
+            for wording in fact.replaced:
+                gone = stems(wording.text) - stems(fact.text)
+                if _normal(text) == _normal(wording.text) or stems(text) & gone:
+                    return True
+    return False
+
+
 def _replaceable(batch: Batch, message: Message, fact: Fact | None) -> Fact | None:
     """Return the fact if a message may end it: in a group only a fact of the same person.
 
@@ -137,11 +151,12 @@ def _untrusted_text(batch: Batch, own: Mapping[int, Message]) -> set[str]:
     A fact with such a word that its own message lacks did not come from that person.
     """
     others = [message.text for message in batch.messages if message.seq not in own]
-    words = set().union(*map(_words, (*others, *batch.digests.values())))
-    return words.difference(*(_words(message.text) for message in own.values()))
+    words = set().union(*map(stems, (*others, *batch.digests.values())))
+    return words.difference(*(stems(message.text) for message in own.values()))
 
 
-def _words(text: str) -> set[str]:
+def stems(text: str) -> set[str]:
+    """Return the stems of the words of a text that have at least four letters."""
     return {word[:_STEM] for word in _WORD.findall(text.casefold())}
 
 

@@ -9,7 +9,7 @@ from memory.store.store import Store
 
 _CONFIRM_S = 3600
 
-QuestionKind = Literal["clear", "forget", "admin", "messages", "again"]
+QuestionKind = Literal["clear", "forget", "admin", "messages", "again", "edit"]
 
 
 def first_step(receipt_id: str) -> str:
@@ -29,10 +29,18 @@ class Confirmations:
         self._keys = store.keys
 
     async def ask(
-        self, conversation: Scope, question: QuestionKind, asker: int, about: str = ""
+        self,
+        conversation: Scope,
+        question: QuestionKind,
+        asker: int,
+        about: str = "",
+        nonce: str = "",
     ) -> str:
-        """Return a nonce that lets `asker` confirm once within an hour; `about` is stored too."""
-        nonce = token_urlsafe(12)
+        """Return a nonce that lets `asker` confirm once within an hour; `about` is stored too.
+
+        It is the given `nonce`, or a new one.
+        """
+        nonce = nonce or token_urlsafe(12)
         confirm = self._keys.scope(conversation).confirm
         await self._client.pipeline(
             [

@@ -1,11 +1,14 @@
-"""Deletes single memories that a person points at.
+"""Deletes single memories that a person points at, and gives facts another wording.
 
-The messages that a deleted fact rests on stay in the history, but recall does not find them any
-more. Otherwise the fact would come back with them.
+The messages that a deleted or edited fact rests on stay in the history, but recall does not find
+them and learning does not read them any more. Otherwise the old words would come back with them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from time import time
 
+from memory.behaviors.statements import stems
 from memory.scopes.changes import Revision, Write
 from memory.scopes.entries import Fact, Hidden, Synopsis
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
@@ -13,15 +16,18 @@ from memory.scopes.log import seq_of
 from memory.scopes.provenance import chain_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.sources import Wording
 from memory.store.keys import Scope
 from memory.store.store import Store
 
 _EXCHANGE = 2
 """Messages of an exchange."""
+_MAX_WORDINGS = 10
+"""Former wordings that a fact keeps; older ones go."""
 
 
 class Correcting:
-    """Deletes facts, synopses and the running state of one conversation."""
+    """Deletes facts, synopses and the running state of one conversation, and edits facts."""
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
@@ -34,22 +40,80 @@ class Correcting:
         Recall does not find these messages and their answers any more. Empty without such a fact.
         """
         scope = conversation.facts_scope
-        seqs: tuple[int, ...] = ()
+        seqs: Sequence[int] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
             nonlocal seqs
             fact = facts.record(fact_id)
             if not isinstance(fact, Fact):
                 return None
-            seqs = tuple(s.seq for s in fact.sources if s.tag == conversation.tag)
             # Hide first, so that after a crash the fact is still there to be deleted.
-            await self._hide(conversation, seqs, hidden=True)
+            seqs = (await self._hide_sources(fact)).get(conversation, ())
             return Revision(records=chain_of(facts, fact))
 
         erased = await self._scopes.update(scope, decide)
         if erased.records and scope != conversation:  # an answer that uses the fact begins again
             await self._scopes.erase(conversation)
-        return seqs
+        return tuple(seqs)
+
+    async def edit_fact(self, conversation: Scope, fact_id: int, text: str, editor_id: int) -> bool:
+        """Give a fact these words of a person; return False if there is no such fact.
+
+        An id that the fact had before names it, too. A repeat changes nothing more. The old wording
+        stays as `Fact.replaced`. Its vector goes, and so do summaries of its messages that contain
+        words which are gone now. A learner or an answer that has read the old wording begins again.
+        """
+        edited: Fact | None = None
+        gone: Collection[str] = ()
+
+        async def decide(facts: ScopeMemory) -> Revision | None:
+            nonlocal edited, gone
+            edited = present_fact(facts, fact_id)
+            if edited is None:
+                return None
+            now, chain = time(), chain_of(facts, edited)
+            former = [facts.record(id_) for id_ in chain]
+            replaced = _wordings([each for each in former if isinstance(each, Fact)], now)
+            gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
+            if edited.text == text:
+                return None
+            # Hide first, so that after a crash the fact is still there to be edited.
+            await self._hide_sources(edited)
+            sources = tuple(replace(each, sender_id=editor_id) for each in edited.sources)
+            return Revision(
+                records=chain, added=[Fact(0, text, sources, said_at=now, replaced=replaced)]
+            )
+
+        await self._scopes.update(conversation.facts_scope, decide)
+        if edited is None:
+            return False
+        for scope in {conversation, *_by_conversation(edited)}:
+            await self._drop_summaries(scope, _by_conversation(edited).get(scope, ()), gone)
+        return True
+
+    async def _drop_summaries(
+        self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
+    ) -> None:
+        """Erase the summaries of these messages that contain a word of `gone`.
+
+        An open turn of the conversation begins again in any case, because it may have read the old
+        wording.
+        """
+
+        async def decide(here: ScopeMemory) -> Revision:
+            records = [
+                id_
+                for each in here.synopses
+                if any(each.first_seq <= seq <= each.last_seq for seq in seqs)
+                if not stems(each.text).isdisjoint(gone)
+                for id_ in here.entries_of(each)
+            ]
+            state = Revision()
+            if not stems(here.state).isdisjoint(gone):
+                state = await self._without_state(conversation)
+            return replace(state, records=records)
+
+        await self._scopes.update(conversation, decide)
 
     async def delete_synopsis(self, conversation: Scope, synopsis_id: int) -> None:
         """Erase a synopsis; the messages that it sums up stay."""
@@ -64,12 +128,15 @@ class Correcting:
         """Erase the running state; it is learned again from later messages only."""
 
         async def decide(_: ScopeMemory) -> Revision:
-            meta = self._keys.scope(conversation).meta
-            newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
-            removed = [State.PREFIX, StateUntrusted.PREFIX]
-            return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
+            return await self._without_state(conversation)
 
         await self._scopes.update(conversation, decide)
+
+    async def _without_state(self, conversation: Scope) -> Revision:
+        meta = self._keys.scope(conversation).meta
+        newest = int(await self._client.call("HGET", meta, "next_seq") or 0)
+        removed = [State.PREFIX, StateUntrusted.PREFIX]
+        return Revision(fields=[Watermark(STATE_LEARNER, newest)], removed=removed)
 
     async def senders(self, conversation: Scope, seqs: Sequence[int]) -> set[int]:
         """Return the ids of the senders of these messages; messages that are gone have none."""
@@ -80,6 +147,13 @@ class Correcting:
     async def recall_again(self, conversation: Scope, seqs: Sequence[int]) -> None:
         """Let recall find messages again that a deleted fact rested on."""
         await self._hide(conversation, seqs, hidden=False)
+
+    async def _hide_sources(self, fact: Fact) -> dict[Scope, list[int]]:
+        """Hide the messages that a fact rests on; return their sequences by conversation."""
+        seqs_by_conversation = _by_conversation(fact)
+        for conversation, seqs in seqs_by_conversation.items():
+            await self._hide(conversation, seqs, hidden=True)
+        return seqs_by_conversation
 
     async def _hide(self, conversation: Scope, seqs: Sequence[int], *, hidden: bool) -> None:
         """Hide messages and their answers from recall, or show them again."""
@@ -100,3 +174,29 @@ class Correcting:
 
         if exchanges:
             await self._scopes.update(conversation, decide)
+
+
+def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:
+    """Return the fact that has this id now, or had it before a person edited it."""
+    fact = facts.record(fact_id)
+    if isinstance(fact, Fact):
+        return fact
+    return next((f for f in facts.facts if any(w.id == fact_id for w in f.replaced)), None)
+
+
+def _wordings(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
+    """Return what these facts said and had replaced, oldest first."""
+    wordings = [each for fact in former for each in fact.replaced]
+    wordings += [
+        Wording(fact.id, fact.text, fact.sources, fact.said_at, fact.ended_at or now)
+        for fact in former
+    ]
+    return tuple(sorted(wordings, key=lambda each: each.replaced_at)[-_MAX_WORDINGS:])
+
+
+def _by_conversation(fact: Fact) -> dict[Scope, list[int]]:
+    """Return the sequences of the messages that a fact rests on, by conversation."""
+    found: dict[Scope, list[int]] = {}
+    for source in fact.sources:
+        found.setdefault(Scope(source.tag), []).append(source.seq)
+    return found

@@ -105,6 +105,9 @@ def _fact(fact: Fact) -> dict[str, object]:
         "said_at": _moment(fact.said_at),
         "ended_at": _moment(fact.ended_at) if fact.ended_at else None,
         "replaced_by": fact.replaced_by or None,
+        "replaced": [
+            {"text": each.text, "until": _moment(each.replaced_at)} for each in fact.replaced
+        ],
         "trust": fact.trust.name.lower(),
         "sources": [{"scope": source.tag, "message": source.seq} for source in fact.sources],
     }

@@ -39,10 +39,10 @@ class Revision:
 
     `messages` are sequences. `records` are ids of records and of the entries that amend them.
     `instead` are records in their new form. `fields` get new values and `removed` names fields to
-    remove. With a `receipt_id`, a repeat within the hour changes nothing and returns the same
-    receipt. `rewritten` is a message that keeps its place and gets this text; its vector and all
-    later ones go, because vectors have no gaps. `entry` is a waiting entry of the mailbox and its
-    new form.
+    remove. `added` are new entries. With a `receipt_id`, a repeat within the hour changes nothing
+    and returns the same receipt. `rewritten` is a message that keeps its place and gets this text;
+    its vector and all later ones go, because vectors have no gaps. `entry` is a waiting entry of
+    the mailbox and its new form.
     """
 
     messages: Sequence[int] = ()
@@ -50,6 +50,7 @@ class Revision:
     instead: Sequence[Record] = ()
     fields: Sequence[Field] = ()
     removed: Collection[str] = ()
+    added: Sequence[ScopeEntry] = ()
     receipt_id: str = ""
     rewritten: Message | None = None
     entry: tuple[bytes, bytes] | None = None

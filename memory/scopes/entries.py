@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import orjson
 from pydantic import TypeAdapter
 
-from memory.scopes.sources import Erased, Source, Trust
+from memory.scopes.sources import Erased, Source, Trust, Wording
 
 
 class ScopeEntry:
@@ -65,7 +65,9 @@ class Fact(Record):
     """A short statement in the present tense about a person or a group.
 
     `said_at` is when its first source was said, `ended_at` when it stopped being true (0: it still
-    is); both in Unix seconds. Confidence is the number of distinct `sources`.
+    is); both in Unix seconds. Confidence is the number of distinct `sources`. `replaced` are its
+    former wordings if a person has edited it, oldest first; then `said_at` is the time of the edit.
+    They are neither indexed nor shown to a model.
     """
 
     KIND = "fact"
@@ -76,6 +78,7 @@ class Fact(Record):
     trust: Trust = Trust.PERSON
     ended_at: float = 0
     replaced_by: int = 0
+    replaced: tuple[Wording, ...] = ()
 
     @property
     def is_current(self) -> bool:
@@ -93,11 +96,12 @@ class Fact(Record):
         return self.said_at
 
     def without(self, erased: Erased) -> Self | None:
-        """Keep the sources that are left; without any source the fact is erased."""
-        left = tuple(source for source in self.sources if not erased.takes_source(source))
-        if left == self.sources:
+        """Keep the sources that are left; without any source, a fact or a wording is erased."""
+        left = erased.sources_left(self.sources)
+        replaced = tuple(each for each in self.replaced if erased.sources_left(each.sources))
+        if (left, replaced) == (self.sources, self.replaced):
             return self
-        return replace(self, sources=left) if left else None
+        return replace(self, sources=left, replaced=replaced) if left else None
 
 
 @dataclass(frozen=True, slots=True)

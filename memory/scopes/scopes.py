@@ -182,6 +182,7 @@ class Scopes:
             "messages": list(revision.messages),
             "records": list(revision.records),
             "instead": [(record.id, *_numbered(contents, record)) for record in revision.instead],
+            "added": [_numbered(contents, entry) for entry in revision.added],
             "fields": _values(revision),
         }
         if revision.rewritten:

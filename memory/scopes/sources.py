@@ -1,6 +1,6 @@
 """What a memory rests on, and what an erasure takes of that."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -30,6 +30,20 @@ class Source:
     seq: int
     epoch: int = 0
     sender_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A former text of a fact, which a person has replaced. Until then the fact had this `id`.
+
+    `said_at` and `replaced_at` are in Unix seconds.
+    """
+
+    id: int
+    text: str
+    sources: tuple[Source, ...]
+    said_at: float
+    replaced_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,10 @@ class Erased:
             return True
         is_erased = source.seq in self.seqs or source.epoch < self.epoch
         return source.tag == self.tag and is_erased
+
+    def sources_left(self, sources: Iterable[Source]) -> tuple[Source, ...]:
+        """Return the sources that stay."""
+        return tuple(source for source in sources if not self.takes_source(source))
 
     def takes_from(self, sender_id: int, at: float) -> bool:
         """Return whether a document is erased that this person sent at this time."""

@@ -67,9 +67,10 @@ async def press_now(rig: Rig, person: Person, message: Message, text: str) -> st
 
 
 def asks_to_delete(message: Message) -> bool:
-    """Return whether a list now asks whether to delete an entry."""
+    """Return whether a list now asks what to do with one entry."""
     now = message.chat.message(message.id)
-    return now is not None and now.text.startswith(sentence("lists.delete_ask"))
+    questions = sentence("lists.delete_ask"), sentence("lists.change_ask")
+    return now is not None and now.text.startswith(questions)
 
 
 async def delete_now(rig: Rig, person: Person, shows: Message, cross: str) -> None:
@@ -78,3 +79,12 @@ async def delete_now(rig: Rig, person: Person, shows: Message, cross: str) -> No
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
     assert await press_now(rig, person, shows, "Delete") == ""
     await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
+
+
+async def ask_for_wording(rig: Rig, person: Person, shows: Message, entry: str) -> Message:
+    """Press the button of an entry, then the one that edits it; return the bot's question."""
+    await press_now(rig, person, shows, entry)
+    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+    before = tested(shows.chat).messages[-1]
+    await press_now(rig, person, shows, "Edit")
+    return await tested(shows.chat).wait_for_reply(after=before)

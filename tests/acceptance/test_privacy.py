@@ -7,6 +7,7 @@ from memory.store.keys import Scope
 from tests.acceptance.buttons import (
     ERASE,
     ask_first,
+    ask_for_wording,
     asks_to_delete,
     delete_now,
     erase,
@@ -17,7 +18,7 @@ from tests.acceptance.buttons import (
 from tests.acceptance.planting import fact, plant, stored_memory, synopsis
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, FloodWait, Message, Upload
+from tests.servers.bot_api import Chat, FloodWait, Message, Person, Upload
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
@@ -38,6 +39,25 @@ def listed(message: Message) -> list[str]:
     now = message.chat.message(message.id)
     assert now
     return [line for line in now.text.splitlines() if line.startswith("• ") and "#" in line]
+
+
+async def edit_the_newest_fact(rig: Rig, anna: Person, chat: Chat, shows: Message) -> None:
+    """Edit a fact, first with words that are too long; its history is then in the list."""
+    question = await ask_for_wording(rig, anna, shows, "✎ 1")
+    assert question.text == sentence("memory.edit_ask", text="fact number 8")
+    for words, key in (("x" * 201, "edit_unfit"), ("sails\non Sundays", "edited")):
+        reply = await rig.ask(anna, chat, words, reply_to=question)
+        assert reply.text == sentence(f"memory.{key}")
+    (edited,) = (await stored_memory(rig, person(anna.id))).facts[-1:]
+    assert (edited.text, edited.replaced[0].text) == ("sails on Sundays", "fact number 8")
+    shows = await ask_first(rig, anna, chat, "/memory")
+    await press_now(rig, anna, shows, "✎ 1")
+    await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+    assert "sails on Sundays" in (chat.message(shows.id) or shows).text
+    assert "“fact number 8”" in (chat.message(shows.id) or shows).text
+    await rig.ask(anna, chat, "/new")
+    await rig.ask(anna, chat, "Let us talk of the facts")
+    assert "fact number 8" not in str(rig.requests[-1].raw)
 
 
 async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_rig: Rig) -> None:
@@ -64,12 +84,12 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     assert "Ben" not in chat.transcript()
     await press_now(rig, anna, shows, "‹")
     await rig.telegram.wait_for(lambda: CANARY in (chat.message(shows.id) or shows).text)
-    await press_now(rig, anna, shows, "✕ 2")
+    await press_now(rig, anna, shows, "✎ 2")
     await rig.telegram.wait_for(lambda: asks_to_delete(shows))
     await press_now(rig, anna, shows, "Keep it")
     await rig.telegram.wait_for(lambda: not asks_to_delete(shows))
     assert CANARY in "".join(listed(shows))
-    await delete_now(rig, anna, shows, "✕ 2")
+    await delete_now(rig, anna, shows, "✎ 2")
     await rig.telegram.wait_for(
         lambda: sentence("memory.fact_deleted") in (chat.message(shows.id) or shows).text
     )
@@ -81,11 +101,12 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
     await rig.ask(anna, chat, "/new")
     await rig.ask(anna, chat, f"And now, the {CANARY}?")
     assert "Ruth" in rig.requests[-1].messages[-1].content
-    await delete_now(rig, anna, shows, "✕ 1")
+    await delete_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(
         lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
     )
     assert (await stored_memory(rig, here(chat))).state == ""
+    await edit_the_newest_fact(rig, anna, chat, shows)
     assert rig.model.log.refusals == []
 
 
@@ -107,10 +128,17 @@ async def test_the_memories_of_a_group_stay_there_and_its_admins_delete_them(
         "• 2 The club sails (2 January 1970, #1)",
     ]
     not_yours = sentence("clear.not_yours")
-    assert await press_now(rig, anna, shows, "✕ 2") == not_yours
-    await delete_now(rig, anna, shows, "✕ 1")
+    assert await press_now(rig, anna, shows, "✎ 2") == not_yours
+    question = await ask_for_wording(rig, anna, shows, "✎ 1")
+    reply = await rig.ask(ben, group, "Anna rows", reply_to=question)
+    assert reply.text == "All right."
+    assert [each.text for each in (await stored_memory(rig, here(group))).facts] == [
+        "The club sails",
+        "Anna sails",
+    ]
+    await delete_now(rig, anna, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: len(listed(shows)) == 1)
-    await delete_now(rig, olga, shows, "✕ 1")
+    await delete_now(rig, olga, shows, "✎ 1")
     await rig.telegram.wait_for(lambda: listed(shows) == [])
     for command, key in (
         ("/memory off", "memory.only_group_admins"),

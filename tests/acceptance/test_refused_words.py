@@ -58,7 +58,7 @@ async def test_refused_messages_are_in_the_export_and_are_erased_by_their_button
     exported = await export(rig, ben, chat)
     assert [(m["text"], m["refused"]) for m in exported] == [("badword please", True)]
     page = await ask_first(rig, ben, chat, "/memory")
-    await press(rig, ben, page, "✕ 1")
+    await press(rig, ben, page, "✎ 1")
     delete = CATALOGUE.text("de", "buttons.delete")
     await rig.telegram.wait_for(lambda: delete in str(chat.replies[-1].keyboard))
     await press(rig, ben, chat.replies[-1], delete)

@@ -5,6 +5,7 @@
 --   epoch, erasure, newest, known: the versions, the newest record and the fields when this was decided
 --   messages: sequences to erase;  records: ids to erase
 --   instead: id and kind of a record, and the number of the argument that holds its new content
+--   added: kind of a new entry, and the number of the argument that holds its content
 --   fields: a field -> its new value ('' for none)
 --   rewritten: `seq`, `text`, `tokens` and `lengths` of a message that gets a new text; absent without one
 --   entry: the number of the argument that holds an entry of the mailbox; the next one is its new form. Absent
@@ -69,6 +70,10 @@ if wanted.entry then
 end
 local records = erase(RECORDS, wanted.records, instead)
 erase(RVEC, wanted.records)
+for _, entry in ipairs(wanted.added) do
+  local id = redis.call('HINCRBY', META, 'next_record', 1)
+  redis.call('XADD', RECORDS, id .. '-0', 'k', entry[1], 'j', ARGV[entry[2]])
+end
 for name, value in pairs(wanted.fields) do set_field(name, value) end
 touch(wanted.ttl_s)
 local counts = {messages, vectors, 0, redis.call('ZCARD', MAILBOX), records}

@@ -26,7 +26,7 @@ from memory.scopes.fields import (
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
-from memory.scopes.sources import Erased, Source
+from memory.scopes.sources import Erased, Source, Wording
 from memory.scopes.writes import Keep, Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.learning.scripted import talk
@@ -57,7 +57,7 @@ NUMBERS_ONLY = [
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]
 ENTRIES = [
-    Fact(1, "sails", (SOURCE,), said_at=1_000),
+    Fact(1, "sails", (SOURCE,), 1_000, replaced=(Wording(0, "rows", (SOURCE,), 1, 1_000),)),
     Ended(1, 2_000, THE_ONE_BEFORE),
     Again(1, SOURCE),
     Synopsis(4, "boats", "", "", "", "", "", "", 1, 2, 1, 2, GROUP.tag),

@@ -1,0 +1,105 @@
+"""Edits a fact: a button asks for the new wording, and a reply to that question gives it.
+
+The reply is taken at once, without a turn. It does not enter the history.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import structlog
+
+from bot.commands.access import asker_of
+from bot.commands.bot_command import Answer
+from bot.commands.sentences import Sentences
+from bot.telegram.chat import Chat, Destination
+from bot.telegram.updates import ButtonPress, IncomingMessage
+from memory.behaviors.call_context import may_change
+from memory.behaviors.statements import unfit
+from memory.erasure.confirmations import NotConfirmed
+from memory.erasure.correcting import present_fact
+from memory.memory import Memory
+from memory.scopes.provenance import senders_of
+from memory.store.keys import Scope
+from memory.text.untrusted_text import one_line
+
+log = structlog.get_logger(__name__)
+
+COMMAND = "edited"
+"""The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
+"""
+
+_OUTCOMES: Mapping[str, str] = {
+    each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
+}
+
+
+class FactEdits:
+    """Asks for new wordings and takes them."""
+
+    def __init__(self, memory: Memory, chat: Chat, sentences: Sentences) -> None:
+        self._confirmations = memory.confirmations
+        self._correcting = memory.correcting
+        self._scopes = memory.scopes
+        self._resolve = memory.mailbox.resolve
+        self._chat = chat
+        self._sentences = sentences
+
+    async def ask(self, pressed: ButtonPress, conversation: Scope, fact_id: int) -> None:
+        """Ask a person who may change the fact for its new wording; they have an hour.
+
+        Raise `NotConfirmed` if there is no such fact. After a crash the question may come twice.
+        """
+        fact = present_fact(await self._scopes.read(conversation.facts_scope), fact_id)
+        if fact is None:
+            raise NotConfirmed("unknown")
+        language = pressed.sender.language
+        [part] = self._sentences.say(language, "memory.edit_ask", text=fact.text)
+        async for wait_s in self._chat.waits(pressed.chat_id):
+            await asyncio.sleep(wait_s)
+        to = Destination(pressed.chat_id, pressed.topic_id)
+        message_id = await self._chat.send(to, replace(part, force_reply=True))
+        await self._confirmations.ask(
+            conversation, "edit", pressed.sender.id, str(fact.id), _nonce(message_id)
+        )
+
+    async def take(self, said: IncomingMessage) -> IncomingMessage:
+        """Edit the fact if a message is the reply to our question; return what is to be answered.
+
+        That is the message itself if it is no such reply. A repeat changes nothing more. Raise
+        `StoreError` or `TelegramError`.
+        """
+        if not said.is_first_party:
+            return said
+        conversation = await self._resolve(Scope.of_chat(said.chat_id, said.topic_id))
+        try:
+            about = await self._confirmations.check(
+                conversation, _nonce(said.replied_to), "edit", said.sender.id
+            )
+        except NotConfirmed:
+            return said
+        outcome = await self._edit(said, conversation, int(about))
+        log.info("fact edited", outcome=outcome)
+        return replace(said, kind="command", command=COMMAND, text=outcome, reply=None)
+
+    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
+        """Say what became of a new wording."""
+        key = _OUTCOMES.get(asked.text, "error.unknown_command")
+        return Answer(self._sentences.say(asked.sender.language, key))
+
+    async def _edit(self, said: IncomingMessage, conversation: Scope, fact_id: int) -> str:
+        text = one_line(said.text)
+        facts = await self._scopes.read(conversation.facts_scope)
+        fact = present_fact(facts, fact_id)
+        if fact is None:
+            return "edit_gone"
+        if not await may_change(asker_of(said, self._chat), senders_of(facts, fact)):
+            return "edit_not_yours"
+        if unfit(text):
+            return "edit_unfit"
+        is_there = await self._correcting.edit_fact(conversation, fact_id, text, said.sender.id)
+        return "edited" if is_there else "edit_gone"
+
+
+def _nonce(message_id: int) -> str:
+    return f"edit:{message_id}"

@@ -1,0 +1,122 @@
+"""People give facts another wording, and the old one never comes back."""
+
+from functools import partial
+
+import orjson
+import pytest
+
+from memory.behaviors.user_facts import UserFacts
+from memory.learning.learner import LearningConfig
+from memory.memory import Memory
+from memory.scopes.changes import Write
+from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, Synopsis
+from memory.scopes.fields import State, Watermark
+from memory.scopes.sources import Source
+from memory.store.keys import Scope
+from tests.memory.erasure.test_correcting import PLACES, found, known
+from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.turns import ANN, HERE
+
+ANNS = Scope.of_person(ANN)
+OLD, NEW = "has a cat called Mephisto", "has a cat called Morpheus"
+
+
+def statement(text: str, message: int) -> dict[str, object]:
+    return {"text": text, "message": message, "replaces": None, "repeats": None}
+
+
+def synopsis(text: str, first: int, last: int) -> Synopsis:
+    return Synopsis(0, text, "", "", "", "", "", "", 1, 2, first, last, HERE.tag)
+
+
+async def learn_old(memory: Memory, here: Scope, scope: Scope) -> None:
+    """Store the old wording and its vector, learned from the first message."""
+    await talk(memory, "my cat is called Mephisto", "my boat is called Aurora", conversation=here)
+    fact = Fact(0, OLD, (Source(here.tag, 1, 0, ANN),), 1)
+    await memory.scopes.write(await memory.scopes.read(scope), Write([fact]))
+    await memory.learn(here)
+
+
+@PLACES
+async def test_the_new_wording_takes_the_place_of_the_old_one(
+    memory: Memory, here: Scope, scope: Scope
+) -> None:
+    await learn_old(memory, here, scope)
+    assert [await memory.correcting.edit_fact(here, 1, NEW, ANN) for _ in range(2)] == [True] * 2
+    (fact,) = (await memory.scopes.read(scope)).facts
+    assert (fact.text, fact.is_current, fact.sources[0].sender_id) == (NEW, True, ANN)
+    assert [(each.id, each.text) for each in fact.replaced] == [(1, OLD)]
+    vectors = await memory.client.call("XRANGE", memory.keys.scope(scope).record_vectors, "-", "+")
+    assert [entry for entry, _ in vectors if entry == b"1-0"] == []
+    assert "Mephisto" not in " ".join(await found(memory, here, "Mephisto cat"))
+    (shown,) = orjson.loads((await memory.exporter.export(here)).content)["facts"]
+    assert (shown["text"], [each["text"] for each in shown["replaced"]]) == (NEW, [OLD])
+
+    assert await memory.correcting.edit_fact(here, 1, "has two cats", ANN)
+    (fact,) = (await memory.scopes.read(scope)).facts
+    assert (fact.text, [each.text for each in fact.replaced]) == ("has two cats", [OLD, NEW])
+    assert not await memory.correcting.edit_fact(here, 99, NEW, ANN)
+
+    await memory.correcting.delete_fact(here, fact.id)
+    assert await known(memory, scope) == []
+    records = await memory.client.call("XRANGE", memory.keys.scope(scope).records, "-", "+")
+    assert b"cat" not in b"".join(fields[b"j"] for _, fields in records)
+
+
+async def test_what_a_fact_had_replaced_becomes_its_history_and_goes_with_its_message(
+    memory: Memory,
+) -> None:
+    await talk(memory, "I live in Graz", "I live in Linz")
+    graz = Fact(0, "lives in Graz", (Source(HERE.tag, 1, 0, ANN),), 1)
+    linz = Fact(0, "lives in Linz", (Source(HERE.tag, 3, 0, ANN),), 2)
+    write = Write([graz, linz, Ended(1, 2, THE_ONE_BEFORE)])
+    await memory.scopes.write(await memory.scopes.read(ANNS), write)
+    await memory.correcting.edit_fact(HERE, 2, "lives in Vienna", ANN)
+    await memory.forgetting.erase_messages(HERE, [1], "receipt")
+    (fact,) = (await memory.scopes.read(ANNS)).facts
+    assert (fact.text, [each.id for each in fact.replaced]) == ("lives in Vienna", [2])
+    await memory.forgetting.erase_messages(HERE, [3], "another")
+    assert await known(memory, ANNS) == []
+
+
+async def test_summaries_with_the_replaced_words_go(memory: Memory) -> None:
+    await talk(memory, "my cat is called Mephisto", "hello")
+    summaries = [
+        synopsis("They named Mephisto.", 1, 2),
+        synopsis("They named Mephisto later.", 3, 4),
+        synopsis("They have a cat that is called something.", 1, 2),
+    ]
+    here = await memory.scopes.read(HERE)
+    await memory.scopes.write(here, Write(summaries, [State('{"key_entities":["Mephisto"]}')]))
+    fact = Fact(0, OLD, (Source(HERE.tag, 1, 0, ANN),), 1)
+    await memory.scopes.write(await memory.scopes.read(ANNS), Write([fact]))
+    await memory.correcting.edit_fact(HERE, 1, NEW, ANN)
+    here = await memory.scopes.read(HERE)
+    assert ([each.id for each in here.synopses], here.state) == ([2, 3], "")
+
+
+@pytest.mark.parametrize("words", [OLD, "owns Mephisto, a cat"])
+async def test_a_batch_under_way_and_fifty_turns_do_not_bring_the_old_words_back(
+    memory: Memory, model: ScriptedModel, words: str
+) -> None:
+    """The model states the old words from each message that was said before the edit."""
+    await learn_old(memory, HERE, ANNS)
+    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    await talk(memory, "Mephisto is my cat, and I sail", *["Mephisto purrs"] * 3)
+    model.meanwhile = partial(memory.correcting.edit_fact, HERE, 1, NEW, ANN)
+    model.answers = [{"facts": {"facts": [statement(words, 5), statement("sails", 5)]}}] * 2
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    assert len(model.asked) == 2
+    assert sorted(await known(memory, ANNS)) == [NEW, "sails"]
+    assert OLD not in model.asked[-1][1]
+
+    person = await memory.scopes.read(ANNS)
+    again = [Watermark(each.learner, 0) for each in person.all(Watermark)]
+    await memory.scopes.write(person, Write(fields=again))  # as an edited message does
+    await talk(memory, *["yes"] * 50)
+    for seq in range(1, 14):
+        model.answers.append({"facts": {"facts": [statement(words, seq)]}})
+    await memory.learn(HERE)
+    assert sorted(await known(memory, ANNS)) == [NEW, "sails"]
+    assert "my cat is called Mephisto" not in " ".join(content for _, content in model.asked[2:])
