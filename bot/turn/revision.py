@@ -57,9 +57,10 @@ class RevisionStep:
         last = request.last
         if last.replaced:
             await self.memory.rewriting.drop_facts(history.conversation, last.replaced.seqs)
-            if last.kind != "edit":
+            question, here = last.replaced.question, history.conversation
+            if question and not await self.memory.forgetting.was_cut(here, question):
                 return None
-            self.learn(history.conversation)
+            self.learn(here)
             return _nothing_said(request)
         if last.kind == "edit":
             return await self._edit(request, history)

@@ -5,7 +5,7 @@ rests on them. That is decided again if something was learned in between, so era
 come back. Every erasure can be repeated safely.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from math import inf
 from time import time
@@ -97,6 +97,18 @@ class Forgetting:
                     answer = message
             last = b"(" + page[-1][0]
         return []
+
+    async def was_cut(self, conversation: Scope, messages: Sequence[Message]) -> bool:
+        """Tell whether messages are older than an erasure of the conversation or of their sender.
+
+        An erasure finds waiting entries by their update. An entry that asks an older question again
+        is newer than the question, so it may survive.
+        """
+        meta = self._keys.scope(conversation).meta
+        senders = {f"cut:{each.sender_id}" for each in messages}
+        found = await self._client.call("HMGET", meta, "cut_at", *senders)
+        cuts_s = [int(each.rpartition(b"|")[2]) / 1000 for each in found if each]
+        return any(each.sent_at <= cut_s for each in messages for cut_s in cuts_s)
 
     async def erase_messages(
         self, conversation: Scope, seqs: Collection[int], receipt_id: str

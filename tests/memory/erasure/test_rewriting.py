@@ -1,11 +1,13 @@
 """A message that is edited or answered again leaves nothing of its old words."""
 
 from dataclasses import replace
+from time import time
 
 import pytest
 
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
+from memory.message import Message
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.delta import Cursor
@@ -54,6 +56,17 @@ async def test_an_exchange_goes_with_all_that_was_learned_and_its_turn_begins_ag
     assert CANARY.encode() not in await everything_stored(valkey)
     await close(memory, again)
     assert await texts(memory) == ["I like tea.", "yes", "a question", "yes"]
+
+
+async def test_a_question_that_waits_to_be_answered_again_is_erased_with_all_that_is_older(
+    memory: Memory,
+) -> None:
+    """Its entry is newer than the confirmation, which finds entries by their update."""
+    asked = Message(0, 0, "user", f"I have a {CANARY}.", int(time()), ANN)
+    assert not await memory.forgetting.was_cut(HERE, [asked])
+    await clear(memory)
+    assert await memory.forgetting.was_cut(HERE, [asked])
+    assert not await memory.forgetting.was_cut(HERE, [replace(asked, sent_at=time() + 1)])
 
 
 async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, valkey: str) -> None:
