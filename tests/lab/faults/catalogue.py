@@ -3,6 +3,7 @@
 from tests.lab.faults import (
     clocks,
     processes,
+    revising,
     store,
     streaming,
     wire_llmock,
@@ -13,6 +14,7 @@ from tests.lab.faults import (
 FAULTS = (
     *processes.FAULTS,
     *streaming.FAULTS,
+    *revising.FAULTS,
     *store.FAULTS,
     *clocks.FAULTS,
     *wire_telegram.FAULTS,

@@ -1,0 +1,168 @@
+"""Processes that die while an edited question is answered again, or while a reply is stopped.
+
+Each strike has a chat of its own and judges it itself: replaced messages leave gaps in the history,
+which the verdict of a day takes for losses.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from bot.turn.outbox import Outbox
+from memory.message import Message
+from memory.scopes.log import message_of
+from memory.store.client import RedisClient
+from tests.acceptance.scripted_day import answer_to, markers, parts_of
+from tests.acceptance.sentences import sentence
+from tests.lab.faults.fault import Fault
+from tests.lab.faults.scene import MANY, Scene, Stage
+from tests.servers.bot_api import Chat, Person, SlowAnswer
+
+_WRITTEN_S = 1.6
+"""A slow answer is written in less."""
+
+_STOPPING_S = 0.1
+_QUIET_S = 60
+_PAUSE_S = 0.05
+_FIRST_MARKER = 500
+
+
+@dataclass(slots=True)
+class _Talk:
+    """One person's chat in one round; `marker` names the question that must be answered."""
+
+    scene: Scene
+    person: Person
+    chat: Chat
+    marker: str
+
+    @classmethod
+    def begin(cls, scene: Scene, first_id: int) -> "_Talk":
+        person, chat = scene.rig.person(first_id + scene.round, "Eve")
+        return cls(scene, person, chat, f"m{_FIRST_MARKER + scene.round}")
+
+    @property
+    def slow(self) -> str:
+        """A question whose answer grows for a while."""
+        return f"{self.marker} take your time"
+
+    @property
+    def shown(self) -> list[str]:
+        """The bot's messages in the chat."""
+        return [reply.text for reply in self.chat.replies]
+
+    async def die(self) -> bool:
+        """Kill the process that answers, start it again, and wait until all is done.
+
+        Return whether the reply was in an outbox. Then the model must not be asked for it again.
+        """
+        bot = self.scene.worker_on(self.marker) or self.scene.bots[-1]
+        await bot.kill()
+        self.scene.heal()
+        store = await RedisClient.open(self.scene.redis.url)
+        try:
+            outbox = await store.call("HGET", self.scene.keys_of(self.chat).turn, "outbox")
+            said = Outbox.from_bytes(outbox).said if outbox else ""
+            asked = self._times_asked()
+            async with self.scene.resuming():
+                await bot.start()
+            await self.quiet(store)
+            is_stored = self.marker in markers(said)
+            assert not is_stored or self._times_asked() == asked, "the model was asked again"
+        finally:
+            await store.close()
+        return bool(outbox)
+
+    async def quiet(self, store: RedisClient) -> None:
+        """Wait until nothing is left to do in the chat."""
+        async with asyncio.timeout(_QUIET_S):
+            while not await self._is_quiet(store):  # noqa: ASYNC110 - Redis sends no event
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _is_quiet(self, store: RedisClient) -> bool:
+        if self.scene.telegram.updates.pending_count:
+            return False
+        return not await self.scene.left_of(self.chat, store)
+
+    async def history(self) -> list[Message]:
+        """Return what is stored of the chat."""
+        store = await RedisClient.open(self.scene.redis.url)
+        try:
+            log = await store.call("XRANGE", self.scene.keys_of(self.chat).log, "-", "+")
+        finally:
+            await store.close()
+        return [message_of(entry, fields) for entry, fields in log]
+
+    def _times_asked(self) -> int:
+        asked = [request.asked for request in self.scene.model.log.chats]
+        return sum(self.marker in markers(text) for text in asked)
+
+
+async def _killed_in_an_edit(scene: Scene) -> None:
+    """Kill a process at some time after the edit of an answered question, or in the last step."""
+    talk = _Talk.begin(scene, 3000)
+    asked = await talk.person.say(talk.chat, f"m{_FIRST_MARKER - 1} what do you say?")
+    await talk.chat.wait_for_reply(after=asked)
+    store = await RedisClient.open(scene.redis.url)
+    try:
+        await talk.quiet(store)
+    finally:
+        await store.close()
+    before = len(scene.telegram.calls_to("editMessageText"))
+    if scene.round % 4 == 3:
+        scene.telegram.faults.add(SlowAnswer(0.6), method="editMessageText")
+    await talk.person.edit(asked, talk.slow)
+    if scene.round % 4 == 3:
+        await scene.telegram.wait_for(
+            lambda: len(scene.telegram.calls_to("editMessageText")) > before
+        )
+    else:
+        await asyncio.sleep(scene.random.uniform(0, _WRITTEN_S))
+    await talk.die()
+    answer = answer_to(talk.slow)
+    assert talk.shown == parts_of(answer)
+    assert [each.text for each in await talk.history()] == [talk.slow, answer]
+
+
+async def _killed_in_a_stop(scene: Scene) -> None:
+    """Kill a process right after Stop was pressed under its draft, or while it sends what it has.
+
+    If Telegram delivers the stop again too late, the whole answer is sent. A part in doubt may be
+    there twice.
+    """
+    talk = _Talk.begin(scene, 4000)
+    frames = len(scene.telegram.calls_to("sendMessageDraft"))
+    await talk.person.say(talk.chat, talk.slow)
+    await scene.telegram.wait_for(lambda: len(scene.telegram.calls_to("sendMessageDraft")) > frames)
+    sends = len(scene.telegram.calls_to("sendMessage"))
+    if scene.round % 2:
+        scene.telegram.faults.add(SlowAnswer(0.6), method="sendMessage")
+    await talk.person.stop(talk.chat)
+    if scene.round % 2:
+        await scene.telegram.wait_for(lambda: len(scene.telegram.calls_to("sendMessage")) > sends)
+    else:
+        await asyncio.sleep(scene.random.uniform(0, _STOPPING_S))
+    was_stored = await talk.die()
+    assert len(set(talk.shown)) == 1
+    assert len(talk.shown) <= 1 + was_stored
+    question, *answers = await talk.history()
+    assert question.text == talk.slow
+    said = answers[0].text if answers else ""
+    [whole] = parts_of(answer_to(talk.slow))
+    if said:
+        mark = f"\n\n{sentence('stop.mark')}"
+        assert talk.shown[0] in (whole, *(part + mark for part in parts_of(said)))
+    else:
+        assert talk.shown[0] == sentence("stop.before")
+
+
+FAULTS = tuple(
+    Fault(f"kill -9 {when}{where}", strike, stage, 20, sample, texts=0)
+    for where, stage, sample in (
+        ("", Stage(), 1),
+        (", web and workers", Stage(roles=MANY), 0),
+    )
+    for when, strike in (
+        ("while an edited question is answered", _killed_in_an_edit),
+        ("while a reply is stopped", _killed_in_a_stop),
+    )
+)
