@@ -87,6 +87,7 @@ class Connections:
     tokens: TokenCounter
     sentences: RememberedSentences
     reminds: bool = False
+    has_edits: bool = True
 
 
 def value_of(raw: Mapping[str, object]) -> Update:
@@ -142,7 +143,9 @@ class SimulatedBot:
         self._learner = BackgroundLearner(memory.learn)
         loader = ContextLoader(behaviors, telegram, _SELECTOR, recall_k=2)
         at_work = AtWork(telegram, timeout_s=20)
-        model = SimulatedModel(connections.process, chance, connections.reminds)
+        model = SimulatedModel(
+            connections.process, chance, connections.reminds, connections.has_edits
+        )
         # Nobody has a quota.
         quota = QuotaStep(
             memory.quotas, Quota(0, 0), budget_of(_SETTINGS, memory.usage), frozenset(), sentences

@@ -6,17 +6,19 @@ from typing import Any
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
 from bot.telegram.errors import OutcomeUnknown, Refused
-from bot.turn.deliver import Deliverer
+from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.give_up import MAX_FAILURES
 from bot.turn.outbox import Outbox
+from memory.erasure.forgetting import Forgetting
 from memory.learning.learner import LearningConfig
+from memory.message import Message
 from memory.queue.open_turn import Committed, OpenTurn
 from memory.queue.ready_queue import ReadyQueue, WakeUp
 from memory.queue.turns import TurnStore
 from memory.reminders.reminders import Reminders, TakenReminder
 from memory.store.keys import Scope
 from tests.lab.simulator.bot import Connections, SimulatedBot
-from tests.lab.simulator.turn import NamingGiveUp, ignore
+from tests.lab.simulator.turn import NamingDeliverer, NamingGiveUp, ignore
 from tests.quiet_chat import no_export
 
 
@@ -113,6 +115,37 @@ class _DiscouragedDeliverer(Deliverer):
             return await super()._send(*arguments)
         except OutcomeUnknown as error:
             raise Refused("other") from error
+
+
+class StubbornBot(SimulatedBot):
+    """Changes nothing when an answered message was edited."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        self.memory.forgetting = _NothingStored(self.memory.forgetting)
+
+
+class _NothingStored(Forgetting):
+    def __init__(self, forgetting: Forgetting) -> None:
+        vars(self).update(vars(forgetting))
+
+    async def find_exchange(self, *_: object) -> list[Message]:
+        return []
+
+
+class AppendingBot(SimulatedBot):
+    """Sends a new reply below the former one instead of replacing that."""
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__(connections)
+        chat, timeout_s = connections.telegram, self._turn._deliverer._timeout_s
+        records = connections.auditor.records
+        self._turn._deliverer = _AppendingDeliverer(chat, timeout_s, records)
+
+
+class _AppendingDeliverer(NamingDeliverer):
+    async def deliver(self, outbox: Outbox, *how: Any) -> Delivery:
+        return await super().deliver(replace(outbox, replaces=()), *how)
 
 
 class NeverLearningBot(SimulatedBot):

@@ -51,6 +51,11 @@ def _bot(make_bot: Callable[[Connections], SimulatedBot]) -> Callable[[], Protoc
     return lambda: Protocol(make_bot=make_bot)
 
 
+def _without_edits(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
+    """Return a protocol whose people only write, so that rare schedules are found sooner."""
+    return lambda: replace(protocol(), edits=False)
+
+
 def _reminding(protocol: Callable[[], Protocol]) -> Callable[[], Protocol]:
     """Return a protocol with reminders."""
     return lambda: replace(protocol(), reminds=True)
@@ -92,30 +97,32 @@ MUTANTS = (
     Mutant(
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
-        _lua(("ack", "if request.other then", "if false then")),
-        since=40,
+        _without_edits(_lua(("ack", "if request.other then", "if false then"))),
+        since=60,
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
         "forgotten messages are not accepted",
-        _lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",)),
-        since=330,
+        _without_edits(_lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",))),
+        since=520,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
         "what is forgotten is gone",
-        _lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",)),
-        since=690,
+        _without_edits(_lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",))),
+        since=720,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
         "every update is answered",
-        _lua(
-            *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
-            *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
-            often=("repeated", "pause"),
+        _without_edits(
+            _lua(
+                *((step, "return 'superseded' end", "return 'refused' end") for step in _SENDING),
+                *((step, "and 'superseded' or", "and 'refused' or") for step in _SENDING),
+                often=("repeated", "pause"),
+            )
         ),
-        since=40,
+        since=650,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
@@ -124,8 +131,8 @@ MUTANTS = (
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
-        _lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], "")),
-        since=100,
+        _without_edits(_lua(("clear", _GROWS[0], ""), ("clear", _GROWS[1], ""))),
+        since=140,
     ),
     Mutant(
         "a confirmation can be used twice",
@@ -250,13 +257,53 @@ MUTANTS = (
     Mutant(
         "a turn that begins again takes messages that came late",
         "only quick messages join a turn",
-        _lua(("acquire", "or arrived >= until_ms then", "then")),
+        _without_edits(_lua(("acquire", "or arrived >= until_ms then", "then"))),
+        since=100,
     ),
     Mutant(
         "a lease is handed over by a former holder",
         "a lost lease is refused",
         _lua(
             ("hand_over", "~= request.token then return 'refused'", "== '' then return 'refused'")
+        ),
+    ),
+    Mutant(
+        "an edit leaves the turn to the worker that has read the old words",
+        "no send begins after a clear",
+        _lua(("edit_entry", "redis.call('DEL', LEASE)", "")),
+    ),
+    Mutant(
+        "an edit changes a message whose reply is stored",
+        "no send begins after a clear",
+        _lua(("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")),
+        since=110,
+    ),
+    Mutant(
+        "a question that is answered again stays in the history",
+        "what was answered is remembered once",
+        _lua(("revise", "erase(LOG, wanted.messages, rewritten)", "0")),
+    ),
+    Mutant(
+        "an edit of an answered message is ignored",
+        "an edit changes the history",
+        _bot(broken_bots.StubbornBot),
+    ),
+    Mutant(
+        "a reply that replaces another is sent below it",
+        "a replaced reply leaves the chat",
+        _bot(broken_bots.AppendingBot),
+    ),
+    Mutant(
+        "a stop marks nothing",
+        "a stopped turn gets no answer",
+        _lua(("stop", "redis.call('HSET', TURN, 'stopped', 1)", "")),
+    ),
+    Mutant(
+        "the outbox does not look for a stop",
+        "a stopped turn gets no answer",
+        _lua(
+            ("outbox", "not request.is_stopped and interruption(request)", "nil"),
+            ("renew", "interruption(request) or 'ok'", "'ok'"),
         ),
     ),
     Mutant("nothing is ever learned", "everything finishes", _bot(broken_bots.NeverLearningBot)),

@@ -35,13 +35,20 @@ class Protocol:
     """What is simulated: the product's own protocol, or one that was broken on purpose.
 
     `lua` replaces the texts of some scripts, by name. `often` names faults that are made frequent.
-    With `reminds` each message asks for a reminder.
+    With `reminds` each message asks for a reminder. People edit, stop and ask again if `edits`, but
+    never in schedules with reminders.
     """
 
     lua: Mapping[str, str] = field(default_factory=dict)
     make_bot: Callable[[Connections], SimulatedBot] = SimulatedBot
     often: Collection[str] = ()
     reminds: bool = False
+    edits: bool = True
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether people edit, stop and ask again."""
+        return self.edits and not self.reminds
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ class Schedule:
         self._slots = [self._loop.create_task(self._keep_running(name)) for name in _SLOTS]
         try:
             await self._people.act(
-                draw_actions(self._chance, edits=not self._shared.protocol.reminds)
+                draw_actions(self._chance, edits=self._shared.protocol.has_edits)
             )
             await asyncio.sleep(self._chance.random.uniform(0, 10))
             self._chance.is_calm = True
@@ -165,6 +172,7 @@ class Schedule:
             self._shared.tokens,
             self._shared.sentences,
             self._shared.protocol.reminds,
+            self._shared.protocol.has_edits,
         )
 
     async def _end(self) -> None:

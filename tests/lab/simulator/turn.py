@@ -152,6 +152,8 @@ class SimulatedModel:
     process: Process
     chance: Chance
     reminds: bool = False
+    shows: bool = True
+    """Whether people see some of a reply before it is complete."""
 
     async def run(self, context: AgentContext) -> FinishAction:
         """Answer after a while, or fail as a model may."""
@@ -169,7 +171,7 @@ class SimulatedModel:
                 raise ModelError("simulated")
         said = markers.answer_text(context.user_message.text, frozenset())
         opened = _TURN.get()
-        if opened and self.chance.random.random() < 0.5:
+        if opened and self.shows and self.chance.random.random() < 0.5:
             opened.run.shown = said  # as a draft would
         await self.process.travel(self.chance.random.uniform(0, 0.5))
         seen = set(markers.written_by_people(context.window))
