@@ -186,7 +186,7 @@ class App:
             reader = UpdateReader(running.me, frozenset(commands.handlers), allowed)
             max_waiting = settings.max_pending_conversations
             backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-            at_once = AtOnce(buttons.press, memory.stopping, chat, commands.edits.take)
+            at_once = AtOnce(buttons.press, memory, chat, commands.edits.take)
             ballast = memory.capacity.ballast
             self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
             menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)

@@ -1,6 +1,6 @@
 """Builds the agent from the model, the prompt, the tools and the behaviors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -11,7 +11,7 @@ from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
-from bot.model.call import CallLabels, ChatModel
+from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import load_system_prompt
 from bot.turn.agent_step import RunAgent
@@ -68,9 +68,15 @@ def assistant_of(
         PromptBudget(settings.prompt_tokens, settings.reply_tokens),
         zone,
     )
+
+    def assemble(context: AgentContext) -> Sequence[PromptMessage]:
+        prompt = assembler.assemble(context)
+        context.used = prompt.used
+        return prompt.messages
+
     agent = FunctionsBasedAgent(
         model,
-        lambda context: assembler.assemble(context).messages,
+        assemble,
         toolbox.definitions,
         settings.max_steps,
         partial(_labels, bot_id, names_people=settings.openai_safety_identifier == "on"),

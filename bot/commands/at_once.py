@@ -1,4 +1,4 @@
-"""What acts at once, without waiting for a turn: buttons, `/stop`, new wordings of memories."""
+"""What acts at once, without a turn: buttons, a 👎, `/stop`, new wordings of memories."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -7,10 +7,18 @@ import structlog
 
 from bot.commands.access import asker_of
 from bot.commands.bot_command import Answer
+from bot.commands.disliked import asked_why
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
-from bot.telegram.updates import ButtonPress, IncomingMessage, StoppedDraft
-from memory.queue.stopping import Stop, Stopping
+from bot.telegram.updates import (
+    AtOnceUpdate,
+    ButtonPress,
+    Disliked,
+    IncomingMessage,
+    StoppedDraft,
+)
+from memory.memory import Memory
+from memory.queue.stopping import Stop
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -26,13 +34,11 @@ class AtOnce:
     """
 
     press: Callable[[ButtonPress], Awaitable[None]]
-    stopping: Stopping
+    memory: Memory
     chat: Chat
     edit: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
 
-    async def act(
-        self, update: ButtonPress | StoppedDraft | IncomingMessage
-    ) -> IncomingMessage | None:
+    async def act(self, update: AtOnceUpdate) -> IncomingMessage | None:
         """Act on a button or a message; return a message that still has to be answered.
 
         Raise `StoreError` or `TelegramError` so that Telegram sends the update again.
@@ -40,10 +46,12 @@ class AtOnce:
         match update:
             case ButtonPress():
                 await self.press(update)
+            case Disliked():
+                return await asked_why(update, self.memory)
             case StoppedDraft():
                 here = Scope.of_chat(update.chat_id, update.topic_id)
                 stop = Stop(update.update_id, update.chat_id, update.draft_id)
-                outcome = await self.stopping.stop(here, stop)
+                outcome = await self.memory.stopping.stop(here, stop)
                 log.info("stop", conversation=here.tag, outcome=outcome)
             case IncomingMessage(may_be_wording=True):
                 return await self.edit(update)
@@ -54,9 +62,9 @@ class AtOnce:
     async def _stop(self, asked: IncomingMessage) -> IncomingMessage | None:
         here = Scope.of_chat(asked.chat_id, asked.topic_id)
         stop = Stop(asked.update_id, asked.sender.id)
-        outcome = await self.stopping.stop(here, stop, as_admin=asked.is_anonymous_admin)
+        outcome = await self.memory.stopping.stop(here, stop, as_admin=asked.is_anonymous_admin)
         if outcome == _NOT_YOURS and await asker_of(asked, self.chat).is_admin():
-            outcome = await self.stopping.stop(here, stop, as_admin=True)
+            outcome = await self.memory.stopping.stop(here, stop, as_admin=True)
         log.info("stop", conversation=here.tag, outcome=outcome)
         if outcome in ("stopped", "answered"):
             return None

@@ -34,6 +34,8 @@ from bot.commands.reminder_questions import ReminderButtons
 from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
 from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
+from bot.commands.used_memories import UsedMemories
+from bot.commands.why import WhyCommand
 from bot.costs.budget import Budget
 from bot.costs.prices import Prices
 from bot.model.circuit_breaker import CircuitBreaker
@@ -120,9 +122,12 @@ def _memory_commands(
     memories = MemoryList(entries, deletion, edits, memory.switch, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
     instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
+    used = UsedMemories(memory.histories, entries, sentences)
+    why = WhyCommand(used, deletion, edits, access, memory.mailbox)
     return (
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
         BotCommand(EDITED, edits.answer, "unlisted"),
+        BotCommand("why", why.answer, buttons={"why": why.press}),
         BotCommand("recall", RecallCommand(memory.histories, sentences).answer),
         BotCommand("instructions", instructions.answer),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),

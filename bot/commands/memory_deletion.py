@@ -25,7 +25,10 @@ _MAX_ID = 2**63 - 1
 
 
 class MemoryDeletion:
-    """Deletes what `MemoryEntries` lists; a code is the letter of a kind and an id."""
+    """Deletes what `MemoryEntries` lists; a code is the letter of a kind and an id.
+
+    The kind "m" is a message that an answer recalled; it is only taken out of recall.
+    """
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class MemoryDeletion:
         if kind == "d":
             listed = await self._library.listed(conversation)
             return {document.sender_id for document in listed if document.key == code[1:]}
-        if kind == _RECALL_AGAIN:
+        if kind in (_RECALL_AGAIN, "m"):
             return await self._correcting.senders(conversation, ids)
         facts = await self._scopes.read(conversation.facts_scope)
         fact = facts.record(ids[0]) if kind == "f" else None
@@ -68,6 +71,10 @@ class MemoryDeletion:
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
             case "s":
                 await self._correcting.delete_synopsis(conversation, ids[0])
+            case "m":
+                await self._correcting.take_out_of_recall(conversation, ids)
+                again = _RECALL_AGAIN + str(ids[0])
+                change = ListChange("why.taken_out", {"buttons.recall_again": again})
             case "d":
                 await self._library.remove(conversation, code[1:])
             case "r":
@@ -97,7 +104,7 @@ def _read(code: str) -> tuple[str, list[int]]:
         match kind:
             case "x" | "d":
                 ids = []
-            case "f" | "s" | "r":
+            case "f" | "s" | "r" | "m":
                 ids = [int(id_)]
             case "k":  # _RECALL_AGAIN
                 ids = [int(each) for each in id_.split(",")]

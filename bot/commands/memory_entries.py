@@ -49,7 +49,7 @@ class MemoryEntries:
         refused = [message for message in history.messages if message.is_refused]
         listed = list(self._facts(language, facts))
         entries = [
-            *self._state(language, here),
+            *self.state(language, here),
             *listed,
             *self._synopses(language, here),
             *self._documents(language, here),
@@ -57,7 +57,7 @@ class MemoryEntries:
         ]
         ids = [self.sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
         above = [await self._counts(language, conversation)]
-        if instructions := _shortened(instructions_in(here), _STATE_UNITS):
+        if instructions := shortened(instructions_in(here), _STATE_UNITS):
             above.append(self.sentences.text(language, "instructions.shown", text=instructions))
         return ListContent("memory.learned", entries, above=above, below=ids[:1])
 
@@ -76,15 +76,16 @@ class MemoryEntries:
         )
         return f"{summary}\n\n{switch}"
 
-    def _state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+    def state(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
+        """Yield the running state, if there is one."""
         fields = orjson.loads(here.state) if here.state else {}
         if text := " · ".join(self._labelled(language, fields)):
-            yield ListEntry("x", "memory.state", {"text": _shortened(text, _STATE_UNITS)})
+            yield ListEntry("x", "memory.state", {"text": shortened(text, _STATE_UNITS)})
 
     def _facts(self, language: str, facts: ScopeMemory) -> Iterator[ListEntry]:
         for fact in reversed(facts.facts):
             if fact.is_current:
-                text = _shortened(fact.text, _LINE_UNITS)
+                text = shortened(fact.text, _LINE_UNITS)
                 day = self.sentences.day(language, fact.said_at)
                 values = {"text": text, "date": day, "id": fact.id}
                 choices = {EDIT: "buttons.edit"}
@@ -105,7 +106,7 @@ class MemoryEntries:
             self.sentences.text(
                 language,
                 "memory.former",
-                text=_shortened(text, _LINE_UNITS),
+                text=shortened(text, _LINE_UNITS),
                 date=self.sentences.day(language, until),
             )
             for text, until in sorted(former, key=lambda each: each[1])
@@ -117,7 +118,7 @@ class MemoryEntries:
             ended = self.sentences.day(language, synopsis.ended_at)
             first, *_ = synopsis.text.splitlines() or [""]
             values = {
-                "text": _shortened(first, _LINE_UNITS),
+                "text": shortened(first, _LINE_UNITS),
                 "dates": began if began == ended else f"{began} – {ended}",
                 "id": synopsis.id,
             }
@@ -133,7 +134,7 @@ class MemoryEntries:
     def _refused(self, language: str, messages: Sequence[Message]) -> Iterator[ListEntry]:
         for message in reversed(messages):
             day = self.sentences.day(language, message.sent_at)
-            values = {"text": _shortened(message.text, _LINE_UNITS), "date": day}
+            values = {"text": shortened(message.text, _LINE_UNITS), "date": day}
             yield ListEntry(f"r{message.seq}", "memory.refused", values)
 
     def _labelled(self, language: str, fields: object) -> Iterator[str]:
@@ -154,6 +155,7 @@ class MemoryEntries:
         return name.replace("_", " ")
 
 
-def _shortened(text: str, max_units: int) -> str:
+def shortened(text: str, max_units: int) -> str:
+    """Return the first UTF-16 units of a text; "…" follows if there are more."""
     head = utf16_slice(text, 0, max_units)
     return text if head == text else f"{head.rstrip('�')}…"

@@ -4,7 +4,7 @@ A prompt is one system message, the window, the memory section with the person's
 and the steps of this run. The history stores only the message, without what is added here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
@@ -13,7 +13,7 @@ from bot.model.call import PromptMessage
 from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
-from bot.prompt.sections import alternating, memory_section, spoken
+from bot.prompt.sections import alternating, codes_of, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
@@ -71,10 +71,14 @@ class PromptTokens:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages ready to be sent, and their tokens together with those of the tools."""
+    """Messages ready to be sent, and their tokens together with those of the tools.
+
+    `used` are codes of the memories whose text is in it, as of `CallContext.used`.
+    """
 
     messages: tuple[PromptMessage, ...]
     tokens: PromptTokens
+    used: tuple[str, ...] = ()
 
 
 class PromptAssembler:
@@ -133,7 +137,7 @@ class PromptAssembler:
 
         room = self._room - memory_limit - message_tokens - steps_tokens
         window = _within(room, dialogue)
-        memory = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
+        memory, used = self._memory(context, window, memory_limit - MESSAGE_OVERHEAD)
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
         return Prompt(
@@ -146,6 +150,7 @@ class PromptAssembler:
                 message=message_tokens,
                 steps=steps_tokens,
             ),
+            used,
         )
 
     def shown(self, context: AgentContext) -> tuple[SearchResult, ...]:
@@ -169,8 +174,10 @@ class PromptAssembler:
             if text.strip()
         )
 
-    def _memory(self, context: AgentContext, window: Sequence[Message], limit: int) -> str:
-        """Return the memory section, or "" if there is nothing to show.
+    def _memory(
+        self, context: AgentContext, window: Sequence[Message], limit: int
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the memory section, "" if there is nothing to show, and what stands in it.
 
         What the person replies to comes last, right before their words, and takes at most half. The
         text of the behaviors comes first and takes at most its share of the rest. Recalled messages
@@ -193,7 +200,14 @@ class PromptAssembler:
             seen,
         )
         shown = [*([learned] if learned else ()), *recalled.values(), *replies]
-        return memory_section(shown) if shown else ""
+        section = memory_section(shown) if shown else ""
+        return section, (*_noted(context, learned), *codes_of(context.recalled, recalled))
+
+
+def _noted(context: AgentContext, learned: str) -> Iterator[str]:
+    """Yield the codes of what behaviors and tools showed, without what was cut off."""
+    noted = context.call_context.used if context.call_context else {}
+    return (code for code, line in noted.items() if harmless(line) in learned)
 
 
 def _asked(context: AgentContext) -> str:

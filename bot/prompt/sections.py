@@ -3,12 +3,13 @@
 All functions are pure. `assemble` decides how much of the text is sent.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby
 
 from bot.model.call import PromptMessage
 from memory.message import Message
+from memory.search.message_search import SearchResult
 from memory.text.dates import calendar_day, dated
 from memory.text.speakers import NAMELESS, Speakers, speaker_name
 from memory.text.untrusted_text import UNTRUSTED_MARK, harmless
@@ -56,6 +57,13 @@ def memory_line(
     mark = "" if message.is_first_party else f" {UNTRUSTED_MARK}"
     text = _indented(f"{_unseen(message)}{excerpt}")
     return f"[{dated(message.sent_at, now, zone)}] {speaker}: {text}{mark}"
+
+
+def codes_of(found: Iterable[SearchResult], shown: Container[int]) -> Iterator[str]:
+    """Yield the codes of recalled messages for `CallContext.used`; `shown` has their sequences."""
+    for result in found:
+        mark = "" if result.lexical >= result.dense else "~"
+        yield from (f"m{each.seq}{mark}" for each in result.messages if each.seq in shown)
 
 
 def memory_section(lines: Sequence[str]) -> str:

@@ -29,9 +29,10 @@ _POLL_SLACK_S = 10.0
 
 ALLOWED_UPDATES = (
     *("message", "edited_message", "callback_query", "my_chat_member"),
-    "stopped_message_generation",
+    *("stopped_message_generation", "message_reaction"),
 )
-"""Messages and their edits, buttons, and being added to a group. Named on every call, because
+"""Messages and their edits, buttons, being added to a group, stops and reactions. Telegram sends
+reactions in private chats, and in groups only to administrators. Named on every call, because
 Telegram keeps the previous list if it is left out."""
 
 _Result = TypeVar("_Result")

@@ -22,8 +22,10 @@ from bot.telegram.errors import (
     UnreadableUpdate,
 )
 from bot.telegram.updates import (
+    AtOnceUpdate,
     ButtonPress,
     ChatMigration,
+    Disliked,
     Ignored,
     IncomingMessage,
     StoppedDraft,
@@ -51,10 +53,8 @@ RawUpdate = Mapping[str, object]
 Read = Callable[[RawUpdate], Update]
 """Returns what an update means to us; raises `UnreadableUpdate`."""
 
-ActAtOnce = Callable[
-    [ButtonPress | StoppedDraft | IncomingMessage], Awaitable[IncomingMessage | None]
-]
-"""Acts on a button, on `/stop` or on the new wording of a memory; a repeated call changes nothing.
+ActAtOnce = Callable[[AtOnceUpdate], Awaitable[IncomingMessage | None]]
+"""Acts on a button, a 👎, `/stop` or the new wording of a memory; a repeated call changes nothing.
 Returns a message that still has to be answered in its turn. Raises `StoreError` or
 `TelegramError`."""
 
@@ -166,7 +166,7 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
-            case IncomingMessage(acts_at_once=True):
+            case ButtonPress() | StoppedDraft() | Disliked() | IncomingMessage(acts_at_once=True):
                 if waiting := await self._act(update):
                     await self._store(waiting)
             case IncomingMessage() if self._ballast.is_released and _is_message(update):
@@ -175,8 +175,6 @@ class Intake:
                 raise Overloaded
             case IncomingMessage():
                 await self._store(update)
-            case ButtonPress() | StoppedDraft():
-                await self._act(update)
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
@@ -223,9 +221,7 @@ class Intake:
             outcome=outcome.value,
         )
 
-    async def _act(
-        self, update: ButtonPress | StoppedDraft | IncomingMessage
-    ) -> IncomingMessage | None:
+    async def _act(self, update: AtOnceUpdate) -> IncomingMessage | None:
         """Act on an update that does not wait. One that can never succeed is dropped.
 
         A client can put anything into a press, and Telegram would hold back the updates behind it.

@@ -14,7 +14,9 @@ from telegram.constants import ChatType
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.spelled import RICH_MESSAGE, spelled
-from bot.telegram.updates import ChatMigration, Sender, SentFile, TopicNamed
+from bot.telegram.updates import ChatMigration, MessageKind, Sender, SentFile, TopicNamed
+
+ASK = "ask"
 
 # What we cannot read yet, by Telegram's own field names. The order matters: a venue is also a
 # location, and a live photo is also a photo.
@@ -231,3 +233,15 @@ def is_present(member: telegram.ChatMember) -> bool:
     if isinstance(member, telegram.ChatMemberRestricted):
         return member.is_member
     return member.status not in (telegram.ChatMember.LEFT, telegram.ChatMember.BANNED)
+
+
+def kind_of(content: Content) -> tuple[MessageKind, str, str]:
+    """Return kind, text and command. "/ask" with a text or under a file is an ordinary message."""
+    said = content.said
+    if said.command and not (said.command == ASK and (said.text or content.file)):
+        return "command", said.text, said.command
+    if content.file:
+        return "document", said.text, ""
+    if content.unsupported:
+        return "unsupported", content.unsupported, ""
+    return "text", said.text, ""

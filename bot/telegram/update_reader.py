@@ -15,10 +15,12 @@ from bot.telegram.bot_api import ALLOWED_UPDATES
 from bot.telegram.edits import read_edit
 from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.message_content import (
+    ASK,
     Content,
     MessageText,
     is_first_party,
     is_present,
+    kind_of,
     read_content,
     read_notice,
     read_person,
@@ -26,20 +28,20 @@ from bot.telegram.message_content import (
     replied_message,
     topic_id,
 )
+from bot.telegram.reactions import read_reaction
 from bot.telegram.replies import read_origin, read_reply
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
+    Disliked,
     Ignored,
     IncomingMessage,
-    MessageKind,
     Sender,
     StoppedDraft,
     TopicNamed,
     Update,
 )
 
-ASK = "ask"
 _GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 _MAX_ID = 2**63
 _NONSENSE = (
@@ -85,15 +87,19 @@ class UpdateReader:
     def _read(self, update_id: int, raw: Mapping[str, object]) -> Update:
         # `telegram.Update` would look for two dozen other kinds in each update.
         match raw:
-            case {"message": dict(message)}:
-                return self._read_message(update_id, telegram.Message.de_json(message))
-            case {"edited_message": dict(message)}:
-                edited = telegram.Message.de_json(message)
-                return read_edit(edited, self._read_message(update_id, edited))
+            case {"message": dict(sent)} | {"edited_message": dict(sent)}:
+                message = telegram.Message.de_json(sent)
+                update = self._read_message(update_id, message)
+                return update if "message" in raw else read_edit(message, update)
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
             case {"stopped_message_generation": dict(stopped)}:
                 return StoppedDraft.of(update_id, stopped)
+            case {"message_reaction": dict(reaction)}:
+                disliked = read_reaction(update_id, reaction)
+                is_stranger = disliked is not None and not self._serves(disliked.sender.id)
+                reason = "stranger" if is_stranger else "reaction"
+                return Ignored(update_id, reason) if is_stranger or not disliked else disliked
             case {"my_chat_member": dict(membership)}:
                 change = telegram.ChatMemberUpdated.de_json(membership)
                 return self._read_membership(update_id, change)
@@ -117,7 +123,7 @@ class UpdateReader:
         if reason:
             return Ignored(update_id, reason)
 
-        kind, text, command = _content(content)
+        kind, text, command = kind_of(content)
         if not self._serves(sender.id):
             kind, text, command = "stranger", "", ""
         is_for_model = kind in ("text", "document")
@@ -219,29 +225,19 @@ def _is_id(value: object) -> TypeGuard[int]:
 
 def _ids(update: Update) -> tuple[object, ...]:
     """Return the numbers that the rest of the bot relies on."""
+    numbers: tuple[object, ...] = ()
     match update:
         case IncomingMessage():
             numbers = (update.chat_id, update.topic_id, update.message_id, update.replied_to)
-            return (*numbers, update.sender.id)
+            numbers += (update.sender.id,)
         case ButtonPress():
-            return update.chat_id, update.topic_id, update.message_id, update.sender.id
+            numbers = (update.chat_id, update.topic_id, update.message_id, update.sender.id)
+        case Disliked():
+            numbers = (update.chat_id, update.message_id, update.sender.id, update.sent_at)
         case StoppedDraft():
-            return update.chat_id, update.topic_id, update.draft_id
+            numbers = (update.chat_id, update.topic_id, update.draft_id)
         case ChatMigration():
-            return update.old_chat_id, update.new_chat_id
+            numbers = (update.old_chat_id, update.new_chat_id)
         case TopicNamed():
-            return update.chat_id, update.topic_id
-        case Ignored():
-            return ()
-
-
-def _content(content: Content) -> tuple[MessageKind, str, str]:
-    """Return kind, text and command. "/ask" with a text or under a file is an ordinary message."""
-    said = content.said
-    if said.command and not (said.command == ASK and (said.text or content.file)):
-        return "command", said.text, said.command
-    if content.file:
-        return "document", said.text, ""
-    if content.unsupported:
-        return "unsupported", content.unsupported, ""
-    return "text", said.text, ""
+            numbers = (update.chat_id, update.topic_id)
+    return numbers

@@ -49,8 +49,8 @@ class ReplyTarget:
 
     `message_id` is 0 if it stands in another chat or topic; then at most the quoted part is known.
     `author_id` is 0 if Telegram does not say who wrote it. `is_ours`: we wrote it; `is_own`: the
-    person who replies wrote it. `quote` is the part that the
-    person marked, "" if they marked none. `unseen` names its photo, video or sound.
+    person who replies wrote it. `quote` is the part that they marked. `unseen` names its photo,
+    video or sound.
     """
 
     message_id: int
@@ -177,6 +177,18 @@ class StoppedDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Disliked:
+    """A person put a 👎 on a message. Telegram does not say in which topic it stands."""
+
+    update_id: int
+    chat_id: int
+    is_group: bool
+    message_id: int
+    sender: Sender
+    sent_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMigration:
     """A group became a supergroup: `old_chat_id` is dead, `new_chat_id` continues."""
 
@@ -203,14 +215,14 @@ class Ignored:
     reason: str
 
 
-Update = IncomingMessage | ButtonPress | StoppedDraft | ChatMigration | TopicNamed | Ignored
+AtOnceUpdate = ButtonPress | StoppedDraft | Disliked | IncomingMessage
+Update = AtOnceUpdate | ChatMigration | TopicNamed | Ignored
 
 
 def to_bytes(message: IncomingMessage) -> bytes:
     """Pack a message for the mailbox: a JSON array of its fields in their order.
 
-    New fields are only added at the end and with a default, so that messages which wait during a
-    deploy can still be read.
+    New fields are only added at the end, with a default: messages may wait during a deploy.
     """
     return orjson.dumps(_fields(message), _fields, orjson.OPT_PASSTHROUGH_DATACLASS)
 
@@ -234,7 +246,5 @@ def _immutable(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _fields(
-    value: IncomingMessage | Sender | SentFile | ReplyTarget | Replaced | Message,
-) -> list[object]:
+def _fields(value: Any) -> list[object]:
     return [getattr(value, name) for name in value.__match_args__]

@@ -25,6 +25,9 @@ from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
 
 log = structlog.get_logger(__name__)
 
+_MAX_USED = 64
+"""So many memories are kept beside an answer; each takes a few bytes."""
+
 RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
 """Answers what a context holds; raises `ModelError` or `MessageRefused`."""
 
@@ -97,6 +100,7 @@ class AgentStep:
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
             reminders=reminders.encode(),
+            used=" ".join(context.used[:_MAX_USED]),
         )
 
 

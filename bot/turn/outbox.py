@@ -21,7 +21,8 @@ class Outbox:
     one that the model's server did not take. `is_untrusted` marks a reply that was written with
     untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
     message of `said` instead. `replaces` are messages of ours that show the former reply.
-    `reminders` are those that tools set and cancel (`ReminderChanges`).
+    `reminders` are those that tools set and cancel (`ReminderChanges`). `used` names the memories
+    whose text stood in the prompt (`Message.used`).
     """
 
     to: Destination
@@ -36,6 +37,7 @@ class Outbox:
     rich_parts: int = 0
     replaces: tuple[int, ...] = ()
     reminders: str = ""
+    used: str = ""
 
     @property
     def is_rich(self) -> bool:
@@ -48,7 +50,7 @@ class Outbox:
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
         last: list[object] = [self.is_refused, self.is_untrusted, self.rich_parts]
-        last += [self.replaces, self.reminders]
+        last += [self.replaces, self.reminders, self.used]
         while last and not last[-1]:
             last.pop()
         return orjson.dumps([*to, to_json(self.parts), *rest, *last])

@@ -121,6 +121,7 @@ class TurnRunner:
             message_ids=delivery.sent,
             tokens=self._histories.tokens.count(outbox.said),
             is_first_party=not outbox.is_untrusted,
+            used=outbox.used,
         )
         return [*request.messages, reply]
 

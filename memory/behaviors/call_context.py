@@ -36,6 +36,11 @@ class CallContext:
 
     `is_admin` asks whether the speaker administers the group; only `may_change` calls it. `writes`
     collects what is written after the reply was sent. It is None once that has happened.
+
+    `used` collects the memories that are shown to the model: a code, and the text that shows it, ""
+    if a tool does. The codes are `f<id>` for a fact, `s<id>` for a synopsis, `d<key>` for a
+    document, `o<key>@<scope>` for one of the operator, `x` for the running state, `m<sequence>` for
+    a message that was found by its words, and `m<sequence>~` for one found by its meaning.
     """
 
     conversation: Scope
@@ -43,6 +48,7 @@ class CallContext:
     now: float
     is_admin: IsAdmin = field(default=not_an_admin, compare=False, repr=False)
     writes: list[ToolWrite] | None = field(default=None, compare=False, repr=False)
+    used: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def facts_scope(self) -> Scope:

@@ -26,7 +26,8 @@ class AgentContext:
     `replies` are the messages that it replies to. `window`, `recalled` and `memory_context` (the
     texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
-    written after the reply was sent. `reminders`: those that tools set and cancel.
+    written after the reply was sent. `reminders`: those that tools set and cancel. `used`: codes of
+    the memories whose text stood in the newest prompt, as of `CallContext.used`.
     """
 
     conversation: Scope
@@ -45,6 +46,7 @@ class AgentContext:
     completed_steps: list[CompletedStep] = field(default_factory=list)
     writes: list[ToolWrite] = field(default_factory=list)
     reminders: ReminderChanges = field(default_factory=ReminderChanges)
+    used: tuple[str, ...] = ()
 
     @classmethod
     async def get_or_create(

@@ -98,6 +98,8 @@ class RunningState(LearningBehavior):
         """Return the known part of the state; "" if nothing is known."""
         scope_memory = await self._scopes.current(call_context.conversation)
         state = shown(self._stored(scope_memory))
+        if state:
+            call_context.used["x"] = state
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
         return f"{HEADING}\n{state}{mark}" if state else ""
 

@@ -144,8 +144,11 @@ class Synopses(LearningBehavior):
             narrative = await self._narrator.narrate(scope_memory, synopses, text, call_context.now)
         if narrative:
             line = self._tokens.shorten(one_line(narrative), _MAX_SHOWN_TOKENS)
+            call_context.used.update({f"s{each.id}": line for each in synopses})
             return f"{HEADING}\n{line}{_mark(synopses)}"
-        return "\n".join((HEADING, *(self._line(each, call_context.now) for each in synopses)))
+        lines = {f"s{each.id}": self._line(each, call_context.now) for each in synopses}
+        call_context.used.update(lines)
+        return "\n".join((HEADING, *lines.values()))
 
     def is_due(self, unlearned: Unlearned) -> bool:
         """Return whether a session has ended or become long."""

@@ -90,13 +90,17 @@ class TextRag(AIContextBehavior):
         memories = await self._readable(call_context.conversation)
         hits = await self._search(memories, question)
         opening = [] if hits[0] else _opening(memories[0], call_context.now)
-        return self._shown([*opening, *_nearest(hits)])
+        return self._shown([*opening, *_nearest(hits)], memories, call_context.used)
 
     def _search_tool(self) -> Tool[SearchDocumentsArguments]:
         async def run(arguments: SearchDocumentsArguments, context: AgentContext) -> str:
             memories = await self._readable(context.conversation)
             found = _nearest(await self._search(memories, arguments.query))
-            return self._shown(found) or _nothing_found(memories)
+            used: dict[str, str] = {}
+            shown = self._shown(found, memories, used)
+            if context.call_context:
+                context.call_context.used.update(dict.fromkeys(used, ""))
+            return shown or _nothing_found(memories)
 
         return Tool(
             "search_documents",
@@ -125,8 +129,13 @@ class TextRag(AIContextBehavior):
         found = await self._scopes.search(Chunk, scope_memory, question, self._options.k)
         return [hit for hit in found if _is_current(hit.record, known.get(hit.record.document))]
 
-    def _shown(self, chunks: Sequence[Chunk]) -> str:
-        """Return the first passages that fit into the budget, in the order of the documents."""
+    def _shown(
+        self, chunks: Sequence[Chunk], memories: Sequence[ScopeMemory], used: dict[str, str]
+    ) -> str:
+        """Return the first passages that fit into the budget, in the order of the documents.
+
+        `used` gets the code of each document with one of its passages.
+        """
         left = self._options.budget_tokens - self._tokens.count(HEADING)
         lines: list[tuple[str, int, str]] = []
         for chunk in chunks:
@@ -135,7 +144,17 @@ class TextRag(AIContextBehavior):
             if cost <= left:
                 left -= cost
                 lines.append((chunk.title, chunk.number, line))
+                used.setdefault(_code(chunk, memories), line)
         return "\n".join((HEADING, *(line for *_, line in sorted(lines)))) if lines else ""
+
+
+def _code(chunk: Chunk, memories: Sequence[ScopeMemory]) -> str:
+    """Return the code of a passage's document for `CallContext.used`."""
+    here, *shared = memories
+    if here.record(chunk.id) is chunk:
+        return f"d{chunk.document}"
+    tags = (each.scope.tag for each in shared if each.record(chunk.id) is chunk)
+    return f"o{chunk.document}@{next(tags, '')}"
 
 
 def _nearest(hits: Iterable[Iterable[Found[Chunk]]]) -> list[Chunk]:

@@ -95,6 +95,7 @@ class UserFacts(LearningBehavior):
             facts = [hit.record for hit in hits]
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         shown = sorted(self._fitting(lines, _MAX_SHOWN_TOKENS), key=lines.__getitem__)
+        call_context.used.update({f"f{lines[line]}": line for line in shown})
         return "\n".join((HEADING, *shown)) if shown else ""
 
     def prompt_input(self, batch: Batch) -> str:

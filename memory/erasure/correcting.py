@@ -144,6 +144,10 @@ class Correcting:
         stored = await self._client.pipeline([("XRANGE", log, seq, seq) for seq in seqs])
         return {int(fields[b"i"]) for entries in stored for _, fields in entries}
 
+    async def take_out_of_recall(self, conversation: Scope, seqs: Sequence[int]) -> None:
+        """Keep messages and their answers, but do not let recall find them any more."""
+        await self._hide(conversation, seqs, hidden=True)
+
     async def recall_again(self, conversation: Scope, seqs: Sequence[int]) -> None:
         """Let recall find messages again that a deleted fact rested on."""
         await self._hide(conversation, seqs, hidden=False)

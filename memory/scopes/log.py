@@ -38,6 +38,7 @@ def stored_fields(message: Message) -> dict[str, str]:
         **({"unseen": message.unseen} if message.unseen else {}),
         **({"lengths": ",".join(map(str, message.lengths))} if message.lengths else {}),
         **({"replied_to": str(message.replied_to)} if message.replied_to else {}),
+        **({"used": message.used} if message.used else {}),
     }
 
 
@@ -75,6 +76,7 @@ def message_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Message:
         unseen=fields.get(b"u", b"").decode(),
         lengths=_numbers(fields.get(b"l", b"")),
         replied_to=int(fields.get(b"p", 0)),
+        used=fields.get(b"w", b"").decode(),
     )
 
 

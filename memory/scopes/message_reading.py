@@ -1,7 +1,8 @@
-"""Reads all messages of a conversation, and their vectors, under one version."""
+"""Reads all messages of a conversation, and their vectors, under one version; or the newest."""
 
+from memory.message import Message
 from memory.scopes.delta import StreamDelta
-from memory.scopes.log import seq_of, version_of
+from memory.scopes.log import message_of, seq_of, version_of
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -21,6 +22,13 @@ async def read_conversation(store: Store, scopes: Scopes, conversation: Scope) -
             scope_memory.messages = messages
             scopes.keep(scope_memory)
             return scope_memory
+
+
+async def read_newest(store: Store, conversation: Scope) -> list[Message]:
+    """Return the newest 200 messages of a conversation, newest first."""
+    log = store.keys.scope(conversation).log
+    entries = await store.client.call("XREVRANGE", log, "+", "-", "COUNT", _PAGE)
+    return [message_of(entry, fields) for entry, fields in entries]
 
 
 async def read_messages(store: Store, conversation: Scope) -> tuple[tuple[str, str], MessageStream]:

@@ -14,6 +14,7 @@ EVERYWHERE = (
     "memory",
     "recall",
     "instructions",
+    "why",
     "documents",
     "export",
     "clear",

@@ -7,6 +7,7 @@ from math import inf
 from pydantic import Field
 
 from bot.prompt.recalled import RecallPacker
+from bot.prompt.sections import codes_of
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.search.message_search import SearchFilter
@@ -61,6 +62,8 @@ def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemory
         lines = packer.pack(context, results, text, _MAX_TOKENS, known)
         if not lines:
             return "Nothing was found about this in earlier messages."
+        if context.call_context:
+            context.call_context.used.update(dict.fromkeys(codes_of(results, lines), ""))
         return "\n".join((*lines.values(), _FURTHER))
 
     return Tool(

@@ -32,6 +32,7 @@ PRIVATE = {
     "memory",
     "recall",
     "instructions",
+    "why",
     "documents",
     "export",
     "clear",

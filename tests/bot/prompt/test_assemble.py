@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bot.model.call import PromptMessage, ReasoningItem
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import UnusableSystemPrompt, load_system_prompt
+from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolDefinition
@@ -594,3 +595,17 @@ def test_a_file_that_cannot_be_used_is_refused_with_a_reason(
         file.write_bytes(content)
     with pytest.raises(UnusableSystemPrompt, match=f"SYSTEM_PROMPT_FILE.*{reason}"):
         load_system_prompt(file)
+
+
+def test_a_prompt_names_the_memories_that_it_holds_and_none_that_was_cut_off(
+    assembler: PromptAssembler,
+) -> None:
+    shown = "#1 Likes tea."
+    hit, near = said(1, "tea from Assam"), said(2, "Noted.", "assistant")
+    found = SearchResult((hit, near), 2.0, 1, lexical=0.5, dense=1.5)
+    call = CallContext(HERE, Person(7), NOW)
+    call.used.update({"f1": shown, "m9": "", "f2": "a line that was cut off"})
+    context = context_of(message_of(), memory_context=shown, recalled=(found,), call_context=call)
+    assert assembler.assemble(context).used == ("f1", "m9", "m1~", "m2~")
+    window = replace(context, window=(hit, near))
+    assert assembler.assemble(window).used == ("f1", "m9")

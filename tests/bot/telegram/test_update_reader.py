@@ -8,6 +8,7 @@ from bot.telegram.errors import UnreadableUpdate
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
+    Disliked,
     IncomingMessage,
     Sender,
     SentFile,
@@ -311,6 +312,40 @@ def test_an_id_that_telegram_could_not_have_given_is_unreadable(field: str, odd:
     raw = message("hello", **{field: {**(PRIVATE if field == "chat" else ANNA), "id": odd}})
     with pytest.raises(UnreadableUpdate):
         read(raw)
+
+
+def reacted(new: object, old: object = (), **fields: object) -> dict[str, object]:
+    reaction = {"chat": GROUP, "message_id": 11, "user": ANNA, "date": 3}
+    reaction |= {"old_reaction": old, "new_reaction": new} | fields
+    return {"update_id": 1, "message_reaction": reaction}
+
+
+DISLIKED = [{"type": "emoji", "emoji": "👎"}]
+
+
+def test_only_a_new_dislike_of_a_named_person_counts_among_reactions() -> None:
+    others = [{"type": "emoji", "emoji": "👍"}, {"type": "custom_emoji", "custom_emoji_id": "5"}]
+    sender = Sender(7, "Anna K.", "Anna", "K.", "de")
+    disliked = Disliked(1, -1005, is_group=True, message_id=11, sender=sender, sent_at=3)
+    assert read(reacted([*others, *DISLIKED], others)) == disliked
+    for raw in (
+        reacted(others),
+        reacted((), DISLIKED),
+        reacted([*DISLIKED, *others], DISLIKED),
+        reacted(DISLIKED, user=OTHER_BOT),
+        reacted(DISLIKED, user=None, actor_chat=GROUP),
+    ):
+        assert ignored(raw) == "reaction"
+    assert ignored(reacted(DISLIKED), 8) == "stranger"
+
+
+@pytest.mark.parametrize("odd", ["x", 5, None, [1], {"emoji": "👎"}], ids=str)
+@pytest.mark.parametrize("field", ["new_reaction", "chat", "message_id", "date"])
+def test_a_malformed_reaction_is_unreadable(field: str, odd: object) -> None:
+    if (field == "date" and odd == 5) or (field == "message_id" and odd == 5):
+        return
+    with pytest.raises(UnreadableUpdate):
+        read(reacted(DISLIKED, **{field: odd}))
 
 
 @pytest.mark.parametrize("kind", ["message", "callback_query", "my_chat_member"])

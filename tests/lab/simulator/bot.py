@@ -175,7 +175,7 @@ class SimulatedBot:
         self._reminders.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        at_once = AtOnce(buttons.press, memory.stopping, telegram, commands.edits.take)
+        at_once = AtOnce(buttons.press, memory, telegram, commands.edits.take)
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure

@@ -9,7 +9,7 @@ from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.context import AgentContext
 from memory.behaviors.text_rag import HEADING, SearchDocumentsArguments, TextRag, TextRagOptions
 from memory.documents.chunking import Section
-from memory.documents.library import Library, Origin
+from memory.documents.library import Library, Origin, key_of
 from memory.memory import Memory
 from memory.message import Message
 from memory.store.keys import Scope
@@ -184,3 +184,17 @@ def test_the_instruction_is_constant_and_asks_to_cite(memory: Memory, by_tool: b
     assert "cite its source" in behavior.instructions
     assert ("search_documents" in behavior.instructions) is by_tool
     assert [each.name for each in behavior.functions] == ["search_documents"] * by_tool
+
+
+async def test_a_passage_is_noted_with_its_document_and_whose_it_is(
+    memory: Memory, shelf: Library
+) -> None:
+    del shelf
+    call = CallContext(ANN, Person(7), time() + HOUR)
+    whole = rag(memory, namespaces=("g1",))
+    for question in ("How heavy is a blue whale?", "Is the zebra striped?"):
+        await whole.on_model_invoke(call, [Message(0, 0, "user", question, call.now)])
+    mine, of_operator = call.used
+    assert mine == f"d{key_of('sea.pdf')}"
+    assert of_operator == f"o{key_of('g1.md')}@{Scope.of_namespace('g1').tag}"
+    assert "190 tonnes" in call.used[mine]

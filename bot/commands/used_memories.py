@@ -1,0 +1,192 @@
+"""The memories that an answer used: those whose text stood in its prompt.
+
+The answer's log entry names them by codes (`CallContext.used`). A memory that was erased since is
+not listed, so nothing of it is kept for this.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from bot.commands.memory_entries import EDIT, MemoryEntries, shortened
+from bot.commands.paged_list import ASK, ListEntry
+from bot.commands.sentences import Sentences
+from bot.reply.parts import Part, Quote
+from memory.documents.library import documents
+from memory.erasure.correcting import present_fact
+from memory.message import Message
+from memory.scopes.entries import Fact, Synopsis
+from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.scope_memory import ScopeMemory
+from memory.store.keys import Scope
+
+SHOW = "s"
+"""The action that shows where a memory comes from."""
+
+_LINE_UNITS = 160
+_QUOTE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class UsedMemory:
+    """One line of the list; `at` is when it was said, `source` the message that it comes from.
+
+    `source` is None if the message is gone, or stands in another topic.
+    """
+
+    at: float
+    entry: ListEntry
+    source: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read to list the memories of one answer."""
+
+    language: str
+    answer: Message
+    here: ScopeMemory
+    facts: ScopeMemory
+    messages: dict[int, Message]
+
+
+class UsedMemories:
+    """Finds answers, and what they used."""
+
+    def __init__(
+        self, histories: HistoryParts, entries: MemoryEntries, sentences: Sentences
+    ) -> None:
+        self._histories = histories
+        self._entries = entries
+        self.sentences = sentences
+
+    async def find_answer(self, conversation: Scope, message_id: int) -> Message | None:
+        """Return the answer that this message shows or got, the newest one for 0; None if gone."""
+        messages = (await ChatHistory.read(self._histories, conversation)).messages
+        named = next((m for m in reversed(messages) if message_id in m.message_ids), None)
+        if message_id and named is None:
+            return None
+        return next(
+            (
+                message
+                for message in reversed(messages)
+                if message.role == "assistant"
+                and (named is None or message.exchange == named.exchange)
+            ),
+            None,
+        )
+
+    async def read(self, language: str, conversation: Scope, seq: int) -> list[UsedMemory]:
+        """Return what an answer used, newest first and the running state last."""
+        history = await ChatHistory.read(self._histories, conversation)
+        messages = {message.seq: message for message in history.messages}
+        if seq not in messages:
+            return []
+        scopes = self._histories.scopes
+        here = await scopes.read(conversation)
+        facts = await scopes.read(conversation.facts_scope)
+        reading = _Reading(language, messages[seq], here, facts, messages)
+        codes = dict.fromkeys(messages[seq].used.split())
+        found = [*self._facts(reading, codes), *self._synopses(reading, codes)]
+        found += [*self._documents(reading, codes), *self._messages(reading, codes)]
+        found += await self._documents_of_operator(language, codes)
+        found.sort(key=lambda used: -used.at)
+        states = self._entries.state(language, here) if "x" in codes else ()
+        return [*found, *(UsedMemory(0, replace(each, without=SHOW)) for each in states)]
+
+    def source(self, language: str, used: UsedMemory) -> Part:
+        """Return a part that replies to where a memory comes from, or tells it with its date."""
+        values, message = used.entry.values, used.source
+        key = "why.source" if message and message.message_ids else "why.source_gone"
+        part, *_ = self.sentences.say(language, key, **values)
+        if message is None or not message.message_ids:
+            return part
+        return replace(part, quote=Quote(message.message_ids[0], _quoted(message)))
+
+    def _facts(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
+        for id_ in _ids("f", codes):
+            fact = present_fact(reading.facts, id_) or reading.facts.record(id_)
+            if not isinstance(fact, Fact):
+                continue
+            if fact.said_at > reading.answer.sent_at and not fact.replaced:
+                continue  # the person's scope expired since, and ids were given again
+            tag = reading.here.scope.tag
+            seqs = [source.seq for source in fact.sources if source.tag == tag]
+            source = reading.messages.get(max(seqs, default=0))
+            key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
+            used = self._used(
+                reading.language, f"f{fact.id}", key, (fact.text, fact.said_at), source
+            )
+            choices = {EDIT: "buttons.edit"} if fact.is_current else {}
+            yield replace(used, entry=replace(used.entry, choices=choices))
+
+    def _synopses(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
+        for id_ in _ids("s", codes):
+            synopsis = reading.here.record(id_)
+            if isinstance(synopsis, Synopsis) and synopsis.ended_at <= reading.answer.sent_at:
+                first, *_ = synopsis.text.splitlines() or [""]
+                source = reading.messages.get(synopsis.first_seq)
+                told = first, synopsis.began_at
+                yield self._used(reading.language, f"s{id_}", "why.synopsis", told, source)
+
+    def _documents(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
+        for key, document in documents(reading.here).items():
+            if f"d{key}" in codes:
+                told = document.title, document.added_at
+                yield self._used(reading.language, f"d{key}", "why.document", told)
+
+    async def _documents_of_operator(self, language: str, codes: Iterable[str]) -> list[UsedMemory]:
+        found = []
+        for code in codes:
+            key, _, tag = code[1:].partition("@")
+            if not code.startswith("o") or not tag.startswith("d:"):
+                continue
+            document = documents(await self._histories.scopes.read(Scope(tag))).get(key)
+            if document:
+                told = document.title, document.added_at
+                used = self._used(language, f"o{key}", "why.document", told)
+                found.append(replace(used, entry=replace(used.entry, without=ASK)))
+        return found
+
+    def _messages(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
+        """Yield one line for each recalled exchange: its question, if that was shown."""
+        shown = set()
+        by_meaning = {int(code[1:-1]) for code in codes if code[:1] == "m" and code[-1] == "~"}
+        for seq in sorted({*_ids("m", codes), *by_meaning}):
+            message = reading.messages.get(seq)
+            if message is None or seq in reading.here.hidden or message.exchange in shown:
+                continue
+            shown.add(message.exchange)
+            key = "why.meaning" if seq in by_meaning else "why.words"
+            told = message.text, message.sent_at
+            yield self._used(reading.language, f"m{seq}", key, told, message)
+
+    def _used(
+        self,
+        language: str,
+        code: str,
+        key: str,
+        told: tuple[str, float],
+        source: Message | None = None,
+    ) -> UsedMemory:
+        text, at = told
+        values = {"text": shortened(text, _LINE_UNITS), "date": self.sentences.day(language, at)}
+        return UsedMemory(at, ListEntry(code, key, values), source)
+
+
+def _ids(kind: str, codes: Iterable[str]) -> list[int]:
+    """Return the ids in the codes of a kind; codes of an unknown form are ignored."""
+    return [int(code[1:]) for code in codes if code[:1] == kind and code[1:].isdecimal()]
+
+
+def _quoted(message: Message) -> str:
+    """Return a passage that stands in the person's first message, as Telegram has it.
+
+    Answers are shown formatted, so that no passage of their Markdown need stand there.
+    """
+    if message.role == "assistant":
+        return ""
+    text = message.text
+    if message.lengths:
+        text = text[: max(0, message.lengths[0])]
+    first, *_ = text.strip().splitlines() or [""]
+    return first[:_QUOTE_CHARS].strip()

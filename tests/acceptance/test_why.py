@@ -1,0 +1,126 @@
+"""`/why` and 👎 list the memories that an answer used, and lead to where they come from."""
+
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.buttons import asks_to_delete, delete_now, press_now
+from tests.acceptance.memory_model import main_requests, remember_with
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, chats
+
+US = "@ricordo_bot"
+MESSAGE = "“My sister is called Ida” – same words"
+
+
+def quoted(message: Message) -> str:
+    """Return the passage that a message quotes."""
+    assert isinstance(message, chats.Message)
+    return message.quote.text if message.quote else ""
+
+
+def lines(message: Message) -> list[str]:
+    """Return the entries of a list as it is now, without their dates."""
+    now = message.chat.message(message.id)
+    assert now
+    entries = [line for line in now.text.splitlines() if line.startswith("• ")]
+    return [entry.rpartition(" (")[0] or entry for entry in entries]
+
+
+def numbered(message: Message, entry: str) -> int:
+    """Return the number of an entry."""
+    (number,) = (int(line.split()[1]) for line in lines(message) if entry in line)
+    return number
+
+
+async def next_reply(rig: Rig, chat: Chat, before: int) -> Message:
+    """Return the reply that follows `before` replies."""
+    await rig.telegram.wait_for(lambda: len(chat.replies) > before)
+    return chat.replies[before]
+
+
+async def test_why_lists_what_stood_in_the_prompt_and_its_buttons_show_and_delete_it(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="state,facts", learn_every_turns=1, window_messages=2)
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "/why")).text == sentence("why.no_answer")
+    told = await anna.say(chat, "My sister is called Ida")
+    await chat.wait_for_reply(after=told)
+    for text in ("Is it raining?", "Sing a song", "What is my sister called?"):
+        await ask_and_learn(rig, anna, chat, text)
+    answer = chat.replies[-1]
+    prompt = main_requests(rig)[-1].memory
+    assert "Their sister is Ida." in prompt
+    assert "Anna: My sister is called Ida" in prompt
+
+    why = await ask_to_the_end(rig, anna, chat, "/why")
+    assert numbered(why, "Their sister is Ida. – you told me")
+    assert "Summary – First name: Anna" in lines(why)[-1]
+    for entry in ("Their sister is Ida.", MESSAGE):
+        before = len(chat.replies)
+        await press_now(rig, anna, why, f"↗ {numbered(why, entry)}")
+        shows = await next_reply(rig, chat, before)
+        assert (shows.reply_to, quoted(shows)) == (told, told.text)
+        assert shows.text.startswith("This is where it comes from")
+    assert len(main_requests(rig)) == 4  # nothing of this asks the model
+
+    await delete_now(rig, anna, why, f"Wrong {numbered(why, MESSAGE)}")
+    assert MESSAGE not in " ".join(lines(why))
+    before = len(chat.replies)
+    await press_now(rig, anna, why, f"Wrong {numbered(why, 'Their sister is Ida.')}")
+    await rig.telegram.wait_for(lambda: asks_to_delete(why))
+    await press_now(rig, anna, why, sentence("buttons.edit"))
+    question = await next_reply(rig, chat, before)
+    await rig.ask(anna, chat, "My sister is Ida Maria.", reply_to=question)
+    await ask_to_the_end(rig, anna, chat, "/why")
+    why = chat.replies[-1]
+    assert numbered(why, "My sister is Ida Maria. – you told me")
+
+    await delete_now(rig, anna, why, f"Wrong {numbered(why, 'Ida Maria.')}")
+    assert "Ida" not in " ".join(lines(why))
+    await ask_and_learn(rig, anna, chat, "Once more: what is she called?")
+    assert "Ida" not in main_requests(rig)[-1].memory
+
+    before = len(chat.replies)
+    await anna.react(answer, "👍")
+    await anna.react(told, "👎")  # it is no answer
+    await anna.react(answer, "👎")
+    assert "Ida" not in " ".join(lines(await next_reply(rig, chat, before)))
+
+
+async def test_a_dislike_finds_its_topic_and_in_groups_counts_only_from_who_was_answered(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="facts", learn_every_turns=1, window_messages=2)
+    (anna, chat), ben = rig.anna(), rig.ben()[0]
+    chat.has_private_topics = True
+    topic = await anna.open_topic(chat, "Boats")
+    await ask_and_learn(rig, anna, chat, "My boat is called SECRETQ", topic=topic)
+    answer = await ask_and_learn(rig, anna, chat, "Hm", topic=topic)
+    await anna.react(answer, "👎")
+    why = await next_reply(rig, chat, 2)
+    assert (why.topic_id, lines(why)) == (topic.id, ["• 1 Their boat is SECRETQ. – you told me"])
+    await press_now(rig, anna, why, "↗ 1")
+    assert quoted(await next_reply(rig, chat, 3)) == "My boat is called SECRETQ"
+    elsewhere = await ask_to_the_end(rig, anna, chat, "What is my boat called?")
+    assert "SECRETQ" in main_requests(rig)[-1].memory
+    why = await ask_to_the_end(rig, anna, chat, "/why")
+    await press_now(rig, anna, why, "↗ 1")
+    gone = await next_reply(rig, chat, 6)
+    assert (elsewhere.topic_id, gone.topic_id, gone.reply_to) == (0, 0, None)
+    assert gone.text.endswith("“Their boat is SECRETQ.”")
+
+    group = rig.telegram.group("Club", [ben], admins=[anna], bot_is_admin=True)
+    await ask_and_learn(rig, anna, group, f"{US} My dog is called Rex")
+    answer = await ask_and_learn(rig, anna, group, f"{US} What is my boat called?")
+    await ben.react(answer, "👎")
+    await ben.react(answer)
+    await anna.react(answer, "👎")
+    why = await next_reply(rig, group, 2)
+    assert why.reply_to == answer
+    assert "said here" in lines(why)[0]
+    assert "SECRETQ" not in why.text
+    assert len(group.replies) == 3
