@@ -15,6 +15,7 @@ from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
 from bot.prompt.sections import alternating, codes_of, memory_section, spoken
 from bot.prompt.system_prompt import UnusableSystemPrompt
+from bot.prompt.told import told_within
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
 from memory.message import Message
@@ -187,7 +188,7 @@ class PromptAssembler:
         replies = reply_lines(self._counter, context, window, self._zone, left // 2)
         left -= sum(self._counter.count(f"{line}\n") for line in replies)
         learned = harmless(context.memory_context)
-        learned = self._counter.shorten(learned, int(left * _BEHAVIORS_SHARE))
+        learned = told_within(self._counter, learned, _asked(context), int(left * _BEHAVIORS_SHARE))
         left -= self._counter.count(f"{learned}\n") if learned else 0
         seen = {message.seq for message in (context.user_message, *window)}
         for reply in context.replies:

@@ -5,7 +5,7 @@ fit a message and those that are like the best one: as a list with dates, or as 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import groupby
 from typing import Literal
@@ -199,7 +199,16 @@ class Synopses(LearningBehavior):
 
     def _line(self, synopsis: Synopsis, now: float) -> str:
         when = dated(synopsis.began_at, now, self._zone)
-        text = self._tokens.shorten(_on_one_line(synopsis), _MAX_SYNOPSIS_TOKENS - 20)
+        # Behaviour, emotions and preferences are kept: nothing else tells them.
+        limit, shown = _MAX_SYNOPSIS_TOKENS - 20, synopsis
+        for shorter in (
+            replace(synopsis, reasoning=""),
+            replace(synopsis, reasoning="", actions=""),
+            replace(synopsis, reasoning="", actions="", result=""),
+        ):
+            if self._tokens.count(_on_one_line(shown)) > limit:
+                shown = shorter
+        text = self._tokens.shorten(_on_one_line(shown), limit)
         return f"[{when}] {text}{_mark([synopsis])}"
 
 

@@ -1,0 +1,42 @@
+"""What behaviors tell loses whole entries, those first that say least about the question."""
+
+from bot.prompt.told import told_within
+from memory.text.tokens import SHORTENED, TokenCounter
+
+STATE = 'State of this conversation (JSON):\n{"first_name":"Anna","goals":["buy a boat"]}'
+FACTS = "Facts, by id and since when they are known:\n" + "\n".join(
+    f"#{number} [12 March 2025, 8 months ago] {text}"
+    for number, text in enumerate(
+        ("Has a dog.", "Is allergic to nuts.", "Owns a red boat.", "Lives in Graz."), 1
+    )
+)
+PAGES = "From documents:\n[Manual] Press the button.\n  Then wait."
+TOLD = f"{STATE}\n{FACTS}\n{PAGES}"
+
+
+def test_what_fits_is_told_as_it_is(tokens: TokenCounter) -> None:
+    assert told_within(tokens, TOLD, "boat", 1_000) == TOLD
+
+
+def test_the_state_stays_whole_and_what_the_question_is_about_comes_next(
+    tokens: TokenCounter,
+) -> None:
+    limit = tokens.count(STATE) + 40
+    told = told_within(tokens, TOLD, "What colour is my boat?", limit)
+    assert tokens.count(told) <= limit
+    assert told.startswith(STATE)
+    assert "Owns a red boat." in told
+    assert set(told.splitlines()) < set(TOLD.splitlines())
+    assert "Manual" not in told
+
+
+def test_a_heading_without_entries_is_left_out(tokens: TokenCounter) -> None:
+    told = told_within(tokens, f"{FACTS}\n{PAGES}", "What does the manual say?", 24)
+    assert told == PAGES
+
+
+def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
+    told = told_within(tokens, "Earlier sessions:\n" + "word " * 500, "word", 100)
+    assert SHORTENED in told
+    assert 80 < tokens.count(told) <= 100
+    assert told_within(tokens, '{"goals":["' + "word " * 500 + '"]}', "word", 100) == ""
