@@ -9,6 +9,7 @@ from bot.commands.export import export_file
 from bot.commands.sentences import Sentences
 from bot.costs.budget import budget_of
 from bot.documents.formats import Formats, Limits
+from bot.documents.imports import Imports
 from bot.documents.upload import FileReader, Upload
 from bot.runtime.due_reminders import DueReminders
 from bot.telegram.chat import Chat
@@ -142,4 +143,5 @@ class TurnBuilder:
         max_bytes = int(settings.max_document_mb * 2**20)
         reader = FileReader(self._chat, Formats(Limits()), memory.tokens, max_bytes)
         library = Library(memory.store, memory.scopes)
-        return Upload(reader, library, memory.scopes, self._sentences, learn)
+        imports = Imports(library, memory.confirmations, memory.tokens, self._sentences)
+        return Upload(reader, imports, memory.scopes, self._sentences, learn)

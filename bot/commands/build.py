@@ -12,6 +12,7 @@ from bot.commands import reminder_list, reminder_questions
 from bot.commands.access import Access, Operators
 from bot.commands.at_once import StopCommand
 from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
+from bot.commands.bring_along import ImportCommand
 from bot.commands.clear_memory import ClearMemoryCommand
 from bot.commands.consent import ConsentButtons
 from bot.commands.dead_letters import DeadLetterList
@@ -141,7 +142,10 @@ def _conversation_commands(
     count = partial(count_conversation, memory.client, memory.keys)
     export = ExportCommand(memory.exporter, sentences)
     clear = ClearCommand(memory.confirmations, memory.forgetting, count, deleting, sentences)
+    imports = ImportCommand(memory.confirmations, memory.mailbox, sentences)
+    import_buttons = {"import": imports.agree, "dont_import": imports.refuse}
     return (
+        BotCommand("import", imports.answer, "private", import_buttons),
         BotCommand("export", export.answer, group_admins_only=True),
         BotCommand("clear", clear.ask, buttons={"clear": clear.clear}, group_admins_only=True),
     )

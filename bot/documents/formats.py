@@ -4,16 +4,12 @@ No other format is opened, whatever a file's name says. Fetching and storing are
 """
 
 import asyncio
-import os
 import re
-import sys
-from asyncio.subprocess import PIPE
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal, get_args
 
-import orjson
-
+from bot.documents.isolated import ParserFailed, parse
 from memory.documents.chunking import Section
 
 Format = Literal["text", "markdown", "pdf"]
@@ -27,6 +23,8 @@ Reason = Literal[
     "damaged",  # or reading it takes too long
     "letters",  # text in an unknown encoding
     "full",  # the conversation has too many documents
+    "in_group",  # an export of all that a person has told an assistant
+    "nothing_to_import",
 ]
 """Why a file is refused; people read the sentence `documents.refused_<reason>`."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -40,6 +38,8 @@ REASON_TEXTS: dict[Reason, str] = {
     "damaged": "damaged, or reading it took too long",
     "letters": "unknown text encoding; save it as UTF-8",
     "full": "no space for more documents",
+    "in_group": "an export is imported only in a private chat",
+    "nothing_to_import": "an export without a message",
 }
 """The same for the operator's terminal, in English."""
 
@@ -157,23 +157,10 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
     if b"%PDF-" not in content[:1024]:
         raise DocumentRefused("damaged")
     arguments = (limits.pages, limits.chars, limits.pdf_mb, limits.pdf_cpu_s)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_PDF_READER), *map(str, arguments)),
-        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # and none of our secrets
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
     try:
-        async with asyncio.timeout(limits.pdf_s):
-            written, _ = await process.communicate(content)
-        answer = orjson.loads(written)
-    except (TimeoutError, orjson.JSONDecodeError):
+        answer = await parse(_PDF_READER, arguments, content, limits.pdf_s)
+    except ParserFailed:
         raise DocumentRefused("damaged") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     if "refused" in answer:
         raise DocumentRefused(answer["refused"])
     return [

@@ -4,24 +4,20 @@ Anybody may send a PDF, and some PDFs are made to fill the memory or to take for
 process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
 it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
 writes one JSON object, `{"pages": [...]}` or `{"refused": "<reason>"}`. It imports nothing of the
-bot.
+bot but its limits.
 """
 
 import codecs
 import io
 import json
-import logging
-import os
-import resource
 import sys
-from contextlib import suppress
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-_NICENESS = 5
-"""The bot has priority on the machine."""
+from bot.documents.confined import confine
+
 _ENCODINGS = (
     *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
     *("gbk", "gb2312", "gb18030", "cp932", "cp950"),
@@ -31,14 +27,8 @@ _ENCODINGS = (
 
 def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
     """Write the answer to standard output; any failure means that the file is damaged."""
-    os.nice(_NICENESS)
-    _limit(resource.RLIMIT_AS, memory_mb * 2**20)
-    _limit(resource.RLIMIT_CPU, cpu_s)
     _load_encodings()
-    # From here on nothing can be opened: no connection, and none of the files in /proc that other
-    # processes of the same user show.
-    _limit(resource.RLIMIT_NOFILE, 3)
-    logging.disable()  # the answer says what is wrong
+    confine(memory_mb, cpu_s)
     answer: dict[str, object]
     try:
         answer = _read(sys.stdin.buffer.read(), max_pages, max_chars)
@@ -73,11 +63,6 @@ def _load_encodings() -> None:
     """Load the encodings that a PDF may name, while files can still be opened."""
     for name in _ENCODINGS:
         codecs.lookup(name)
-
-
-def _limit(resource_: int, maximum: int) -> None:
-    with suppress(OSError, ValueError):  # the system has no such limit
-        resource.setrlimit(resource_, (maximum, maximum))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,14 @@ import structlog
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.documents.formats import DocumentRefused, Formats, format_of
+from bot.documents.imports import MAX_PASSAGES_HERE, Imports, looks_like_export, may_be_export
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
 from memory.behaviors.call_context import is_first_party
 from memory.documents.chunking import Section, passages
-from memory.documents.library import Library, Origin, PutResult, documents, key_of
+from memory.documents.library import Origin, PutResult, documents, key_of
+from memory.erasure.confirmations import NotConfirmed
 from memory.scopes.changes import NotWritten
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -30,29 +32,30 @@ log = structlog.get_logger(__name__)
 
 MAX_PASSAGES = 1_500
 """Of one document."""
-MAX_PASSAGES_HERE = 4_000
-"""Of all documents of a conversation: some 8 MB of Redis."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Fetches a file of at most `max_bytes` and cuts its text into passages."""
+    """Fetches files of at most `max_bytes` and cuts their text into passages."""
 
     chat: Chat
     formats: Formats
     tokens: TokenCounter
     max_bytes: int
 
-    async def passages(self, file: SentFile) -> list[Section]:
-        """Return the passages in their order; raise `DocumentRefused` or `TelegramError`."""
-        format_ = format_of(file.name, file.mime_type)
+    async def fetch(self, file: SentFile) -> bytes:
+        """Return the content of a file; raise `DocumentRefused` or `TelegramError`."""
         if file.nbytes > self.max_bytes:
             raise DocumentRefused("too_big")
         try:
-            content = await self.chat.download(file.file_id, self.max_bytes)
+            return await self.chat.download(file.file_id, self.max_bytes)
         except Refused as refusal:
             is_too_big = refusal.reason == "too_big"
             raise DocumentRefused("too_big" if is_too_big else "damaged") from refusal
+
+    async def passages(self, file: SentFile, content: bytes) -> list[Section]:
+        """Return the passages of a document in their order; raise `DocumentRefused`."""
+        format_ = format_of(file.name, file.mime_type)
         sections = await self.formats.sections(content, format_)
         cut = await asyncio.to_thread(passages, sections, self.tokens)
         if len(cut) > MAX_PASSAGES:
@@ -66,13 +69,14 @@ class Upload:
     def __init__(
         self,
         reader: FileReader,
-        library: Library,
+        imports: Imports,
         scopes: Scopes,
         sentences: Sentences,
         learn: Callable[[Scope], None],
     ) -> None:
         self._reader = reader
-        self._library = library
+        self._imports = imports
+        self._library = imports.library
         self._scopes = scopes
         self._sentences = sentences
         self._learn = learn
@@ -88,7 +92,15 @@ class Upload:
             raise ValueError("a message without a file")
         language = sent.sender.language
         try:
-            put = await self._store(sent, sent.file, conversation)
+            # Read before the file is fetched, so that an erasure from now on refuses the write.
+            here = await self._scopes.current(conversation)
+            _check_type(sent, sent.file)
+            content = await self._reader.fetch(sent.file)
+            if answer := await self._import(sent, sent.file, here, content):
+                return answer
+            put = await self._store(sent, sent.file, here, content)
+        except NotConfirmed:
+            return Answer(self._sentences.say(language, "clear.expired"))
         except DocumentRefused as refusal:
             log.info("file refused", reason=refusal.reason)
             max_mb = f"{self._reader.max_bytes / 2**20:.3g}"
@@ -105,14 +117,43 @@ class Upload:
         values = {"name": put.document.title, "passages": put.document.passages}
         return Answer(self._sentences.say(language, "documents.read", **values))
 
-    async def _store(self, sent: IncomingMessage, file: SentFile, conversation: Scope) -> PutResult:
-        # Read before the file is fetched, so that an erasure from now on refuses the write.
-        here = await self._scopes.current(conversation)
-        cut = await self._reader.passages(file)
+    async def _import(
+        self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
+    ) -> Answer | None:
+        """Ask about an export or store it; return `None` for any other file."""
+        if file.import_nonce:
+            stored = await self._imports.store(sent, file, here, content)
+            log.info("export imported")
+            self._learn(here.scope)
+            return stored
+        if sent.is_group or not looks_like_export(content):
+            return None
+        try:
+            return await self._imports.preview(sent, file, here, content)
+        except DocumentRefused as refusal:
+            if refusal.reason != "type":
+                raise
+            return None
+
+    async def _store(
+        self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
+    ) -> PutResult:
+        cut = await self._reader.passages(file, content)
         name = _free_name(here, sent, file.name)
         _check_capacity(here, cut, name)
         origin = Origin(name, nbytes=file.nbytes, sender_id=sent.sender.id)
         return await self._library.put(here, origin, cut)
+
+
+def _check_type(sent: IncomingMessage, file: SentFile) -> None:
+    """Raise `DocumentRefused` for a file that is not worth fetching.
+
+    Exports are taken in private only: they hold all that a person has told an assistant.
+    """
+    if not may_be_export(file):
+        format_of(file.name, file.mime_type)
+    elif sent.is_group:
+        raise DocumentRefused("in_group")
 
 
 def _free_name(here: ScopeMemory, sent: IncomingMessage, name: str) -> str:

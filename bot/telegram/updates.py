@@ -34,13 +34,15 @@ class SentFile:
     """A file that was sent to us and not downloaded yet.
 
     `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
-    `nbytes` is 0 if Telegram did not give the size.
+    `nbytes` is 0 if Telegram did not give the size. `import_nonce` is the nonce of the button by
+    which its sender agreed to import it, "" for a file that was just sent.
     """
 
     file_id: str
     name: str
     mime_type: str
     nbytes: int
+    import_nonce: str = ""
 
 
 @dataclass(frozen=True, slots=True)

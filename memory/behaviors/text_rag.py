@@ -8,6 +8,7 @@ function for it. It reads the conversation's documents and the given namespaces,
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, islice
 
 from pydantic import Field
@@ -170,7 +171,11 @@ def _is_current(chunk: Chunk, document: Document | None) -> bool:
 
 def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
     """Return the first passages of the newest fresh document, for "summarise this"."""
-    fresh = [each for each in documents(scope_memory).values() if now - each.added_at <= _FRESH_S]
+    fresh = [
+        each
+        for each in documents(scope_memory).values()
+        if now - each.added_at <= _FRESH_S and not each.imported_from
+    ]
     if not fresh:
         return []
     newest = max(fresh, key=lambda document: document.added_at)
@@ -180,7 +185,8 @@ def _opening(scope_memory: ScopeMemory, now: float) -> list[Chunk]:
 
 def _line(chunk: Chunk) -> str:
     """Return a passage after its source; an indent separates its lines from the next passage."""
-    parts = (" ".join(part.split()) for part in (chunk.title, chunk.place, chunk.link))
+    day = f"{datetime.fromtimestamp(chunk.said_at, UTC):%Y-%m-%d}" if chunk.said_at else ""
+    parts = (" ".join(part.split()) for part in (chunk.title, day, chunk.place, chunk.link))
     source = ", ".join(part for part in parts if part)
     text = "\n  ".join(chunk.text.splitlines())
     return f"[{source}] {text}"

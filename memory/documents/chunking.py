@@ -6,7 +6,7 @@ neighboring passages count too, so text at an edge is found all the same.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory.text.sentences import cut_before, sentences
 from memory.text.tokens import TokenCounter
@@ -26,11 +26,13 @@ _EMPTY_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 class Section:
     """A part of a document: a page, or the text below a heading.
 
-    `place` names it for people ("page 3"); "" without a name.
+    `place` names it for people ("page 3"); "" without a name. `said_at` is when it was said, in
+    Unix seconds, 0 for what is no talk.
     """
 
     text: str
     place: str = ""
+    said_at: float = 0
 
 
 def passages(
@@ -41,7 +43,7 @@ def passages(
     A passage never spans two sections. A million characters take about a second.
     """
     return [
-        Section(passage, section.place)
+        replace(section, text=passage)
         for section in document
         for passage in _packed(_tidy(section.text), counter, max_tokens)
     ]

@@ -29,12 +29,14 @@ class Origin:
     """Where a document comes from; `name` identifies it in its scope.
 
     `nbytes`: size of the file. `sender_id`: the person who sent it, 0 for the operator.
+    `imported_from`: the assistant whose talks these are.
     """
 
     name: str
     link: str = ""
     nbytes: int = 0
     sender_id: int = 0
+    imported_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Library:
                 link=origin.link,
                 nbytes=origin.nbytes,
                 sender_id=origin.sender_id,
+                imported_from=origin.imported_from,
             )
             await self._note(scope_memory.scope)
             await self._scopes.write(scope_memory, Write(_chunks(document, passages), [document]))
@@ -141,6 +144,7 @@ def _chunks(document: Document, passages: Sequence[Section]) -> list[Chunk]:
             link=document.link,
             place=passage.place,
             added_at=document.added_at,
+            said_at=passage.said_at,
         )
         for number, passage in enumerate(passages)
     ]

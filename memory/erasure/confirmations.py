@@ -9,7 +9,7 @@ from memory.store.store import Store
 
 _CONFIRM_S = 3600
 
-QuestionKind = Literal["clear", "forget", "admin", "messages", "again", "edit"]
+QuestionKind = Literal["clear", "forget", "admin", "messages", "again", "edit", "import"]
 
 
 def first_step(receipt_id: str) -> str:

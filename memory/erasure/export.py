@@ -132,8 +132,13 @@ def _documents(here: ScopeMemory) -> list[dict[str, object]]:
             "name": document.title,
             "link": document.link,
             "added_at": _moment(document.added_at),
+            "imported_from": document.imported_from or None,
             "passages": [
-                {"place": chunk.place, "text": chunk.text}
+                {
+                    "place": chunk.place,
+                    "said_at": _moment(chunk.said_at) if chunk.said_at else None,
+                    "text": chunk.text,
+                }
                 for chunk in here.chunks
                 if chunk.document == key
             ],

@@ -17,6 +17,7 @@ class Document(Field):
     `of_name` is the short key of its name. `digest` is a digest of its content, so that the same
     content is not embedded twice. `added_at` (Unix seconds) is in its passages, too: passages of
     older content have another value. `sender_id` names its sender, 0 for the operator.
+    `imported_from` names the assistant if it holds talks from another one.
     """
 
     PREFIX = "document"
@@ -29,6 +30,7 @@ class Document(Field):
     link: str = ""
     nbytes: int = 0
     sender_id: int = 0
+    imported_from: str = ""
 
     def without(self, erased: Erased) -> Self | None:
         """Erase it if its sender is erased, unless they sent it later."""
@@ -51,7 +53,8 @@ class Chunk(Record):
     """A passage of a document: `document` names it within its scope (same name, same document).
 
     `title` and `link` show people the source; `place` is the position in it ("page 3").
-    `number` counts the document's chunks from 0. `added_at` is in Unix seconds.
+    `number` counts the document's chunks from 0. `added_at` is in Unix seconds. `said_at` is too:
+    when an imported talk had this passage, 0 for all other documents.
     """
 
     KIND = "chunk"
@@ -64,11 +67,17 @@ class Chunk(Record):
     place: str = ""
     added_at: float = 0
     trust: Trust = Trust.UNTRUSTED
+    said_at: float = 0
 
     @property
     def embedded_text(self) -> str:
-        """The document's title, and the text."""
-        return f"{self.title}: {self.text}"
+        """The title of the document or of the imported talk, and the text."""
+        return f"{self.place if self.said_at else self.title}: {self.text}"
+
+    @property
+    def happened_at(self) -> float:
+        """When an imported passage was said."""
+        return self.said_at
 
     @property
     def group(self) -> int:

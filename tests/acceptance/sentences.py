@@ -16,13 +16,14 @@ EVERYWHERE = (
     "instructions",
     "why",
     "documents",
+    "import",
     "export",
     "clear",
     "forget",
     "reminders",
 )
 IN_PRIVATE = (*EVERYWHERE, "usage", "privacy", "help")
-IN_GROUPS = ("ask", *EVERYWHERE, "privacy", "help")
+IN_GROUPS = ("ask", *(name for name in EVERYWHERE if name != "import"), "privacy", "help")
 OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")
 
 

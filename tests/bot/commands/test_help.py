@@ -34,6 +34,7 @@ PRIVATE = {
     "instructions",
     "why",
     "documents",
+    "import",
     "export",
     "clear",
     "forget",
@@ -42,7 +43,7 @@ PRIVATE = {
     "privacy",
     "help",
 }
-GROUP = PRIVATE - {"usage"} | {"ask"}
+GROUP = PRIVATE - {"usage", "import"} | {"ask"}
 OPERATORS = {"stats", "inspect", "deadletters", "clear_memory"}
 
 

@@ -7,6 +7,7 @@ import pytest
 from bot.commands.sentences import Sentences
 from bot.documents import upload
 from bot.documents.formats import Formats, Limits
+from bot.documents.imports import Imports
 from bot.documents.upload import FileReader, Upload
 from bot.language.catalogue import Catalogue
 from bot.telegram.errors import RefusalReason, Refused
@@ -47,7 +48,8 @@ class Uploads:
         self.learned: list[Scope] = []
         reader = FileReader(self.files, Formats(Limits()), memory.tokens, 1_000)
         sentences = Sentences(Catalogue())
-        self._upload = Upload(reader, library, memory.scopes, sentences, self.learned.append)
+        brought = Imports(library, memory.confirmations, memory.tokens, sentences)
+        self._upload = Upload(reader, brought, memory.scopes, sentences, self.learned.append)
 
     async def take(self, name: str = "sea.txt", text: str = "", nbytes: int = 18) -> str | None:
         """Upload a file and return the answer, `None` if there is none."""
@@ -89,10 +91,10 @@ async def test_a_caption_is_left_for_the_model_to_answer(
 async def test_a_file_that_is_too_big_or_of_another_type_is_not_fetched(
     uploads: Uploads,
 ) -> None:
-    too_big, other = await uploads.take(nbytes=1_001), await uploads.take("a.zip")
+    too_big, other = await uploads.take(nbytes=1_001), await uploads.take("a.png")
 
     assert (too_big or "").startswith("sea.txt is too big for me.")
-    assert (other or "").startswith("I can't open a.zip.")
+    assert (other or "").startswith("I can't open a.png.")
     assert uploads.files.requested == []
 
 

@@ -1,0 +1,243 @@
+"""Reads the export of an assistant, in a process of its own: `talk_reader.py MB SECONDS`.
+
+It reads the file from standard input and writes one JSON object: `{"source": "ChatGPT", "talks":
+[...], "beyond": n}` or `{"refused": "<reason>"}`. A talk is `{"title", "at", "messages": [[role,
+text, at], ...]}`, "at" in Unix seconds, 0 if unknown. A talk with the role "fact" holds facts.
+
+Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, and the file of our
+own `/export`. Content decides, never a name. Nothing is unpacked to a disk, and what a zip says
+about its size counts for nothing: reading ends at a bound. It imports nothing of the bot but its
+limits.
+"""
+
+import codecs
+import io
+import json
+import re
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+
+from bot.documents.confined import confine
+
+_MAX_UNPACKED = 64 * 2**20
+_MAX_OWN = 16 * 2**20
+"""Bytes of our own export, which is parsed as a whole."""
+_MAX_MEMBERS = 5_000
+_MAX_TALKS = 20_000
+_MAX_MESSAGES = 2_000
+"""Of one talk."""
+_MAX_WORDS = 4_000
+"""Characters kept of one message of the person."""
+_MAX_ANSWER = 600
+"""Characters kept of one answer: enough to know what it was about."""
+_MAX_CHARS = 6_000_000
+"""Of the whole answer; the newest talks win."""
+_DAY_S = 24 * 3600
+_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d{1,4})?\.json")
+_ENCRYPTED = 0x1
+_PAUSE_S = 6 * 3600
+"""A longer pause in our own export begins another talk."""
+
+Messages = list[tuple[str, str, float]]
+
+
+class NotRead(Exception):
+    """Raised with the reason why a file is not read."""
+
+
+def main(memory_mb: int, cpu_s: int) -> None:
+    """Write the answer to standard output; any failure means that the file is damaged."""
+    codecs.lookup("cp437")  # names in a zip; afterwards nothing can be opened
+    confine(memory_mb, cpu_s)
+    answer: dict[str, object]
+    try:
+        answer = _read(sys.stdin.buffer.read())
+    except NotRead as refusal:
+        answer = {"refused": str(refusal)}
+    except MemoryError:
+        answer = {"refused": "too_long"}
+    except Exception:  # noqa: BLE001 - the outer fence around a parser of untrusted files
+        answer = {"refused": "damaged"}
+    sys.stdout.write(json.dumps(answer))
+
+
+def _read(content: bytes) -> dict[str, object]:
+    parts = _unpacked(content) if content.startswith(b"PK\x03\x04") else [content]
+    source = ""
+    talks: list[dict[str, Any]] = []
+    for part in parts:
+        for found, talk in _talks(part):
+            source = source or found
+            if talk:
+                talks.append(talk)
+            if len(talks) > _MAX_TALKS:
+                raise NotRead("too_long")
+    if not source:
+        raise NotRead("type")
+    talks.sort(key=lambda talk: float(-talk["at"]))
+    sizes = accumulate(sum(len(text) for _, text, _ in talk["messages"]) for talk in talks)
+    kept = sum(size <= _MAX_CHARS for size in sizes)
+    return {"source": source, "talks": talks[:kept], "beyond": len(talks) - kept}
+
+
+def _unpacked(content: bytes) -> Iterator[bytes]:
+    """Yield the files of talks in a zip, whatever else is in it; raise `NotRead`."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if len(members) > _MAX_MEMBERS:
+            raise NotRead("too_long")
+        named = [each for each in members if _CONVERSATIONS.fullmatch(each.filename)]
+        if not named:
+            raise NotRead("type")
+        left = _MAX_UNPACKED
+        for member in named:
+            if member.flag_bits & _ENCRYPTED:
+                raise NotRead("encrypted")
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise NotRead("damaged")
+            with archive.open(member) as packed:
+                part = packed.read(left + 1)
+            left -= len(part)
+            if left < 0:
+                raise NotRead("too_long")
+            yield part
+
+
+def _talks(part: bytes) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield source and talk, None for one that cannot be read; raise `NotRead`."""
+    if part[:1] == b"\xef":
+        part = part.removeprefix(b"\xef\xbb\xbf")
+    if len(part) > _MAX_UNPACKED:
+        raise NotRead("too_long")
+    if part.lstrip()[:1] == b"{":
+        if len(part) > _MAX_OWN:
+            raise NotRead("too_long")
+        yield from _own(json.loads(part))
+        return
+    for element in _elements(part.decode()):
+        match element:
+            case {"mapping": dict()} as talk:
+                yield "ChatGPT", _chatgpt(talk)
+            case {"chat_messages": list()} as talk:
+                yield "Claude", _claude(talk)
+            case _:
+                yield "", None
+
+
+def _elements(text: str) -> Iterator[Any]:
+    """Yield the elements of a JSON array, one at a time, so that only one is in memory."""
+    decoder, blank = json.JSONDecoder(), re.compile(r"[\s,]*")
+    at = blank.match(text)
+    position = at.end() if at else 0
+    if text[position : position + 1] != "[":
+        raise NotRead("type")
+    position += 1
+    while True:
+        if at := blank.match(text, position):
+            position = at.end()
+        if text[position : position + 1] == "]":
+            return
+        element, position = decoder.raw_decode(text, position)
+        yield element
+
+
+def _chatgpt(talk: dict[str, Any]) -> dict[str, Any] | None:
+    """Follow the branch that the person saw last, from its end to its beginning."""
+    mapping, name = talk["mapping"], talk.get("current_node")
+    nodes: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(name, str) and name not in seen and isinstance(mapping.get(name), dict):
+        seen.add(name)
+        nodes.append(mapping[name])
+        name = mapping[name].get("parent")
+    ordered = nodes[::-1] or [each for each in mapping.values() if isinstance(each, dict)]
+    messages: Messages = []
+    for node in ordered[-_MAX_MESSAGES:]:
+        match node.get("message"):
+            case {
+                "author": {"role": "user" | "assistant" as role},
+                "content": {"parts": list(parts)},
+                **rest,
+            }:
+                words = [each for each in parts if isinstance(each, str)]
+                messages += _message(role, "\n".join(words), _moment(rest.get("create_time")))
+    return _talk(talk.get("title"), _moment(talk.get("create_time")), messages)
+
+
+def _claude(talk: dict[str, Any]) -> dict[str, Any] | None:
+    messages: Messages = []
+    for message in talk["chat_messages"][-_MAX_MESSAGES:]:
+        match message:
+            case {"sender": "human" | "assistant" as sender}:
+                text, content = message.get("text"), message.get("content")
+                if not (isinstance(text, str) and text.strip()) and isinstance(content, list):
+                    blocks = [each.get("text") for each in content if isinstance(each, dict)]
+                    text = "\n".join(each for each in blocks if isinstance(each, str))
+                role = "user" if sender == "human" else sender
+                messages += _message(role, text, _moment(message.get("created_at")))
+    return _talk(talk.get("name"), _moment(talk.get("created_at")), messages)
+
+
+def _own(export: object) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Read our own export: its messages, cut at long pauses, and the facts that still hold."""
+    match export:
+        case {"exported_at": str(), "messages": list(sent), "facts": list(facts)}:
+            pass
+        case _:
+            raise NotRead("type")
+    messages: Messages = []
+    for each in sent:
+        match each:
+            case {"role": "user" | "assistant" as role, "text": str(text), "sent_at": at}:
+                message = _message(role, text, _moment(at))
+                if messages and message and message[0][2] - messages[-1][2] > _PAUSE_S:
+                    yield "Ricordo", _talk("", 0, messages)
+                    messages = []
+                messages += message
+    yield "Ricordo", _talk("", 0, messages)
+    for fact in facts:
+        match fact:
+            case {"text": str(text), "said_at": at, "ended_at": None}:
+                yield "Ricordo", _talk("", 0, _message("fact", text, _moment(at)))
+
+
+def _message(role: str, text: object, at: float) -> Messages:
+    """Return a message in a list, none if it has no words."""
+    words = _well_formed(text).strip() if isinstance(text, str) else ""
+    bound = _MAX_ANSWER if role == "assistant" else _MAX_WORDS
+    shown = words if len(words) <= bound else f"{words[:bound].rstrip()}…"
+    return [(role, shown, at)] if shown else []
+
+
+def _talk(title: object, at: float, messages: Messages) -> dict[str, Any] | None:
+    if not messages:
+        return None
+    name = " ".join(_well_formed(title).split())[:80] if isinstance(title, str) else ""
+    began = at or next((each[2] for each in messages if each[2]), 0)
+    dated = [(role, text, when or began) for role, text, when in messages]
+    return {"title": name, "at": began, "messages": dated}
+
+
+def _well_formed(text: str) -> str:
+    """Return the text without half an emoji, which JSON can hold and Redis cannot."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _moment(at: object) -> float:
+    """Return a time in Unix seconds, 0 for one that cannot be."""
+    if isinstance(at, str):
+        try:
+            at = datetime.fromisoformat(at).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return 0
+    latest = time.time() + _DAY_S
+    return float(at) if isinstance(at, int | float) and 0 < at < latest else 0
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
