@@ -138,11 +138,13 @@ MUTANTS = (
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
+        since=20,
     ),
     Mutant(
         "late updates from before a clear are accepted",
         "nothing from before a clear is accepted",
         _lua(("intake", "if is_cut_off(cut[1], cut[2]) or", "if false and")),
+        since=20,
     ),
     Mutant(
         "learning does not check for erasures",
@@ -155,6 +157,7 @@ MUTANTS = (
             ),
             often=("hangs",),
         ),
+        since=30,
     ),
     Mutant(
         "forgetting a person leaves the lease and raises nothing",
@@ -169,6 +172,7 @@ MUTANTS = (
                 )
             )
         ),
+        since=90,
     ),
     Mutant(
         "the newest updates are taken first",
