@@ -37,9 +37,10 @@ class Times:
         """Add to the scores of all records what times and days in the question are worth."""
         if asks_when(question):
             scores += np.float32(self._weights.time_bonus) * self._tells_time.view
-        named = named_days(question)
+        if not (named := named_days(question)):
+            return
         dated = self._days.view[self._days.view > 0]
-        if named and len(dated):
+        if len(dated):
             years = [date.fromordinal(int(day)).year for day in (dated.min(), dated.max())]
             near = np.zeros_like(scores)
             for period in (period for each in named for period in each.periods(*years)):
