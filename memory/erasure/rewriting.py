@@ -8,10 +8,12 @@ form of the entry names the messages, so the second step is repeated after a cra
 from collections.abc import Collection
 from dataclasses import replace
 
+import orjson
+
 from memory.erasure.forgetting import Forgetting
 from memory.message import Message
 from memory.scopes.changes import Revision
-from memory.scopes.fields import Watermark
+from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.sources import Erased
@@ -32,12 +34,17 @@ class Rewriting:
     ) -> None:
         """Erase an exchange because it is answered again; raise `LeaseLost` if the entry is gone.
 
-        A repeat with the same `receipt_id` changes nothing, not even the entry.
+        The running state stays if it was not learned from the exchange. A repeat with the same
+        `receipt_id` changes nothing, not even the entry.
         """
         erased = Erased(conversation.tag, seqs)
 
         async def decide(here: ScopeMemory) -> Revision:
-            return replace(without(here, erased), messages=sorted(seqs), entry=entry)
+            left = without(here, erased)
+            if _is_state_from_before(here, min(seqs)):
+                stays = {State.PREFIX, StateUntrusted.PREFIX}
+                left = replace(left, removed=[name for name in left.removed if name not in stays])
+            return replace(left, messages=sorted(seqs), entry=entry)
 
         await self._forgetting.revise(conversation, decide, receipt_id)
 
@@ -80,6 +87,15 @@ class Rewriting:
             return replace(left, fields=[*left.fields, *watermarks])
 
         await self._forgetting.revise(scope, decide)
+
+
+def _is_state_from_before(here: ScopeMemory, first: int) -> bool:
+    """Return whether the running state was learned only from messages before `first`.
+
+    Tools set `domain` without learning, so a state that has one may rest on any message.
+    """
+    has_domain = bool(here.state) and orjson.loads(here.state).get("domain") is not None
+    return 0 < here.watermark(STATE_LEARNER) < first and not has_domain
 
 
 def _watermarks_before(

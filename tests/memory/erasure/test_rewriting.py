@@ -12,7 +12,7 @@ from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
 from memory.scopes.delta import Cursor
 from memory.scopes.entries import Fact, Hidden
-from memory.scopes.fields import STATE_LEARNER, Digest, State, Watermark
+from memory.scopes.fields import STATE_LEARNER, Digest, State, StateUntrusted, Watermark
 from memory.scopes.history import ChatHistory
 from memory.store.errors import LeaseLost
 from tests.memory.erasure.test_forgetting import (
@@ -67,6 +67,28 @@ async def test_a_question_that_waits_to_be_answered_again_is_erased_with_all_tha
     await clear(memory)
     assert await memory.forgetting.was_cut(HERE, [asked])
     assert not await memory.forgetting.was_cut(HERE, [replace(asked, sent_at=time() + 1)])
+
+
+@pytest.mark.parametrize(
+    ("state", "learned_up_to", "stays"),
+    [
+        ('{"pet": "cat"}', 2, True),
+        ('{"pet": "cat"}', 3, False),
+        ('{"pet": "cat"}', 0, False),
+        ('{"domain": {"pet": "cat"}}', 2, False),
+    ],
+    ids=["learned before", "learned from it", "not known", "perhaps written by its tools"],
+)
+async def test_the_state_stays_only_if_nothing_of_the_exchange_is_in_it(
+    memory: Memory, state: str, learned_up_to: int, *, stays: bool
+) -> None:
+    await talk(memory, "I have a cat.", "And a dog.")
+    await write(memory, HERE, State(state), StateUntrusted(is_untrusted=True))
+    await write(memory, HERE, Watermark(STATE_LEARNER, learned_up_to))
+    _, change = await asking(memory)
+    await memory.rewriting.take_out(HERE, [3, 4], change)
+    here = await memory.scopes.read(HERE)
+    assert (here.state == state, here.is_state_untrusted) == (stays, stays)
 
 
 async def test_a_message_keeps_its_place_and_is_learned_again(memory: Memory, valkey: str) -> None:
