@@ -108,6 +108,11 @@ def shown(state: KnowledgeBase) -> str:
     return json.dumps(fields, ensure_ascii=False) if fields else ""
 
 
+def open_matter(state: KnowledgeBase) -> str:
+    """Return the most important thing that is not solved or reached yet; "" for none."""
+    return next(iter((*state.open_problems, *state.current_goals)), "")
+
+
 def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """Return `new` within bounds; a name or summary that it does not know stays as in `old`.
 

@@ -66,6 +66,7 @@ class Delta:
     `generation` is when the first message of the conversation was sent (Unix ms), 0 before that.
     Messages up to `session` belong to earlier sessions. `messages` is None if the reader did not
     ask for messages. Otherwise it has the newest ones, at most as many as the reader asked for.
+    `is_off`: memory is turned off there.
     """
 
     version: tuple[str, str]
@@ -74,6 +75,7 @@ class Delta:
     fields: Mapping[str, str]
     records: StreamDelta
     messages: StreamDelta | None = None
+    is_off: bool = False
 
     @classmethod
     def of(cls, answer: Sequence[Reply]) -> "Delta":
@@ -88,6 +90,7 @@ class Delta:
             fields={name.decode(): value.decode() for name, value in paired(fields).items()},
             records=_stream(read["records"], records, record_vectors),
             messages=_stream(read["messages"], newest_first[::-1], vectors) if said else None,
+            is_off=read.get("is_off", False),
         )
 
 

@@ -43,7 +43,8 @@ class ScopeMemory(EmbeddedStream):
     """All that is remembered in one scope: its fields, its records and its messages.
 
     The object itself is the stream of the records; `messages` is the stream of the messages. All of
-    it is valid for one version (epoch, erasure) and one generation of the scope.
+    it is valid for one version (epoch, erasure) and one generation of the scope. `is_off` says
+    whether memory was off at the last read.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ScopeMemory(EmbeddedStream):
         self.generation = generation
         self.messages = messages or MessageStream()
         self.fields: Mapping[str, str] = {}
+        self.is_off = False
         self._records: dict[int, Record] = {}
         self._hidden: set[int] = set()
         self._amendments: dict[int, list[int]] = {}
@@ -175,6 +177,7 @@ class ScopeMemory(EmbeddedStream):
             fresh = ScopeMemory(self.scope, delta.version, delta.generation, self.messages)
             return fresh.join(delta, max_entries)
         self.fields = delta.fields
+        self.is_off = delta.is_off
         self.add(delta.records)
         if delta.messages is not None:
             has_gap = max_entries <= max(len(delta.messages.entries), len(delta.messages.vectors))

@@ -18,15 +18,20 @@ from memory.behaviors.knowledge_base import (
     read,
 )
 from memory.behaviors.learning_behavior import Cadence, PartRejected, Unlearned
-from memory.behaviors.running_state import HEADING, RunningState
+from memory.behaviors.running_state import AWAY_S, BACK, HEADING, RunningState
+from memory.memory import Memory
 from memory.message import Message
 from memory.scopes.changes import Write
 from memory.scopes.fields import State, StateUntrusted
+from memory.scopes.history import ChatHistory
 from memory.scopes.scopes import Scopes
+from memory.store.keys import Scope
 from memory.text.shape import AnswerShape
 from memory.text.untrusted_text import UNTRUSTED_MARK
 from tests.memory.behaviors.batches import (
+    DAY,
     GROUP,
+    NOW,
     PRIVATE,
     answered,
     batch,
@@ -313,3 +318,70 @@ async def test_a_state_of_untrusted_sources_is_marked(
     taught = behavior.learn(batch(*messages, here=here), KnowledgeBase(key_entities=["Graz"]))
     assert taught.is_untrusted == is_untrusted
     assert (await shown(behavior, "hello")).endswith(UNTRUSTED_MARK) == bool(before)
+
+
+OPEN = KnowledgeBase(open_problems=["The tax\nreturn", "The boat"], current_goals=["Graz"])
+ASKED = f'{BACK} 5 days, still open: "The tax return"'
+
+
+async def talk_ended(memory: Memory, state: KnowledgeBase, at: Scope = PRIVATE) -> ChatHistory:
+    """Store a state, and a message of now with an answer that was sent days later."""
+    history = await ChatHistory.read(memory.histories, at)
+    await history.append_user_message("I have to do my taxes", NOW, sender_id=7)
+    await history.append_assistant_message("Tell me when it is done", NOW + 4 * DAY)
+    here = await memory.scopes.current(at)
+    state_field = State(bounded(state).model_dump_json())
+    await memory.scopes.write(here, Write(fields=[state_field]))
+    await memory.scopes.read(at)
+    return history
+
+
+async def told(memory: Memory, after_s: float, at: Scope = PRIVATE) -> list[str]:
+    """Return the lines below the state for a message that comes so much later."""
+    behavior = RunningState(memory.scopes)
+    message = said(0, "Hello", at=NOW + after_s)
+    return (await behavior.on_model_invoke(call_context(at), [message])).splitlines()[2:]
+
+
+async def test_who_comes_back_after_days_is_asked_about_the_first_open_matter_once(
+    memory: Memory,
+) -> None:
+    """The answer does not count, and a turn that begins again asks again."""
+    history = await talk_ended(memory, OPEN)
+    assert await told(memory, AWAY_S - 1) == []
+    assert await told(memory, 5.9 * DAY) == await told(memory, 5.9 * DAY) == [ASKED]
+    await history.append_user_message("Hello", NOW + 5.9 * DAY, sender_id=7)
+    assert await told(memory, 5.9 * DAY + 60) == []
+
+
+async def test_a_goal_is_asked_about_if_nothing_else_is_open_and_nothing_if_all_is_done(
+    memory: Memory,
+) -> None:
+    history = await talk_ended(memory, OPEN.model_copy(update={"open_problems": []}))
+    assert await told(memory, AWAY_S) == [f'{BACK} 3 days, still open: "Graz"']
+    await history.clear()
+    await talk_ended(memory, LEARNED.model_copy(update={"current_goals": []}))
+    assert await told(memory, AWAY_S) == []
+
+
+async def test_nothing_is_asked_while_memory_is_off(memory: Memory) -> None:
+    await talk_ended(memory, OPEN)
+    await memory.switch.turn_off(PRIVATE)
+    await memory.scopes.read(PRIVATE)
+    assert await told(memory, AWAY_S) == []
+    await memory.switch.turn_on(PRIVATE)
+    await memory.scopes.read(PRIVATE)
+    assert len(await told(memory, AWAY_S)) == 1
+
+
+async def test_a_group_is_never_asked(memory: Memory) -> None:
+    await talk_ended(memory, OPEN, GROUP)
+    assert await told(memory, 5 * DAY, GROUP) == []
+
+
+async def test_an_open_matter_of_an_untrusted_state_is_marked(memory: Memory) -> None:
+    await talk_ended(memory, OPEN)
+    here = await memory.scopes.current(PRIVATE)
+    await memory.scopes.write(here, Write(fields=[StateUntrusted(is_untrusted=True)]))
+    await memory.scopes.read(PRIVATE)
+    assert await told(memory, 5 * DAY) == [f"{ASKED} {UNTRUSTED_MARK}"]

@@ -65,6 +65,10 @@ class BotApiServer(server.BotApiServer):
         """Every call so far, oldest first."""
         return self._api.calls
 
+    def set_clock(self, clock: Callable[[], float]) -> None:
+        """Date what is sent from now on by this clock; it returns Unix seconds."""
+        self._world.account.clock = clock
+
     async def start(self) -> None:
         """Return when calls are answered; raise `OSError` if the port is taken."""
         await super().start()

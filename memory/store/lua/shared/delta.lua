@@ -14,12 +14,12 @@ local function read_delta(cursor, max)
       fingerprint = fingerprint or nil}
   end
   local epoch, erasure = versions()
-  local generation, session, of_messages, of_records = unpack(redis.call('HMGET', META,
-    'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint'))
+  local generation, session, of_messages, of_records, off_at = unpack(redis.call('HMGET', META,
+    'generation', 'session', 'vector_fingerprint', 'record_vector_fingerprint', 'off_at'))
   local is_stale = (cursor.epoch or '0') ~= epoch or (cursor.erasure or '0') ~= erasure
   local function known(name) return is_stale and 0 or cursor[name] or 0 end
   local head = {epoch = epoch, erasure = erasure, generation = tonumber(generation),
-    session = tonumber(session), records = sizes(RECORDS, RVEC, of_records)}
+    session = tonumber(session), is_off = off_at and true or nil, records = sizes(RECORDS, RVEC, of_records)}
   local answer = {'', redis.call('HGETALL', LEARNED), newer(RECORDS, known('record')),
     newer(RVEC, known('record_vector'))}
   if cursor.message then
