@@ -24,10 +24,10 @@ from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
 from bot.model.guarded import ModelCondition
 from bot.model.models import OpenModels, open_models, secret_of
+from bot.runtime.after_learning import after_learning
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.process import end_tasks, is_done_before, memory_options, open_store
-from bot.runtime.topic_titles import TopicTitles
 from bot.runtime.web import WebServer, health_routes
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
@@ -162,7 +162,7 @@ class App:
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
         settings, sentences = self._settings, self._sentences
-        learner = BackgroundLearner(memory.learn, TopicTitles(memory, chat).give)
+        learner = BackgroundLearner(memory.learn, after_learning(memory, chat))
         commands = build_commands(settings, memory, chat, sentences, running)
         observe: Observer = self._metrics.observe
         if self._observer is not None:

@@ -60,6 +60,11 @@ class QuietChat:
         del to, sent
         yield
 
+    async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
+        """Show nothing."""
+        del chat_id, message_id, emoji
+        return True
+
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Name nothing."""
 

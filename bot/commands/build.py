@@ -23,6 +23,7 @@ from bot.commands.fact_edits import COMMAND as EDITED
 from bot.commands.fact_edits import FactEdits
 from bot.commands.general import GeneralCommands, HelpCommand, PrivacyCommand
 from bot.commands.instructions import InstructionsCommand
+from bot.commands.learned_marks import LearnedMarks
 from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
@@ -83,9 +84,11 @@ def build_commands(
     access = Access(chat, sentences, operators)
     receipts = Receipts(memory.jobs, chat, sentences)
     edits = FactEdits(memory, chat, sentences)
+    count = partial(count_conversation, memory.client, memory.keys)
+    entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
     others = [
         *_talk_commands(memory, access, sentences, running.me),
-        *_memory_commands(settings, memory, access, edits, sentences),
+        *_memory_commands(memory, access, edits, entries, LearnedMarks(memory, chat)),
         *_conversation_commands(memory, sentences, running.deleting),
         *_person_commands(settings, memory, receipts, sentences),
         *_operators_commands(settings, memory, receipts, sentences, running.breaker),
@@ -113,13 +116,12 @@ def _talk_commands(
 
 
 def _memory_commands(
-    settings: Settings, memory: Memory, access: Access, edits: FactEdits, sentences: Sentences
+    memory: Memory, access: Access, edits: FactEdits, entries: MemoryEntries, marks: LearnedMarks
 ) -> tuple[BotCommand, ...]:
     """Return what shows and changes single memories."""
-    count = partial(count_conversation, memory.client, memory.keys)
-    entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
+    sentences = entries.sentences
     library = Library(memory.store, memory.scopes)
-    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes)
+    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes, marks)
     memories = MemoryList(entries, deletion, edits, memory.switch, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
     instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)

@@ -4,6 +4,7 @@ from secrets import token_hex
 
 import structlog
 
+from bot.commands.learned_marks import LearnedMarks
 from bot.commands.paged_list import ListChange
 from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
@@ -36,11 +37,13 @@ class MemoryDeletion:
         forgetting: Forgetting,
         library: Library,
         scopes: Scopes,
+        marks: LearnedMarks,
     ) -> None:
         self._correcting = correcting
         self._forgetting = forgetting
         self._library = library
         self._scopes = scopes
+        self._marks = marks
 
     async def senders(self, conversation: Scope, code: str) -> set[int]:
         """Return who said what a memory rests on; empty if it rests on everybody's words.
@@ -67,6 +70,7 @@ class MemoryDeletion:
                 change = ListChange("memory.state_deleted")
             case "f":
                 if seqs := await self._correcting.delete_fact(conversation, ids[0]):
+                    await self._marks.remove(conversation, seqs)
                     again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
             case "s":

@@ -22,7 +22,7 @@ from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
-_SWITCHES = ("off", "on")
+_SWITCHES = ("off", "on", "quiet")
 
 
 class MemoryList:
@@ -48,7 +48,7 @@ class MemoryList:
         self._list = PagedList(self, self._sentences)
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
-        """Answer `/memory`, `/memory off` and `/memory on`."""
+        """Answer `/memory`, `/memory off`, `/memory on` and `/memory quiet`."""
         language, argument = asked.sender.language, asked.text.strip().lower()
         if not argument:
             return await self._list.show(asked, conversation)
@@ -56,6 +56,10 @@ class MemoryList:
             return self._not_understood(language, argument)
         if refusal := await self._access.refusal(asked, "memory"):
             return refusal
+        if argument == "quiet":
+            is_quiet = await self._switch.toggle_quiet(conversation, asked.update_id)
+            key = "memory.marks_off" if is_quiet else "memory.marks_on"
+            return Answer(self._sentences.say(language, key))
         await (self._switch.turn_off if argument == "off" else self._switch.turn_on)(conversation)
         log.info("memory switched", to=argument)
         return Answer(self._sentences.say(language, f"memory.turned_{argument}"))

@@ -72,6 +72,10 @@ class Chat(Protocol):
         """
         ...
 
+    async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
+        """Replace our reaction to a message, "" for none; return false if it has to wait."""
+        ...
+
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Give a topic a name of 1 to 128 characters; the name that it has is no error."""
         ...

@@ -23,6 +23,8 @@ and with it the token.
 
 import datetime as dt
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal
 
 import httpx2
@@ -193,3 +195,13 @@ def _reason(description: str) -> RefusalReason:
 
 def _seconds(wait: int | dt.timedelta) -> float:
     return wait.total_seconds() if isinstance(wait, dt.timedelta) else wait
+
+
+@asynccontextmanager
+async def unless(reason: RefusalReason) -> AsyncIterator[None]:
+    """Take this refusal as success, because the wanted state is there already."""
+    try:
+        yield
+    except Refused as error:
+        if error.reason != reason:
+            raise

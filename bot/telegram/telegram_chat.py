@@ -18,9 +18,9 @@ from bot.telegram.errors import (
     DECLINED,
     BadToken,
     FloodWait,
-    RefusalReason,
     Refused,
     TelegramError,
+    unless,
 )
 from bot.telegram.part_types import (
     entities_json,
@@ -132,7 +132,7 @@ class TelegramChat:
         Raise `FloodWait` without a call while the chat is closed.
         """
         await self.limiter.take_unless_closed(chat_id)
-        async with _unless("unchanged"), self._calling(chat_id, timeout_s):
+        async with unless("unchanged"), self._calling(chat_id, timeout_s):
             await self._bot.edit_message_text(
                 well_formed(part.text),
                 chat_id,
@@ -145,7 +145,7 @@ class TelegramChat:
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message at once; a message that is already gone is no error."""
         await self.limiter.take(chat_id)
-        async with _unless("message_gone"), self._calling(chat_id):
+        async with unless("message_gone"), self._calling(chat_id):
             await self._bot.delete_message(chat_id, message_id)
 
     async def show_typing(self, to: Destination) -> None:
@@ -196,10 +196,23 @@ class TelegramChat:
         finally:
             del self._on_message[place]
 
+    async def react(self, chat_id: int, message_id: int, emoji: str) -> bool:
+        """React if the rate limit has a permit to spare and the chat did not refuse lately."""
+        takes = self._limits.takes("setMessageReaction", chat_id)
+        if not takes or not await self.limiter.take_spare(chat_id):
+            return not takes
+        try:
+            async with self._calling(chat_id):
+                await self._bot.set_message_reaction(chat_id, message_id, emoji or None)
+        except TelegramError as error:
+            self._limits.failed("setMessageReaction", chat_id, error)
+            raise
+        return True
+
     async def name_topic(self, chat_id: int, topic_id: int, name: str) -> None:
         """Give a topic a name; the name that it has is no error."""
         await self.limiter.take_unless_closed(chat_id)
-        async with _unless("unchanged"), self._calling(chat_id):
+        async with unless("unchanged"), self._calling(chat_id):
             await self._bot.edit_forum_topic(chat_id, topic_id, name=name)
 
     async def answer_button(self, callback_id: str, text: str = "") -> None:
@@ -234,14 +247,4 @@ class TelegramChat:
                 yield
         except FloodWait as ban:
             await self.limiter.close(chat_id, ban.retry_after_s)
-            raise
-
-
-@asynccontextmanager
-async def _unless(reason: RefusalReason) -> AsyncIterator[None]:
-    """Take this refusal as success, because the wanted state is there already."""
-    try:
-        yield
-    except Refused as error:
-        if error.reason != reason:
             raise

@@ -36,3 +36,21 @@ class MemorySwitch:
         """Return whether memory is off."""
         meta = self._keys.scope(conversation).meta
         return bool(await self._client.call("HEXISTS", meta, "off_at"))
+
+    async def toggle_quiet(self, conversation: Scope, update_id: int) -> bool:
+        """Show no marks where something is learned, or show them again; return whether it is quiet.
+
+        A repeat for the same update changes nothing.
+        """
+        meta = self._keys.scope(conversation).meta
+        stored = await self._client.call("HGET", meta, "quiet")
+        by, _, was_quiet = (stored or b"").decode().partition("|")
+        if by == str(update_id):
+            return bool(was_quiet)
+        await self._client.pipeline(
+            [
+                ("HSET", meta, "quiet", f"{update_id}|{'' if was_quiet else 1}"),
+                ("EXPIRE", meta, self._ttl_s),
+            ]
+        )
+        return not was_quiet

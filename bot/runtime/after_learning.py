@@ -1,0 +1,19 @@
+"""What follows when a conversation was learned from: its topic gets a name, its messages marks."""
+
+from bot.commands.learned_marks import LearnedMarks
+from bot.runtime.background_learner import AfterLearning
+from bot.runtime.topic_titles import TopicTitles
+from bot.telegram.chat import Chat
+from memory.memory import Memory
+from memory.store.keys import Scope
+
+
+def after_learning(memory: Memory, chat: Chat) -> AfterLearning:
+    """Return what to do with each conversation from which was learned."""
+    titles, marks = TopicTitles(memory, chat), LearnedMarks(memory, chat)
+
+    async def after(conversation: Scope) -> None:
+        await titles.give(conversation)
+        await marks.show(conversation)
+
+    return after
