@@ -38,7 +38,8 @@ _MAX_ANSWER = 600
 _MAX_CHARS = 6_000_000
 """Of the whole answer; the newest talks win."""
 _DAY_S = 24 * 3600
-_CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d{1,4})?\.json")
+_CONVERSATIONS = re.compile(r"conversations(?:-\d{1,4})?\.json")
+_BLANK = re.compile(r"[\s,]*")
 _ENCRYPTED = 0x1
 _PAUSE_S = 6 * 3600
 """A longer pause in our own export begins another talk."""
@@ -91,7 +92,9 @@ def _unpacked(content: bytes) -> Iterator[bytes]:
         members = archive.infolist()
         if len(members) > _MAX_MEMBERS:
             raise NotRead("too_long")
-        named = [each for each in members if _CONVERSATIONS.fullmatch(each.filename)]
+        named = [
+            each for each in members if _CONVERSATIONS.fullmatch(each.filename.rpartition("/")[2])
+        ]
         if not named:
             raise NotRead("type")
         left = _MAX_UNPACKED
@@ -131,14 +134,14 @@ def _talks(part: bytes) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 def _elements(text: str) -> Iterator[Any]:
     """Yield the elements of a JSON array, one at a time, so that only one is in memory."""
-    decoder, blank = json.JSONDecoder(), re.compile(r"[\s,]*")
-    at = blank.match(text)
+    decoder = json.JSONDecoder()
+    at = _BLANK.match(text)
     position = at.end() if at else 0
     if text[position : position + 1] != "[":
         raise NotRead("type")
     position += 1
     while True:
-        if at := blank.match(text, position):
+        if at := _BLANK.match(text, position):
             position = at.end()
         if text[position : position + 1] == "]":
             return

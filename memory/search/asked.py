@@ -26,19 +26,21 @@ _TIMES = frozenset(fold(word) for language in LANGUAGES.values() for word in lan
 _HAN_TIMES = frozenset(LANGUAGES["zh"].times)
 
 
-def _pattern(phrases: Sequence[str]) -> re.Pattern[str]:
+def _any_of(phrases: Sequence[str]) -> str:
     """Return a pattern of phrases: whole words, and anywhere where no spaces are written."""
     spaced = "|".join(re.escape(fold(each)) for each in phrases if not _is_han(each))
     unspaced = "|".join(re.escape(each) for each in phrases if _is_han(each))
-    return re.compile(rf"\b(?:{spaced})\b|{unspaced}")
+    return rf"\b(?:{spaced})\b|{unspaced}"
 
 
 def _is_han(text: str) -> bool:
     return "\u3400" <= text[0] <= "\u9fff"
 
 
-_WHEN = _pattern([each for language in LANGUAGES.values() for each in language.asks_when])
-_ALL = _pattern([each for language in LANGUAGES.values() for each in language.asks_all])
+_WHEN = re.compile(
+    _any_of([each for language in LANGUAGES.values() for each in language.asks_when])
+)
+_ALL = re.compile(_any_of([each for language in LANGUAGES.values() for each in language.asks_all]))
 
 
 def asks_for_all(question: str) -> bool:
