@@ -6,7 +6,7 @@ Only this file and the files beside it know the settings and how the parts fit t
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -24,7 +24,7 @@ from bot.metrics.metrics import Metrics
 from bot.metrics.page import metrics_route
 from bot.model.guarded import ModelCondition
 from bot.model.models import OpenModels, open_models, secret_of
-from bot.runtime.after_learning import after_learning
+from bot.runtime.after_learning import after_learning, before_erasing
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
 from bot.runtime.process import end_tasks, is_done_before, memory_options, open_store
@@ -163,6 +163,7 @@ class App:
         """Answer people while the block lasts."""
         settings, sentences = self._settings, self._sentences
         learner = BackgroundLearner(memory.learn, after_learning(memory, chat))
+        running = replace(running, deleting=before_erasing(memory, chat, running.deleting))
         commands = build_commands(settings, memory, chat, sentences, running)
         observe: Observer = self._metrics.observe
         if self._observer is not None:

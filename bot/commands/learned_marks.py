@@ -60,6 +60,14 @@ class LearnedMarks:
         """Take the marks away from messages of which the fact is gone; raise `StoreError`."""
         await self._react(conversation, seqs, "")
 
+    async def remove_all(self, conversation: Scope) -> None:
+        """Take all marks away, because the conversation is about to be erased."""
+        facts = (await self._memory.scopes.read(conversation.facts_scope)).facts
+        sources = (source for fact in facts for source in fact.sources)
+        seqs = {source.seq for source in sources if source.tag == conversation.tag}
+        if seqs:
+            await self._react(conversation, seqs, "")
+
     async def _react(self, conversation: Scope, seqs: Collection[int], emoji: str) -> bool:
         """React to the fresh ones of these messages; return false if one has to wait."""
         for message in await read_newest(self._memory.store, conversation):

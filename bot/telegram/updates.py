@@ -88,15 +88,13 @@ class IncomingMessage:
     `message_id` is 0 if there was no message: being added to a group is read as /start there.
     `sent_at` is in Unix seconds.
 
-    What the fields hold depends on `kind`:
-    - text: `text` is the message.
+    `text` holds the message. For other kinds the fields hold:
     - command: `command` is the name without "/" and bot name, `text` its arguments.
     - document: `file` is the file, `text` its caption.
     - unsupported: `text` names what was sent (voice, sticker, ...).
     - stranger: the operator does not serve this sender; the content was dropped.
     - edit: `text` is the new text of the message, which was sent before.
-    - again: somebody pressed "ask again" under our message `message_id`; `replied_to` is the
-      question, `text` the nonce of the button.
+    - again: our button "ask again" was pressed; `replied_to` is the question, `text` the nonce.
 
     `is_first_party` is false if somebody else wrote the text: it was forwarded, or it was sent
     through another bot. `forwarded_from` names who wrote a forwarded message, "" if it is none, and

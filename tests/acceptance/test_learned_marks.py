@@ -1,7 +1,7 @@
 """A message from which something was learned gets the reaction ✍."""
 
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end
-from tests.acceptance.buttons import delete_now
+from tests.acceptance.buttons import ERASE, ask_first, delete_now, press
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
@@ -57,6 +57,11 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     await ask_and_learn(rig, anna, chat, "My bird is called Kiki")
     await marked(rig, chat, "Kiki")
     assert reaction(rig, chat, "Tom") == ()
+
+    question = await ask_first(rig, anna, chat, "/clear")
+    await press(rig, anna, question, ERASE)
+    await marked(rig, chat, "Kiki", ())
+    assert reaction(rig, chat, "Ida") == ()
 
     group = rig.telegram.group("Club", [], admins=[anna])
     group.available_reactions = ["👍"]
