@@ -14,7 +14,7 @@ from bot.commands.at_once import StopCommand
 from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
 from bot.commands.bring_along import ImportCommand
 from bot.commands.clear_memory import ClearMemoryCommand
-from bot.commands.consent import ConsentButtons
+from bot.commands.consent import REWORD, ConsentButtons
 from bot.commands.dead_letters import DeadLetterList
 from bot.commands.document_list import DocumentList
 from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
@@ -27,6 +27,7 @@ from bot.commands.learned_marks import LearnedMarks
 from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
+from bot.commands.memory_settings import MemorySettings
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
 from bot.commands.recall import RecallCommand
@@ -45,6 +46,7 @@ from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
 from memory.behaviors.chat_instructions import ChatInstructions
+from memory.behaviors.learning_mode import LearningModes
 from memory.documents.library import Library
 from memory.limits.stats import count_conversation
 from memory.memory import Memory
@@ -97,7 +99,7 @@ def build_commands(
     commands = tuple(map(access.guarded, listed))
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
     consent = ConsentButtons(memory.consent, chat, sentences)
-    return CommandSet(commands, {**buttons, **consent.handlers}, edits)
+    return CommandSet(commands, {**buttons, **consent.handlers, REWORD: edits.reword}, edits)
 
 
 def _talk_commands(
@@ -122,7 +124,8 @@ def _memory_commands(
     sentences = entries.sentences
     library = Library(memory.store, memory.scopes)
     deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes, marks)
-    memories = MemoryList(entries, deletion, edits, memory.switch, access)
+    switches = MemorySettings(memory.switch, LearningModes(memory.scopes), access, sentences)
+    memories = MemoryList(entries, deletion, edits, switches, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
     instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
     used = UsedMemories(memory.histories, entries, sentences)

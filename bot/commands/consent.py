@@ -22,15 +22,19 @@ from memory.store.keys import Scope
 log = structlog.get_logger(__name__)
 
 _YES, _NO = "yes", "no"
+REWORD = "reword"
+"""The verb of the button that asks for other words."""
 _NONCE_BYTES = 12
-_NONCE = re.compile(r"[\w-]{16}", re.ASCII)
+NONCE = re.compile(r"[\w-]{16}", re.ASCII)
 _MAX_DOMAIN_CHARS = 300
 
 
 def with_nonces(writes: Sequence[ToolWrite]) -> list[ToolWrite]:
     """Return the writes; each that needs an answer gets the nonce of its buttons."""
     return [
-        replace(write, nonce=token_urlsafe(_NONCE_BYTES)) if write.asks_first else write
+        replace(write, nonce=write.nonce or token_urlsafe(_NONCE_BYTES))
+        if write.asks_first
+        else write
         for write in writes
     ]
 
@@ -42,6 +46,16 @@ def questions(sentences: Sentences, language: str, writes: Sequence[ToolWrite]) 
         for write in writes
         if write.nonce
         for part in _described(sentences, language, "ask", write)[-1:]
+    )
+
+
+def cards(sentences: Sentences, language: str, writes: Sequence[Remember]) -> tuple[Part, ...]:
+    """Return the questions for facts that were learned, with a third button for other words."""
+    shown = questions(sentences, language, writes)
+    edit = sentences.text(language, "buttons.edit")
+    return tuple(
+        replace(part, buttons=(*part.buttons, (Button(edit, f"{REWORD}:{write.nonce}"),)))
+        for part, write in zip(shown, writes, strict=True)
     )
 
 
@@ -115,7 +129,7 @@ class ConsentButtons:
     async def _answer(
         self, pressed: ButtonPress, conversation: Scope, nonce: str, *, agrees: bool
     ) -> tuple[Part, ...]:
-        if not _NONCE.fullmatch(nonce):  # else any part of a reply would look like a nonce
+        if not NONCE.fullmatch(nonce):  # else any part of a reply would look like a nonce
             raise NotConfirmed("unknown")
         asker = asker_of(pressed, self._chat)
         answer = await self._consent.answer(conversation, nonce, asker, agrees=agrees)

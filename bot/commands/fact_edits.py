@@ -11,7 +11,9 @@ import structlog
 
 from bot.commands.access import asker_of
 from bot.commands.bot_command import Answer
+from bot.commands.consent import NONCE
 from bot.commands.sentences import Sentences
+from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import may_change
@@ -19,7 +21,9 @@ from memory.behaviors.statements import unfit
 from memory.erasure.confirmations import NotConfirmed
 from memory.erasure.correcting import present_fact
 from memory.memory import Memory
+from memory.scopes.fields import UNASKED, Question
 from memory.scopes.provenance import senders_of
+from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 from memory.text.untrusted_text import one_line
 
@@ -28,6 +32,9 @@ log = structlog.get_logger(__name__)
 COMMAND = "edited"
 """The command that a reply becomes; its text is the outcome. If a person sends it, nothing happens.
 """
+
+_CARD = "card:"
+"""Before the nonce of a question about a learned fact; else a question is about a fact's id."""
 
 _OUTCOMES: Mapping[str, str] = {
     each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
@@ -41,6 +48,7 @@ class FactEdits:
         self._confirmations = memory.confirmations
         self._correcting = memory.correcting
         self._scopes = memory.scopes
+        self._consent = memory.consent
         self._resolve = memory.mailbox.resolve
         self._chat = chat
         self._sentences = sentences
@@ -53,14 +61,33 @@ class FactEdits:
         fact = present_fact(await self._scopes.read(conversation.facts_scope), fact_id)
         if fact is None:
             raise NotConfirmed("unknown")
-        language = pressed.sender.language
-        [part] = self._sentences.say(language, "memory.edit_ask", text=fact.text)
+        await self._ask(pressed, conversation, fact.text, str(fact.id))
+
+    async def reword(
+        self, pressed: ButtonPress, conversation: Scope, nonce: str
+    ) -> tuple[Part, ...]:
+        """Ask for other words for a learned fact that waits for a yes; the card stays as it is."""
+        here = await self._scopes.read(conversation)
+        asked = here.get(Question, nonce) if NONCE.fullmatch(nonce) else None
+        if (
+            asked is None
+            or asked.answer not in ("", UNASKED)
+            or not isinstance(asked.write, Remember)
+        ):
+            raise NotConfirmed("unknown")
+        if asked.write.sender_id != pressed.sender.id:
+            raise NotConfirmed("not_yours")
+        await self._ask(pressed, conversation, asked.write.text, _CARD + nonce)
+        return ()
+
+    async def _ask(self, pressed: ButtonPress, conversation: Scope, text: str, about: str) -> None:
+        [part] = self._sentences.say(pressed.sender.language, "memory.edit_ask", text=text)
         async for wait_s in self._chat.waits(pressed.chat_id):
             await asyncio.sleep(wait_s)
         to = Destination(pressed.chat_id, pressed.topic_id)
         message_id = await self._chat.send(to, replace(part, force_reply=True))
         await self._confirmations.ask(
-            conversation, "edit", pressed.sender.id, str(fact.id), _nonce(message_id)
+            conversation, "edit", pressed.sender.id, about, _nonce(message_id)
         )
 
     async def take(self, said: IncomingMessage) -> IncomingMessage:
@@ -78,7 +105,7 @@ class FactEdits:
             )
         except NotConfirmed:
             return said
-        outcome = await self._edit(said, conversation, int(about))
+        outcome = await self._edit(said, conversation, about)
         log.info("fact edited", outcome=outcome)
         return replace(said, kind="command", command=COMMAND, text=outcome, reply=None)
 
@@ -87,18 +114,30 @@ class FactEdits:
         key = _OUTCOMES.get(asked.text, "error.unknown_command")
         return Answer(self._sentences.say(asked.sender.language, key))
 
-    async def _edit(self, said: IncomingMessage, conversation: Scope, fact_id: int) -> str:
+    async def _edit(self, said: IncomingMessage, conversation: Scope, about: str) -> str:
+        """Return what became of the new wording of a fact or of a card, as `_OUTCOMES` names it."""
         text = one_line(said.text)
+        if unfit(text):
+            return "edit_unfit"
+        if about.startswith(_CARD):
+            return await self._keep(said, conversation, about.removeprefix(_CARD), text)
+        fact_id = int(about)
         facts = await self._scopes.read(conversation.facts_scope)
         fact = present_fact(facts, fact_id)
         if fact is None:
             return "edit_gone"
         if not await may_change(asker_of(said, self._chat), senders_of(facts, fact)):
             return "edit_not_yours"
-        if unfit(text):
-            return "edit_unfit"
         is_there = await self._correcting.edit_fact(conversation, fact_id, text, said.sender.id)
         return "edited" if is_there else "edit_gone"
+
+    async def _keep(self, said: IncomingMessage, conversation: Scope, nonce: str, text: str) -> str:
+        asker = asker_of(said, self._chat)
+        try:
+            await self._consent.answer(conversation, nonce, asker, agrees=True, text=text)
+        except NotConfirmed:
+            return "edit_gone"
+        return "edited"
 
 
 def _nonce(message_id: int) -> str:

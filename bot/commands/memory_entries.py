@@ -8,6 +8,7 @@ from bot.commands.paged_list import ListContent, ListEntry
 from bot.commands.sentences import Sentences
 from bot.reply.utf16 import utf16_slice
 from memory.behaviors.chat_instructions import instructions_in
+from memory.behaviors.learning_mode import mode_in
 from memory.documents.library import documents
 from memory.limits.stats import ConversationStats
 from memory.message import Message
@@ -57,6 +58,8 @@ class MemoryEntries:
         ]
         ids = [self.sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
         above = [await self._counts(language, conversation)]
+        if (mode := mode_in(facts)) != "auto":
+            above.append(self.sentences.text(language, f"memory.mode_{mode}"))
         if instructions := shortened(instructions_in(here), _STATE_UNITS):
             above.append(self.sentences.text(language, "instructions.shown", text=instructions))
         return ListContent("memory.learned", entries, above=above, below=ids[:1])

@@ -13,7 +13,6 @@ from memory.message import Message
 
 EDIT_MARK = "✎"
 """In every language the question for the new wording of a memory begins with it."""
-
 MessageKind = Literal["text", "command", "document", "unsupported", "stranger", "edit", "again"]
 
 
@@ -34,8 +33,8 @@ class SentFile:
     """A file that was sent to us and not downloaded yet.
 
     `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
-    `nbytes` is 0 if Telegram did not give the size. `import_nonce` is the nonce of the button by
-    which its sender agreed to import it, "" for a file that was just sent.
+    `nbytes` is 0 if unknown. `import_nonce` is the nonce of the button by which its sender agreed
+    to import it, "" for a file that was just sent.
     """
 
     file_id: str
@@ -131,14 +130,13 @@ class IncomingMessage:
     @property
     def may_be_wording(self) -> bool:
         """Whether this may be the reply to our question for the new wording of a memory."""
-        if self.kind != "text" or self.reply is None:
-            return False
-        return self.reply.is_ours and self.reply.text.startswith(EDIT_MARK)
+        to = self.reply if self.kind == "text" else None
+        return to is not None and to.is_ours and to.text.startswith(EDIT_MARK)
 
     @property
     def acts_at_once(self) -> bool:
         """Whether intake acts on the message, or tries to, without waiting for a turn."""
-        return self.may_be_wording or (self.kind == "command" and self.command == "stop")
+        return self.may_be_wording or (self.kind, self.command) == ("command", "stop")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import structlog
 
-from bot.commands.consent import confirmations, questions, with_nonces
+from bot.commands.consent import cards, confirmations, questions, with_nonces
 from bot.commands.reminder_questions import in_chat, reminder_lines, reminder_questions
 from bot.commands.sentences import Sentences
 from bot.model.model_errors import summary
@@ -21,7 +22,7 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import FinishAction, digest
 from memory.behaviors.trust import is_answer_untrusted
 from memory.scopes.history import ChatHistory
-from memory.scopes.writes import ForgetRecord, ToolWrite, to_json
+from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +81,9 @@ class AgentStep:
             for line in self._sentences.say(language, "unsupported.attached"):
                 parts = with_line(parts, line)
         writes = await _wanted(context)
+        asked_later = {write.nonce for write in context.writes if write.nonce}
+        learned = [w for w in writes if isinstance(w, Remember) and w.nonce in asked_later]
+        writes = [write for write in writes if write.nonce not in asked_later]
         reminders = in_chat(context.reminders, request.last)
         lines = confirmations(self._sentences, language, writes)
         lines += reminder_lines(self._sentences, language, reminders)
@@ -93,10 +97,11 @@ class AgentStep:
         steps = () if asked else context.completed_steps
         return Outbox(
             request.to,
-            parts + asked,
+            parts + asked + cards(self._sentences, language, learned),
             said=text[:MAX_CHARS],
             digest=digest(steps),
-            writes=to_json(writes).decode(),
+            # The text of a learned fact stays where an erasure finds it.
+            writes=to_json([*writes, *(replace(each, text="") for each in learned)]).decode(),
             is_untrusted=is_answer_untrusted(context),
             rich_parts=rich_parts,
             reminders=reminders.encode(),

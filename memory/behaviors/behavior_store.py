@@ -5,14 +5,46 @@ by `/forget`, or when the message alone is forgotten. `/export` contains all of 
 stored while memory is off, or by a turn without an answer.
 """
 
+from dataclasses import dataclass
+from typing import Self
+
 from memory.behaviors.call_context import CallContext
-from memory.scopes.fields import Kept, ToolWrites
+from memory.scopes.field import Field, goes_with_message
+from memory.scopes.fields import ToolWrites
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Keep
 
 MAX_ENTRIES = 100
 MAX_CHARS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Field):
+    """A text that an operator's behavior keeps under a name; `seq` is the message it rests on."""
+
+    PREFIX = "kept"
+    KEY = "place"
+    behavior: str
+    label: str
+    seq: int
+    text: str
+
+    without = goes_with_message
+
+    @property
+    def place(self) -> str:
+        """The behavior, and its name for the text."""
+        return f"{self.behavior}:{self.label}"
+
+    def _stored(self) -> str:
+        return f"{self.seq}|{self.text}" if self.text else ""
+
+    @classmethod
+    def _read(cls, key: str, stored: str) -> Self:
+        behavior, _, label = key.partition(":")
+        seq, _, text = stored.partition("|")
+        return cls(behavior, label, int(seq), text)
 
 
 class CannotStore(Exception):

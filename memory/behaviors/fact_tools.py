@@ -113,7 +113,7 @@ def _noted(context: AgentContext, write: Remember | ForgetRecord, facts: ScopeMe
         write = replace(write, asks_first=True, sender_id=context.user_message.sender_id)
     if write in context.writes:
         return asks_first
-    changes = [each for each in context.writes if not isinstance(each, SetDomain)]
+    changes = [each for each in context.writes if not (isinstance(each, SetDomain) or each.nonce)]
     if len(changes) >= _MAX_WRITES:
         raise ToolError(
             f"{_MAX_WRITES} facts were kept or forgotten for this answer already; ask the person "

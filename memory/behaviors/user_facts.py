@@ -19,6 +19,7 @@ from memory.behaviors.learning_behavior import (
     LearningBehavior,
     PartRejected,
 )
+from memory.behaviors.learning_mode import due_cards, mode_in
 from memory.behaviors.statements import Statements, entries_of
 from memory.message import Message
 from memory.scopes.entries import Fact
@@ -88,6 +89,10 @@ class UserFacts(LearningBehavior):
     ) -> str:
         """Return the facts that fit the new messages, or all if they are few; "" for none."""
         scope_memory = await self._scopes.current(call_context.facts_scope)
+        if call_context.writes is not None and mode_in(scope_memory) == "ask":
+            here = await self._scopes.current(call_context.conversation)
+            asker, now = call_context.speaker.id, call_context.now
+            call_context.writes.extend(due_cards(here, scope_memory, asker, now))
         facts = _current(scope_memory)
         if len(facts) > _MAX_UNSEARCHED:
             question = "\n".join(message.text for message in new_messages)

@@ -5,6 +5,7 @@ again is skipped, so that learning goes on after it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 import structlog
@@ -16,10 +17,13 @@ from memory.behaviors.learning_behavior import (
     PartRejected,
     Unlearned,
 )
+from memory.behaviors.learning_mode import mode_in, unasked
 from memory.learning.answered import answered_after
+from memory.learning.consent import new_cards
 from memory.learning.due import batch_of, due, due_in, first_session
 from memory.learning.progress import Progress, progress_of
 from memory.learning.request import batch_input, instructions
+from memory.scopes.changes import Write
 from memory.scopes.scopes import Scopes
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
@@ -113,6 +117,11 @@ class BatchLearner:
             log.warning("part rejected", behavior=behavior.name, reason=str(error))
             await self._scopes.write(progress.target(behavior), progress.after_failure(behavior))
             return 0
+        mode = mode_in(progress.facts)
+        if mode == "ask" and (cards := new_cards(learned.entries, progress.here, progress.now)):
+            await self._scopes.write(progress.here, Write(fields=cards))
+        if mode != "auto":
+            learned = replace(learned, entries=unasked(learned.entries))
         await self._write(progress, behavior, batch, learned)
         return len(learned.entries)
 

@@ -5,7 +5,10 @@ The question waits in a field of the conversation, and the bot sends it. An answ
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from math import inf
+from secrets import token_urlsafe
 from time import time
 from typing import Literal, get_args
 
@@ -15,7 +18,7 @@ from memory.erasure.correcting import Correcting
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
 from memory.scopes.field import Field
-from memory.scopes.fields import Question, State, ToolWrites
+from memory.scopes.fields import QUESTION_WAITS_S, UNASKED, Question, State, ToolWrites
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -34,24 +37,52 @@ _ANSWERS: Mapping[str, ConsentAnswer] = {
 
 WithDomain = Callable[[str, str], str]
 
-_WAITS_S = 3_600
+_CARD_WAITS_S = 86_400
+_MAX_CARDS = 20
+"""Cards of a conversation that are stored at once; beyond, a learned fact is dropped."""
 _TRIES = 20
 _PAUSE_S = 0.25
 
 
-def question(write: ToolWrite, seq: int, now: float) -> Question:
-    """Return the field in which a write waits for an answer; it rests on the message `seq`."""
-    return Question(write.nonce, seq, now, "", write)
+def questions(here: ScopeMemory, write: ToolWrite, seq: int, now: float) -> list[Question]:
+    """Return the field in which a write waits for an answer; it rests on the message `seq`.
+
+    A write without a text names a card, which was shown now. The list is empty if the card is gone.
+    """
+    if not isinstance(write, Remember) or write.text:
+        return [Question(write.nonce, seq, now, "", write)]
+    card = here.get(Question, write.nonce)
+    return [replace(card, answer="")] if card and card.answer == UNASKED else []
+
+
+def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> list[Question]:
+    """Return a question for each new fact in `entries`, to be asked with a later answer.
+
+    It expires after a day. A fact that is asked about already gets no second question.
+    """
+    waiting = [each for each in here.all(Question) if each.answer in ("", UNASKED)]
+    asked = {each.write.text for each in waiting if isinstance(each.write, Remember)}
+    cards: list[Question] = []
+    for fact, following in zip_longest(entries, entries[1:]):
+        if not isinstance(fact, Fact) or fact.text in asked:
+            continue
+        ended = following.fact_id if isinstance(following, Ended) else 0
+        source = fact.sources[0]
+        write = Remember(fact.text, ended, asks_first=True, sender_id=source.sender_id)
+        # A second each keeps them in order.
+        asked_at = now + _CARD_WAITS_S - QUESTION_WAITS_S + len(cards)
+        cards.append(Question(token_urlsafe(12), source.seq, asked_at, UNASKED, write))
+    return cards[: max(0, _MAX_CARDS - len(waiting))]
 
 
 def expired(here: ScopeMemory, now: float) -> list[str]:
     """Return the names of the questions that nobody answered in time; they are to be removed."""
-    return [each.name for each in here.all(Question) if each.asked_at + _WAITS_S <= now]
+    return [each.name for each in here.all(Question) if each.expires_at <= now]
 
 
 def expire_in(here: ScopeMemory, now: float) -> float:
     """Return the seconds until the next question expires; infinity if there is none."""
-    return min((each.asked_at + _WAITS_S - now for each in here.all(Question)), default=inf)
+    return min((each.expires_at - now for each in here.all(Question)), default=inf)
 
 
 def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
@@ -79,9 +110,11 @@ class Consent:
         self._with_domain = with_domain
 
     async def answer(
-        self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool
+        self, conversation: Scope, nonce: str, asker: Asker, *, agrees: bool, text: str = ""
     ) -> ConsentAnswer:
         """Carry out the waiting write if `agrees`; a repeat returns the first answer.
+
+        With a `text`, a fact gets these words of the person instead.
 
         Raise `NotConfirmed` if the question is unknown or expired, if it was asked of another
         person, or if the asker may not change the fact any more.
@@ -93,7 +126,9 @@ class Consent:
             nonlocal answered
             here = await self._scopes.read(conversation)
             asked = here.get(Question, nonce)
-            if asked is not None:
+            if asked is not None and asked.answer != UNASKED:
+                if text and isinstance(asked.write, Remember):
+                    asked = replace(asked, write=replace(asked.write, text=text))
                 answered = await self._decide(here, facts, asked, asker, agrees=agrees)
 
         for _ in range(_TRIES):
@@ -113,7 +148,7 @@ class Consent:
             raise NotConfirmed("not_yours")
         if asked.answer:
             return _ANSWERS[asked.answer]
-        if asked.asked_at + _WAITS_S <= now:
+        if asked.expires_at <= now:
             raise NotConfirmed("unknown")
         answer: ConsentAnswer = "forgotten" if isinstance(write, ForgetRecord) else "kept"
         if agrees:

@@ -15,10 +15,11 @@ from time import time
 import structlog
 
 from memory.behaviors.learning_behavior import LearningBehavior
+from memory.behaviors.learning_mode import mode_in
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
 from memory.learning.batch_learner import BatchLearner
-from memory.learning.consent import WithDomain
+from memory.learning.consent import WithDomain, expire_in
 from memory.learning.due import LearningBackoff
 from memory.learning.progress import Progress, progress_of
 from memory.learning.tool_writes import ToolWriter, without_domain
@@ -162,6 +163,9 @@ class ConversationLearner:
                         model, progress, asking.failures
                     )
                     done = replace(done, calls=calls, entries=entries)
+                    if mode_in(progress.facts) == "ask":
+                        here = await self._scopes.read(conversation)
+                        drop_in_s = min(drop_in_s, expire_in(here, progress.now))
             await self._drop_unwanted_digests(conversation)
             if progress.facts is not progress.here and progress.facts.newest:
                 await self._scopes.touch(progress.facts.scope)

@@ -6,14 +6,15 @@ removes the field. If the facts are in another scope, the next step removes it.
 
 from dataclasses import replace
 
+from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
-from memory.learning.consent import WithDomain, expire_in, expired, question, remembered
+from memory.learning.consent import WithDomain, expire_in, expired, questions, remembered
 from memory.learning.progress import Progress
 from memory.scopes.changes import Write
 from memory.scopes.entries import ScopeEntry
 from memory.scopes.field import Field
-from memory.scopes.fields import Kept, State, ToolWrites, Written
+from memory.scopes.fields import State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
@@ -81,7 +82,7 @@ class ToolWriter:
             if isinstance(write, Keep):
                 fields.append(Kept(write.behavior, write.name, waiting.seq, write.text))
             elif write.asks_first:
-                fields.append(question(write, waiting.seq, progress.now))
+                fields += questions(here, write, waiting.seq, progress.now)
             elif isinstance(write, SetDomain):
                 state = self._with_domain(state, write.fields)
             elif isinstance(write, Remember):

@@ -8,6 +8,8 @@ import orjson
 from memory.scopes.field import Field, goes, goes_with_message, stays
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, from_json, to_json
 
+UNASKED = "unasked"
+QUESTION_WAITS_S = 3_600
 STATE_LEARNER = "running_state"
 """The behavior that learns the running state."""
 
@@ -185,7 +187,7 @@ class Question(Field):
     """A write that waits until a person agrees with a button. The answer removes its text.
 
     `seq` is the message that it rests on. `asked_at` is in Unix seconds. `answer` is what was
-    decided, "" while the question is open.
+    decided: "" while the question is open, `UNASKED` before it was asked.
     """
 
     PREFIX = "question"
@@ -197,6 +199,11 @@ class Question(Field):
     write: ToolWrite
 
     without = goes_with_message
+
+    @property
+    def expires_at(self) -> float:
+        """When it is removed without an answer, in Unix seconds."""
+        return self.asked_at + QUESTION_WAITS_S
 
     def answered(self, answer: str) -> Self:
         """Return the answered question without its text, so that a repeat gets the same answer."""
@@ -210,34 +217,6 @@ class Question(Field):
     def _read(cls, key: str, stored: str) -> Self:
         seq, asked_at, answer, writes = stored.split("|", 3)
         return cls(key, int(seq), float(asked_at), answer, _asked_write(writes))
-
-
-@dataclass(frozen=True, slots=True)
-class Kept(Field):
-    """A text that an operator's behavior keeps under a name; `seq` is the message it rests on."""
-
-    PREFIX = "kept"
-    KEY = "place"
-    behavior: str
-    label: str
-    seq: int
-    text: str
-
-    without = goes_with_message
-
-    @property
-    def place(self) -> str:
-        """The behavior, and its name for the text."""
-        return f"{self.behavior}:{self.label}"
-
-    def _stored(self) -> str:
-        return f"{self.seq}|{self.text}" if self.text else ""
-
-    @classmethod
-    def _read(cls, key: str, stored: str) -> Self:
-        behavior, _, label = key.partition(":")
-        seq, _, text = stored.partition("|")
-        return cls(behavior, label, int(seq), text)
 
 
 def _asked_write(stored: str) -> ToolWrite:

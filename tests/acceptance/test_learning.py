@@ -11,6 +11,7 @@ import pytest
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import (
     Batch,
     Parts,
@@ -21,6 +22,7 @@ from tests.acceptance.memory_model import (
     remember_with,
 )
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_recall import let_time_pass
 from tests.servers.bot_api import Chat, Message, Person
@@ -357,3 +359,31 @@ async def happened(rig: Rig, chat: Chat, *, days_ago: Sequence[int]) -> None:
         written = orjson.dumps(record | then)
         await client.call("XADD", key, entry, "k", fields[b"k"], "j", written)
     await client.close()
+
+
+async def test_people_choose_how_facts_are_learned(webhook_rig: Rig) -> None:
+    """In ask mode a card below a later answer asks, and takes other words."""
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    assert (await rig.ask(anna, chat, "/memory ask")).text == sentence("memory.mode_ask")
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    hello = await anna.say(chat, "Hello")
+    answer = await chat.wait_for_reply(after=hello)
+    card = await chat.wait_for_reply(after=answer)
+    assert card.text == sentence("consent.ask", text="Their boat is Aurora.")
+    await press(rig, anna, card, "Edit")
+    question = await chat.wait_for_reply(after=card)
+    reply = await rig.ask(anna, chat, "Sails on the Aurora", reply_to=question)
+    assert reply.text == sentence("memory.edited")
+    await press(rig, anna, card, sentence("buttons.remember"))
+    await shown(rig, card, sentence("consent.kept"))
+
+    assert (await rig.ask(anna, chat, "/memory explicit")).text == sentence("memory.mode_explicit")
+    await ask_and_learn(rig, anna, chat, "My cat is called Mephisto")
+    listed = await rig.ask(anna, chat, "/memory")
+    assert "Sails on the Aurora" in listed.text
+    assert "Mephisto" not in listed.text
+    assert sentence("memory.mode_explicit") in listed.text
+    assert rig.model.log.refusals == []

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from memory.behaviors.behavior_store import Kept
 from memory.behaviors.chat_instructions import Instructions
+from memory.behaviors.learning_mode import LearningMode
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.reminders.time_zone import PersonsZone
@@ -14,7 +16,6 @@ from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
     Failures,
-    Kept,
     LearningPause,
     Question,
     State,
@@ -54,6 +55,7 @@ NUMBERS_ONLY = [
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),
     PersonsZone("Europe/Berlin"),
+    LearningMode("ask"),
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]
 ENTRIES = [

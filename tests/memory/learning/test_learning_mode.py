@@ -1,0 +1,128 @@
+"""How facts are learned: by itself, after a question for each, or only on request."""
+
+from dataclasses import replace
+from functools import partial
+from time import time
+
+import pytest
+
+from memory.behaviors.call_context import Asker
+from memory.behaviors.learning_mode import LearningModes, due_cards, mode_in
+from memory.behaviors.user_facts import UserFacts
+from memory.erasure.confirmations import NotConfirmed
+from memory.learning.learner import LearningConfig
+from memory.memory import Memory
+from memory.queue.open_turn import Closing
+from memory.scopes.changes import Write
+from memory.scopes.fields import UNASKED, Question, ToolWrites
+from memory.scopes.writes import Remember, to_json
+from memory.store.keys import Scope
+from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.turns import ANN, GROUP, HERE
+
+ANNS = Scope.of_person(ANN)
+
+
+@pytest.fixture
+def modes(memory: Memory, model: ScriptedModel) -> LearningModes:
+    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    return LearningModes(memory.scopes)
+
+
+def facts(*texts: str, seq: int = 1) -> dict[str, object]:
+    return {"facts": {"facts": [{"text": text, "message": seq} for text in texts]}}
+
+
+async def known(memory: Memory) -> list[str]:
+    return [fact.text for fact in (await memory.scopes.read(ANNS)).facts]
+
+
+async def cards(memory: Memory, sender: int = ANN) -> list[Remember]:
+    here, person = await memory.scopes.read(HERE), await memory.scopes.read(ANNS)
+    return due_cards(here, person, sender, time())
+
+
+async def show(memory: Memory, *shown: Remember) -> None:
+    """Run a turn whose answer shows cards, and what follows it."""
+    writes = to_json([replace(each, text="") for each in shown])
+    await talk(memory, "go on", closing=Closing(writes=writes))
+    await memory.learn(HERE)
+
+
+async def test_in_explicit_mode_only_what_a_tool_was_asked_to_keep_becomes_a_fact(
+    memory: Memory, model: ScriptedModel, modes: LearningModes
+) -> None:
+    """Nothing of that time is learned later, nor by a batch under way."""
+    model.parts = facts("sails")
+    model.meanwhile = partial(modes.set_mode, HERE, "explicit")
+    await talk(memory, "one", "two", "three", "four")
+    await memory.learn(HERE)
+    asked = to_json([Remember("rows", sender_id=ANN)])
+    await talk(memory, "five", closing=Closing(writes=asked))
+    await memory.learn(HERE)
+    assert (len(model.asked), await known(memory)) == (2, ["rows"])
+    await modes.set_mode(HERE, "auto")
+    await memory.learn(HERE)
+    assert await known(memory) == ["rows"]
+
+
+async def test_the_mode_of_a_group_survives_a_clear(memory: Memory, modes: LearningModes) -> None:
+    await modes.set_mode(GROUP, "explicit")
+    await talk(memory, "one", conversation=GROUP)
+    nonce = await memory.confirmations.ask(GROUP, "clear", ANN)
+    await memory.forgetting.clear(GROUP, nonce, ANN, 10, as_admin=False)
+    assert mode_in(await memory.scopes.read(GROUP)) == "explicit"
+
+
+async def test_in_ask_mode_at_most_three_cards_are_open_and_a_yes_keeps_the_fact(
+    memory: Memory, model: ScriptedModel, modes: LearningModes
+) -> None:
+    await modes.set_mode(HERE, "ask")
+    model.answers = [facts(*(f"likes {name}" for name in ("ab", "bc", "cd", "de")))]
+    await talk(memory, "one", "two", "three", "four")
+    await memory.learn(HERE)
+    assert await known(memory) == []
+    shown = await cards(memory)
+    assert [each.text for each in shown] == ["likes ab", "likes bc", "likes cd"]
+    assert await cards(memory, sender=8) == []
+
+    ann = Asker(ANN, is_group=False)
+    writes = to_json([replace(each, text="") for each in shown])
+    await talk(memory, "go on", closing=Closing(writes=writes))
+    assert await cards(memory) == []
+    await memory.learn(HERE)
+    assert await cards(memory) == []
+    first, second, third = (each.nonce for each in shown)
+    assert await memory.consent.answer(HERE, first, ann, agrees=True) == "kept"
+    assert await memory.consent.answer(HERE, second, ann, agrees=False) == "not_kept"
+    edited = await memory.consent.answer(HERE, third, ann, agrees=True, text="likes CD")
+    assert (edited, await known(memory)) == ("kept", ["likes ab", "likes CD"])
+    assert [fact.sources[0].seq for fact in (await memory.scopes.read(ANNS)).facts] == [1, 1]
+    assert [each.text for each in await cards(memory)] == ["likes de"]
+    await modes.set_mode(HERE, "auto")
+    assert await cards(memory) == []
+
+
+async def test_a_card_expires_after_a_day_and_goes_with_its_message(
+    memory: Memory, model: ScriptedModel, modes: LearningModes
+) -> None:
+    await modes.set_mode(HERE, "ask")
+    model.answers = [facts("likes quokkas"), facts("likes quokkas")]
+    await talk(memory, "one", "two", "three", "four")
+    await memory.learn(HERE)
+    due = await memory.client.call("ZSCORE", memory.keys.learning, HERE.tag)
+    assert due is None or 86_300 < due - time() < 86_500
+    [card] = await cards(memory)
+    await talk(memory, "go on", closing=Closing(writes=to_json([replace(card, text="")])))
+    await memory.forgetting.erase_messages(HERE, [1], "receipt")
+    await memory.learn(HERE)
+    here = await memory.scopes.read(HERE)
+    assert (here.all(Question), here.all(ToolWrites)) == ([], [])
+    with pytest.raises(NotConfirmed, match="unknown"):
+        await memory.consent.answer(HERE, card.nonce, Asker(ANN, is_group=False), agrees=True)
+
+    old = Question("nonce", 3, time() - 3_601, UNASKED, Remember("likes quokkas", sender_id=ANN))
+    await memory.scopes.write(here, Write(fields=[old]))
+    assert await cards(memory) == []
+    await memory.learn(HERE)
+    assert (await memory.scopes.read(HERE)).all(Question) == []
