@@ -112,8 +112,9 @@ class RunningState(LearningBehavior):
             call_context.used["x"] = shown(state)
         mark = f" {UNTRUSTED_MARK}" if scope_memory.is_state_untrusted else ""
         texts = filter(None, (shown(state), _back(scope_memory, state, new_messages)))
-        lines = [f"{text}{mark}" for text in texts]
-        return "\n".join((HEADING, *lines)) if lines else ""
+        # Indented lines belong to the line before them, so a full prompt shows both or none.
+        entry = "\n  ".join(f"{text}{mark}" for text in texts)
+        return f"{HEADING}\n{entry}" if entry else ""
 
     def prompt_input(self, batch: Batch) -> str:
         """Return the present state."""

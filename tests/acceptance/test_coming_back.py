@@ -15,7 +15,7 @@ from tests.servers.model_api import Reply
 
 DAY = 86_400
 STATE = State('{"open_problems": ["The tax return"]}')
-ASKED = f'{BACK} 4 days, still open: "The tax return"'
+ASKED = f'  {BACK} 4 days, still open: "The tax return"'
 
 
 async def test_the_first_answer_after_days_asks_about_the_open_matter(webhook_rig: Rig) -> None:

@@ -30,6 +30,12 @@ def test_the_state_stays_whole_and_what_the_question_is_about_comes_next(
     assert "Manual" not in told
 
 
+def test_an_indented_line_stays_with_the_state(tokens: TokenCounter) -> None:
+    state = f'{STATE}\n  Back after 5 days, still open: "The tax return"'
+    told = told_within(tokens, f"{state}\n{FACTS}", "boat", tokens.count(state) + 8)
+    assert told == state
+
+
 def test_a_heading_without_entries_is_left_out(tokens: TokenCounter) -> None:
     told = told_within(tokens, f"{FACTS}\n{PAGES}", "What does the manual say?", 24)
     assert told == PAGES

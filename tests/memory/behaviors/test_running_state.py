@@ -321,7 +321,7 @@ async def test_a_state_of_untrusted_sources_is_marked(
 
 
 OPEN = KnowledgeBase(open_problems=["The tax\nreturn", "The boat"], current_goals=["Graz"])
-ASKED = f'{BACK} 5 days, still open: "The tax return"'
+ASKED = f'  {BACK} 5 days, still open: "The tax return"'
 
 
 async def talk_ended(memory: Memory, state: KnowledgeBase, at: Scope = PRIVATE) -> ChatHistory:
@@ -358,7 +358,7 @@ async def test_a_goal_is_asked_about_if_nothing_else_is_open_and_nothing_if_all_
     memory: Memory,
 ) -> None:
     history = await talk_ended(memory, OPEN.model_copy(update={"open_problems": []}))
-    assert await told(memory, AWAY_S) == [f'{BACK} 3 days, still open: "Graz"']
+    assert await told(memory, AWAY_S) == [f'  {BACK} 3 days, still open: "Graz"']
     await history.clear()
     await talk_ended(memory, LEARNED.model_copy(update={"current_goals": []}))
     assert await told(memory, AWAY_S) == []

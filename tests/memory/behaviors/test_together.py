@@ -86,7 +86,7 @@ async def test_facts_state_and_synopses_of_a_turn_are_known_in_the_next(
     assert await everything.on_model_invoke(call_context(), words) == (
         "State of this conversation (JSON):\n"
         '{"first_name": "Anna", "open_problems": ["Find a flat"]}\n'
-        'Back after 89 days, still open: "Find a flat"\n'
+        '  Back after 89 days, still open: "Find a flat"\n'
         "Facts, by id and since when they are known:\n"
         "#1 [24 August 2025, 3 months ago] Lives in Linz.\n"
         "Earlier sessions:\n"
