@@ -36,7 +36,7 @@ class ImportCommand:
         about = await self._confirmations.check(here, nonce, "import", pressed.sender.id)
         if not about:
             return ()
-        file_id, name, mime_type, nbytes = orjson.loads(about)
+        file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
         agreed = IncomingMessage(
             update_id=pressed.update_id,
             chat_id=pressed.chat_id,
@@ -47,7 +47,7 @@ class ImportCommand:
             sender=pressed.sender,
             kind="document",
             text="",
-            file=SentFile(file_id, name, mime_type, nbytes, nonce),
+            file=SentFile(file_id, name, mime_type, nbytes, nonce, pasted),
         )
         entry = Entry(pressed.update_id, pressed.sender.id, is_command=True, body=to_bytes(agreed))
         try:

@@ -45,6 +45,8 @@ class FileReader:
 
     async def fetch(self, file: SentFile) -> bytes:
         """Return the content of a file; raise `DocumentRefused` or `TelegramError`."""
+        if file.pasted:
+            return file.pasted.encode()
         if file.nbytes > self.max_bytes:
             raise DocumentRefused("too_big")
         try:
@@ -126,7 +128,7 @@ class Upload:
             log.info("export imported")
             self._learn(here.scope)
             return stored
-        if sent.is_group or not looks_like_export(content):
+        if not file.pasted and (sent.is_group or not looks_like_export(content)):
             return None
         try:
             return await self._imports.preview(sent, file, here, content)
@@ -150,7 +152,7 @@ def _check_type(sent: IncomingMessage, file: SentFile) -> None:
 
     Exports are taken in private only: they hold all that a person has told an assistant.
     """
-    if not may_be_export(file):
+    if not file.pasted and not may_be_export(file):
         format_of(file.name, file.mime_type)
     elif sent.is_group:
         raise DocumentRefused("in_group")

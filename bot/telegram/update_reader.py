@@ -37,6 +37,7 @@ from bot.telegram.updates import (
     Ignored,
     IncomingMessage,
     Sender,
+    SentFile,
     StoppedDraft,
     TopicNamed,
     Update,
@@ -124,6 +125,10 @@ class UpdateReader:
             return Ignored(update_id, reason)
 
         kind, text, command = kind_of(content)
+        file = content.file
+        if command == "import" and (text or file):
+            file = file or SentFile("", "/import", "", len(text.encode()), pasted=text)
+            kind, text, command = "document", "", ""
         if not self._serves(sender.id):
             kind, text, command = "stranger", "", ""
         is_for_model = kind in ("text", "document")
@@ -140,7 +145,7 @@ class UpdateReader:
             kind=kind,
             text=text,
             command=command,
-            file=content.file if kind == "document" else None,
+            file=file if kind == "document" else None,
             is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
             reply=read_reply(message, sender, self._me) if is_for_model else None,

@@ -33,8 +33,8 @@ class SentFile:
     """A file that was sent to us and not downloaded yet.
 
     `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
-    `nbytes` is 0 if unknown. `import_nonce` is the nonce of the button by which its sender agreed
-    to import it, "" for a file that was just sent.
+    `nbytes` is 0 if unknown. `import_nonce` is the nonce of the button that agreed to its import.
+    `pasted` is a list behind `/import`, which is not fetched.
     """
 
     file_id: str
@@ -42,6 +42,7 @@ class SentFile:
     mime_type: str
     nbytes: int
     import_nonce: str = ""
+    pasted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,8 @@ class ReplyTarget:
     """The message that a message replies to, as Telegram gave it with the reply.
 
     `message_id` is 0 if it stands in another chat or topic; then at most the quoted part is known.
-    `author_id` is 0 if Telegram does not say who wrote it. `is_ours`: we wrote it; `is_own`: the
-    person who replies wrote it. `quote` is the part that they marked. `unseen` names its photo,
-    video or sound.
+    `author_id` is 0 if it is unknown. `is_ours`: we wrote it; `is_own`: the person who replies did.
+    `quote` is the part that they marked. `unseen` names its photo, video or sound.
     """
 
     message_id: int
@@ -69,9 +69,8 @@ class ReplyTarget:
 class Replaced:
     """What goes when a question is answered again, or when its words change.
 
-    `question` are its messages as the history had them, with the new words. `answer_ids` are the
-    messages that showed the former answer. `seqs` are the messages of the history from which
-    nothing may be remembered.
+    `question` are its messages as the history had them, with the new words. `answer_ids` showed the
+    former answer. `seqs` are messages of the history from which nothing may be remembered.
     """
 
     question: tuple[Message, ...]

@@ -30,6 +30,12 @@ async def test_talks_from_chatgpt_are_imported_after_a_yes_found_with_date_and_r
         "documents.refused_in_group", name="chatgpt.zip"
     )
 
+    listed = await rig.ask(anna, chat, "/import - My boat is a ketch.\n- I sail alone.")
+    assert listed.text == sentence("import.list_preview", "import.list_ask", facts=2)
+    assert await press(rig, anna, listed, "Don't import") == ""
+    await shown(rig, listed, sentence("import.refused"))
+    assert b"ketch" not in await everything_stored(valkey)
+
     preview = await send(anna, chat, export)
     assert "Conversations: 2, messages: 4, facts: 0." in preview.text
     assert "From 12 March 2024 to 13 March 2024." in preview.text

@@ -167,6 +167,29 @@ async def test_our_own_export_can_be_read_back(importer: Importer) -> None:
     ]
 
 
+async def test_a_pasted_list_becomes_a_memory_for_each_line_and_is_stored_once(
+    importer: Importer,
+) -> None:
+    def pasted(text: str, at: int = 1_790_000_000) -> IncomingMessage:
+        return replace(
+            importer.sent(""), file=SentFile("", "/import", "", 9, pasted=text), sent_at=at
+        )
+
+    asked = await importer.take(pasted("- I am vegan.\n\n2. My cat is Momo.\n* I am vegan."))
+    assert asked.parts[0].text.startswith("Your list\n\nLines: 2.")
+    assert await importer.texts() == []
+    agreed = await importer.press(asked)
+    assert agreed
+    assert "your list is in my memory" in (await importer.take(agreed)).parts[0].text
+    assert sorted(await importer.texts()) == ["I am vegan.", "My cat is Momo."]
+    assert "Your list, imported" in await importer.found("What is my cat called?")
+    again = await importer.take(pasted("My cat is Momo.", at=1_790_999_999))
+    assert "already in my memory" in again.parts[0].text
+    assert importer.files.requested == []
+    in_group = replace(pasted("I am vegan."), is_group=True)
+    assert "in our private chat" in (await importer.take(in_group)).parts[0].text
+
+
 async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Importer) -> None:
     await importer.bring(chatgpt(LISBON, BREAD))
     assert "already in my memory" in (await importer.send(chatgpt(LISBON, BREAD))).parts[0].text
