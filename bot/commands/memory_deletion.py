@@ -89,6 +89,11 @@ class MemoryDeletion:
         log.info("memory corrected", kind=kind)
         return change
 
+    async def pin(self, conversation: Scope, code: str, *, is_pinned: bool) -> ListChange:
+        """Pin a fact or take the pin off; raise `NotConfirmed` for the code of anything else."""
+        await self._correcting.pin_fact(conversation, fact_id(code), is_pinned=is_pinned)
+        return ListChange("memory.pinned" if is_pinned else "memory.unpinned")
+
 
 def fact_id(code: str) -> int:
     """Return the id of a fact; raise `NotConfirmed` for the code of anything else."""

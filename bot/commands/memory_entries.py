@@ -21,6 +21,8 @@ _LINE_UNITS = 220
 _STATE_UNITS = 700
 _UNKNOWN = ("", "unknown")
 
+_PINNED = "📌 "
+PIN, UNPIN = "n", "u"
 EDIT = "e"
 """The action that asks for the new wording of a fact."""
 
@@ -88,10 +90,11 @@ class MemoryEntries:
     def _facts(self, language: str, facts: ScopeMemory) -> Iterator[ListEntry]:
         for fact in reversed(facts.facts):
             if fact.is_current:
-                text = shortened(fact.text, _LINE_UNITS)
+                text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
                 day = self.sentences.day(language, fact.said_at)
                 values = {"text": text, "date": day, "id": fact.id}
-                choices = {EDIT: "buttons.edit"}
+                pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
+                choices = {EDIT: "buttons.edit", **pin}
                 yield ListEntry(
                     f"f{fact.id}",
                     "memory.fact",

@@ -9,7 +9,7 @@ from bot.commands.access import Access
 from bot.commands.bot_command import Answer
 from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
-from bot.commands.memory_entries import EDIT, MemoryEntries
+from bot.commands.memory_entries import EDIT, PIN, UNPIN, MemoryEntries
 from bot.commands.memory_settings import MemorySettings
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.reply.parts import Part
@@ -65,7 +65,9 @@ class MemoryList:
         await self._access.check(pressed, await self._deletion.senders(conversation, code))
 
     async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
-        """Delete a memory."""
+        """Delete a memory, or pin it."""
+        if action in (PIN, UNPIN):
+            return await self._deletion.pin(conversation, code, is_pinned=action == PIN)
         if action != CONFIRMED:
             raise NotConfirmed("unknown")
         return await self._deletion.delete(conversation, code)

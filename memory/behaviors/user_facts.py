@@ -1,7 +1,8 @@
 """`UserFacts`: short statements about a person, or in groups about the group and its people.
 
-Facts are learned from the people's own messages after replies. The model sees those that fit what
-is being said. A contradicted fact is stored with its end and not shown any more.
+Facts are learned from the people's own messages after replies. The model sees those that
+people have pinned and those that fit what is being said. A contradicted fact is stored with its end
+and not shown any more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -97,7 +98,9 @@ class UserFacts(LearningBehavior):
         if len(facts) > _MAX_UNSEARCHED:
             question = "\n".join(message.text for message in new_messages)
             hits = await self._scopes.search(Fact, scope_memory, question, _MAX_FOUND)
-            facts = [hit.record for hit in hits]
+            pinned = {fact.id: fact for fact in facts if fact.is_pinned}
+            facts = list((pinned | {hit.record.id: hit.record for hit in hits}).values())
+        facts.sort(key=lambda fact: not fact.is_pinned)  # the oldest pins come first
         lines = {self._line(fact, call_context.now): fact.id for fact in facts}
         shown = sorted(self._fitting(lines, _MAX_SHOWN_TOKENS), key=lines.__getitem__)
         call_context.used.update({f"f{lines[line]}": line for line in shown})

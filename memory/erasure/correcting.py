@@ -10,7 +10,7 @@ from time import time
 
 from memory.behaviors.statements import stems
 from memory.scopes.changes import Revision, Write
-from memory.scopes.entries import Fact, Hidden, Synopsis
+from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
 from memory.scopes.provenance import chain_of
@@ -80,9 +80,8 @@ class Correcting:
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
             sources = tuple(replace(each, sender_id=editor_id) for each in edited.sources)
-            return Revision(
-                records=chain, added=[Fact(0, text, sources, said_at=now, replaced=replaced)]
-            )
+            new = Fact(0, text, sources, now, replaced=replaced, is_pinned=edited.is_pinned)
+            return Revision(records=chain, added=[new])
 
         await self._scopes.update(conversation.facts_scope, decide)
         if edited is None:
@@ -90,6 +89,16 @@ class Correcting:
         for scope in {conversation, *_by_conversation(edited)}:
             await self._drop_summaries(scope, _by_conversation(edited).get(scope, ()), gone)
         return True
+
+    async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
+        """Let the model always see a fact, or no longer; a repeat changes nothing."""
+
+        async def decide(facts: ScopeMemory) -> Write | None:
+            fact = facts.record(fact_id)
+            is_other = isinstance(fact, Fact) and fact.is_pinned != is_pinned
+            return Write([Pinned(fact_id, is_pinned)]) if is_other else None
+
+        await self._scopes.update(conversation.facts_scope, decide)
 
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]

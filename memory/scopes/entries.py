@@ -79,6 +79,7 @@ class Fact(Record):
     ended_at: float = 0
     replaced_by: int = 0
     replaced: tuple[Wording, ...] = ()
+    is_pinned: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -187,6 +188,19 @@ class Ended(ScopeEntry):
 
     def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
         """Keep it. If the fact that replaced another is erased, `provenance` restores the other."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned(ScopeEntry):
+    """A fact is always shown to the model; if not `is_pinned`, only if it fits again."""
+
+    KIND = "pinned"
+    fact_id: int
+    is_pinned: bool = True
+
+    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
+        """Keep it: it holds no text."""
         return self
 
 

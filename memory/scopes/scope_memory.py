@@ -12,7 +12,17 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from memory.scopes.delta import Columns, Cursor, Delta
-from memory.scopes.entries import Again, Ended, Fact, Hidden, Record, ScopeEntry, Synopsis, read
+from memory.scopes.entries import (
+    Again,
+    Ended,
+    Fact,
+    Hidden,
+    Pinned,
+    Record,
+    ScopeEntry,
+    Synopsis,
+    read,
+)
 from memory.scopes.field import F, fields_of, name_of
 from memory.scopes.fields import State, StateUntrusted, Watermark
 from memory.scopes.message_stream import MessageStream
@@ -193,7 +203,7 @@ class ScopeMemory(EmbeddedStream):
         return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def _fold(self, entry_id: int, entry: ScopeEntry | None) -> None:
-        if isinstance(entry, Again | Ended):
+        if isinstance(entry, Again | Ended | Pinned):
             self._amendments.setdefault(entry.fact_id, []).append(entry_id)
         match entry:
             case Record():
@@ -207,6 +217,10 @@ class ScopeMemory(EmbeddedStream):
                 fact = self._records.get(fact_id)
                 if isinstance(fact, Fact):
                     self._records[fact_id] = replace(fact, ended_at=at, replaced_by=by)
+            case Pinned(fact_id, is_pinned):
+                fact = self._records.get(fact_id)
+                if isinstance(fact, Fact):
+                    self._records[fact_id] = replace(fact, is_pinned=is_pinned)
             case Hidden(seq, hidden):
                 self._hidden.add(seq) if hidden else self._hidden.discard(seq)
 

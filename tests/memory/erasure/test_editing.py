@@ -5,6 +5,7 @@ from functools import partial
 import orjson
 import pytest
 
+from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
@@ -120,3 +121,25 @@ async def test_a_batch_under_way_and_fifty_turns_do_not_bring_the_old_words_back
     await memory.learn(HERE)
     assert sorted(await known(memory, ANNS)) == [NEW, "sails"]
     assert "my cat is called Mephisto" not in " ".join(content for _, content in model.asked[2:])
+
+
+async def test_a_pinned_fact_is_in_every_prompt_also_after_an_edit(memory: Memory) -> None:
+    texts = [f"likes dish number {number}" for number in range(12)]
+    facts = [Fact(0, text, (Source(HERE.tag, 1, 0, ANN),), 1) for text in texts]
+    await memory.scopes.write(await memory.scopes.read(ANNS), Write(facts))
+    behavior = UserFacts(memory.scopes, memory.tokens)
+
+    async def shown() -> str:
+        await memory.scopes.read(ANNS)
+        return await behavior.on_model_invoke(CallContext(HERE, Person(ANN), 2), [])
+
+    assert texts[3] not in await shown()
+    await memory.correcting.pin_fact(HERE, 4, is_pinned=True)
+    assert texts[3] in await shown()
+    await memory.correcting.edit_fact(HERE, 4, "likes soup", ANN)
+    assert "likes soup" in await shown()
+    await memory.correcting.pin_fact(HERE, 4, is_pinned=False)
+    assert "likes soup" in await shown()
+    new = (await memory.scopes.read(ANNS)).facts[-1].id
+    await memory.correcting.pin_fact(HERE, new, is_pinned=False)
+    assert "likes soup" not in await shown()

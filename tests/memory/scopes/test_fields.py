@@ -11,7 +11,16 @@ from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.reminders.time_zone import PersonsZone
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, Hidden, ScopeEntry, Synopsis
+from memory.scopes.entries import (
+    THE_ONE_BEFORE,
+    Again,
+    Ended,
+    Fact,
+    Hidden,
+    Pinned,
+    ScopeEntry,
+    Synopsis,
+)
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
@@ -65,6 +74,7 @@ ENTRIES = [
     Synopsis(4, "boats", "", "", "", "", "", "", 1, 2, 1, 2, GROUP.tag),
     Chunk(5, "abc", 0, "a passage", "a.txt"),
     Hidden(1),
+    Pinned(1),
 ]
 
 
@@ -167,9 +177,9 @@ def test_a_field_cannot_take_the_prefix_of_another() -> None:
 
 
 def test_an_entry_without_a_rule_cannot_be_defined() -> None:
-    with pytest.raises(TypeError, match="Pinned does not define `without`"):
-        type("Pinned", (ScopeEntry,), {"KIND": "pinned"})
-    assert "pinned" not in ScopeEntry.KINDS
+    with pytest.raises(TypeError, match="NoRule does not define `without`"):
+        type("NoRule", (ScopeEntry,), {"KIND": "no_rule"})
+    assert "no_rule" not in ScopeEntry.KINDS
 
 
 _REQUIRED = ("PREFIX", "_stored", "_read", "without")
