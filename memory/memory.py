@@ -23,6 +23,7 @@ from memory.limits.send_rate import SendRates
 from memory.limits.usage import UsageStore
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
+from memory.queue.off_record import OffRecordSessions
 from memory.queue.ready_queue import ReadyQueue
 from memory.queue.recovery import Sweep
 from memory.queue.stopping import Stopping
@@ -88,6 +89,7 @@ class Memory:
         self.stopping = Stopping(self.store, self.mailbox)
         self.confirmations = Confirmations(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
+        self.off_record = OffRecordSessions(self.store, self.mailbox)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
         self.send_rates = SendRates(self.store)

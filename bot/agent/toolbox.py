@@ -115,6 +115,11 @@ class Toolbox:
     async def _output(
         self, tool: Tool[Any], arguments: Arguments, nth: int, context: AgentContext
     ) -> str:
+        if context.is_off_record and tool.uses_memory:
+            raise ToolError(
+                "the person talks off the record: nothing can be looked up in the memory and "
+                "nothing is kept until they write /back"
+            )
         max_calls = self._limits.max_calls_per_tool
         if nth > max_calls:
             raise ToolError(f"{tool.name} may run {max_calls} times for one answer, and did")

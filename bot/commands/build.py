@@ -28,6 +28,7 @@ from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
 from bot.commands.memory_settings import MemorySettings
+from bot.commands.off_record import OffRecordCommands
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
 from bot.commands.recall import RecallCommand
@@ -127,6 +128,8 @@ def _memory_commands(
     switches = MemorySettings(memory.switch, LearningModes(memory.scopes), access, sentences)
     memories = MemoryList(entries, deletion, edits, switches, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
+    recall = RecallCommand(memory.histories, memory.off_record, sentences)
+    off_record = OffRecordCommands(memory.off_record, sentences)
     instructions = InstructionsCommand(ChatInstructions(memory.scopes), access, sentences)
     used = UsedMemories(memory.histories, entries, sentences)
     why = WhyCommand(used, deletion, edits, access, memory.mailbox)
@@ -134,7 +137,9 @@ def _memory_commands(
         BotCommand("memory", memories.answer, buttons={MemoryList.verb: memories.press}),
         BotCommand(EDITED, edits.answer, "unlisted"),
         BotCommand("why", why.answer, buttons={"why": why.press}),
-        BotCommand("recall", RecallCommand(memory.histories, sentences).answer),
+        BotCommand("off", off_record.off, "private"),
+        BotCommand("back", off_record.back, "private"),
+        BotCommand("recall", recall.answer),
         BotCommand("instructions", instructions.answer),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
     )

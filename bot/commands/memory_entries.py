@@ -1,5 +1,6 @@
 """What is remembered, as entries of a list: state, facts, synopses, documents, refused messages."""
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import orjson
@@ -59,15 +60,19 @@ class MemoryEntries:
             *self._refused(language, refused),
         ]
         ids = [self.sentences.text(language, "memory.fact_ids", **fact.values) for fact in listed]
-        above = [await self._counts(language, conversation)]
+        stats = await self._count(conversation)
+        above = [self._counts(language, stats)]
+        if stats.off_record_until > time.time():
+            moment = self.sentences.local(language, stats.off_record_until, "")
+            above.append(self.sentences.text(language, "off.lasts", **moment))
         if (mode := mode_in(facts)) != "auto":
             above.append(self.sentences.text(language, f"memory.mode_{mode}"))
         if instructions := shortened(instructions_in(here), _STATE_UNITS):
             above.append(self.sentences.text(language, "instructions.shown", text=instructions))
         return ListContent("memory.learned", entries, above=above, below=ids[:1])
 
-    async def _counts(self, language: str, conversation: Scope) -> str:
-        stats, text = await self._count(conversation), self.sentences.text
+    def _counts(self, language: str, stats: ConversationStats) -> str:
+        text = self.sentences.text
         switch = text(language, "memory.is_off" if stats.is_off else "memory.is_on")
         if not stats.messages:
             return "\n\n".join((text(language, "memory.empty"), switch))

@@ -12,6 +12,7 @@ from bot.reply.utf16 import utf16_length
 from bot.telegram.edits import texts_of
 from bot.telegram.updates import IncomingMessage
 from memory.message import Message
+from memory.queue.off_record import OffRecordSessions
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.search.excerpt import LEFT_OUT, relevant_excerpt
 from memory.search.words import words_of
@@ -28,8 +29,11 @@ _NEEDED_IN_QUOTES = frozenset(
 class RecallCommand:
     """Searches one conversation as a turn does; no model is asked."""
 
-    def __init__(self, histories: HistoryParts, sentences: Sentences) -> None:
+    def __init__(
+        self, histories: HistoryParts, sessions: OffRecordSessions, sentences: Sentences
+    ) -> None:
         self._histories = histories
+        self._sessions = sessions
         self._sentences = sentences
 
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -37,6 +41,8 @@ class RecallCommand:
         language, query = asked.sender.language, asked.text.strip()
         if not query:
             return Answer(self._sentences.say(language, "recall.usage"))
+        if await self._sessions.is_open(conversation):
+            return Answer(self._sentences.say(language, "recall.off_record"))
         history = await ChatHistory.read(self._histories, conversation)
         best: dict[int, Message] = {}  # of each exchange
         for found in await history.search(query, 2 * _MAX_FOUND):

@@ -59,6 +59,7 @@ class Maintenance:
             (self._wake_due, _DUE_EVERY_S),
             (self._sweep, _SWEEP_EVERY_S),
             (self._learn_late, _LEARN_EVERY_S),
+            (self._end_off_record, _LEARN_EVERY_S),
             (self._serve_jobs, _DUE_EVERY_S),
         )
         async with asyncio.TaskGroup() as group:
@@ -82,6 +83,9 @@ class Maintenance:
 
     async def _wake_due(self) -> None:
         await self._memory.sweep.wake_due()
+
+    async def _end_off_record(self) -> None:
+        await self._memory.off_record.end_due()
 
     async def _sweep(self) -> None:
         """Sweep recent conversations in one process, and all of them in a process without Redis.

@@ -87,6 +87,8 @@ class AgentStep:
         reminders = in_chat(context.reminders, request.last)
         lines = confirmations(self._sentences, language, writes)
         lines += reminder_lines(self._sentences, language, reminders)
+        if request.is_off_record:
+            lines += self._sentences.say(language, "off.mark")
         is_rich = is_whole and not lines and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
         for line in lines:

@@ -111,7 +111,7 @@ class Answerer:
         report("no answer", reference=reference, **reason_of(error))
         apology = self._notice(request, "error.turn", reference=reference)
         question = request.message
-        if not question.text:
+        if not question.text or request.is_off_record:
             return apology
         about = f"{question.message_ids[-1]},{question.sender_id}"
         nonce = await self._confirmations.ask(
@@ -174,6 +174,8 @@ class UploadStep:
         last = request.last
         if last.kind != "document":
             return None
+        if request.is_off_record:
+            return Outbox(request.to, self._sentences.say(request.language, "off.no_files"))
         if self._upload is None:
             said = self._sentences.say(request.language, "unsupported.document")
             return None if last.text else Outbox(request.to, said)

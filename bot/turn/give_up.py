@@ -12,7 +12,7 @@ from bot.commands.sentences import Sentences
 from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
-from bot.turn.request import answer_to
+from bot.turn.request import answer_to, is_off_record
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn
@@ -51,7 +51,9 @@ class GiveUp:
         log.error("turn given up", attempts=opened.attempts, failures=opened.failures, error=error)
         outbox = self._notice(opened)
         entries = tuple(map(_without_reply, opened.entries))
-        await self._letters.set_aside(replace(opened, entries=entries), error, outbox.to_bytes())
+        is_kept = not is_off_record(opened, [_last_message(opened)])
+        letter = replace(opened, entries=entries)
+        await self._letters.set_aside(letter, error, outbox.to_bytes(), is_kept=is_kept)
         self._observe(GaveUp(error))
         return outbox
 

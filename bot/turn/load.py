@@ -68,9 +68,13 @@ class ContextLoader:
         writes: list[ToolWrite] = []
         call_context = call_context_of(last, history.conversation, is_admin)
         call_context = replace(call_context, writes=writes)
-        recalled, memory_context = await asyncio.gather(
-            self._recall(asked, window, history), self._prepare(call_context, history, message)
-        )
+        recall = self._recall(asked, window, history)
+        if request.is_off_record:  # the history is only this session, and no behavior hears of it
+            recalled, memory_context = await recall, ""
+        else:
+            recalled, memory_context = await asyncio.gather(
+                recall, self._prepare(call_context, history, message)
+            )
         replies = await find_replied(request, history)
         remembered = [each for found in recalled for each in found.messages]
         remembered += [each for one in replies for each in (one.question, one.message) if each]
@@ -82,6 +86,7 @@ class ContextLoader:
             user_messages=request.messages,
             asked=asked,
             is_group=last.is_group,
+            is_off_record=request.is_off_record,
             # In the order in which they spoke, the current one last.
             speakers=Speakers((*history.messages, *remembered, message)) if last.is_group else None,
             replies=replies,

@@ -24,7 +24,7 @@ class Request:
     from that each forwarded message. So forwarded words are not taken for the person's own.
     The last update decides what kind of answer is due, in which language, and to which message.
     `entries` are the same messages as they wait in the mailbox. `run` is told what the person sees
-    of the reply.
+    of the reply. If `is_off_record`, no memory is read and none is written.
     """
 
     updates: tuple[IncomingMessage, ...]
@@ -32,6 +32,7 @@ class Request:
     messages: tuple[Message, ...]
     entries: tuple[Entry, ...] = ()
     run: Run = field(default_factory=Run, compare=False)
+    is_off_record: bool = False
 
     @property
     def last(self) -> IncomingMessage:
@@ -68,7 +69,19 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
         message = _asked_again(messages)
-    return Request(updates, message, messages, opened.entries, opened.run)
+    off_record = is_off_record(opened, updates)
+    return Request(updates, message, messages, opened.entries, opened.run, off_record)
+
+
+def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:
+    """Return whether any message was sent, or edited, in a session off the record.
+
+    A question that is answered again comes from the history.
+    """
+    session = opened.off_record
+    return session is not None and any(
+        session.covers(each.edited_at or each.sent_at) and not each.replaced for each in updates
+    )
 
 
 def _asked_again(messages: Sequence[Message]) -> Message:

@@ -55,6 +55,8 @@ class RevisionStep:
         A message that changes only what is remembered gets an outbox without parts.
         """
         last = request.last
+        if request.is_off_record:  # the history is neither read nor changed
+            return _nothing_said(request) if last.kind in ("edit", "again") else None
         if last.replaced:
             await self.memory.rewriting.drop_facts(history.conversation, last.replaced.seqs)
             question, here = last.replaced.question, history.conversation
@@ -66,9 +68,8 @@ class RevisionStep:
             return await self._edit(request, history)
         if last.kind == "again":
             return await self._ask_again(request, history)
-        if last.kind == "command" and last.command == "retry":
-            return await self._retry(request, history)
-        return None
+        is_retry = last.kind == "command" and last.command == "retry"
+        return await self._retry(request, history) if is_retry else None
 
     async def _edit(self, request: Request, history: ChatHistory) -> Outbox:
         """Have the newest question answered again, or give an older message its new text."""

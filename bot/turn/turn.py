@@ -52,9 +52,7 @@ class TurnRunner:
             if is_given_up(opened):
                 return await self._give_up(opened, began)
             request = unpack(opened, self._histories.tokens)
-            history = await ChatHistory.of_turn(
-                self._histories, opened.lease.conversation, opened.loaded, opened.facts
-            )
+            history = await self._history(opened, request)
             if opened.outbox:
                 outbox = Outbox.from_bytes(opened.outbox)
             else:
@@ -69,19 +67,28 @@ class TurnRunner:
                 await self._queue.write_outbox(opened, outbox.to_bytes())
             delivery = await self._deliver(opened, outbox)
             messages = self._to_remember(request, outbox, delivery)
-            committed = await self._commit(opened, outbox, delivery, messages)
+            closing = _closing(request, outbox)
+            committed = await self._commit(opened, delivery, messages, closing)
+            if request.is_off_record:
+                messages = []
             if messages:
                 history.committed(messages, committed.exchange, committed.first_seq)
             await self._after.closed(request, history.conversation, outbox, messages)
             _log_closed(opened, outbox, delivery, began)
             return committed
 
+    async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
+        conversation = opened.lease.conversation
+        if opened.off_record and request.is_off_record:
+            return opened.off_record.history(self._histories, conversation)
+        return await ChatHistory.of_turn(self._histories, conversation, opened.loaded, opened.facts)
+
     async def _give_up(self, opened: OpenTurn, began: float) -> Committed:
         """Close a turn that failed too often with a notice; its messages are not even unpacked."""
         outbox = await self._answerer.give_up(opened)
         # The notice replaces the reply, so nothing of the reply counts as sent.
         delivery = await self._deliver(replace(opened, sending=0, sent=()), outbox)
-        committed = await self._commit(opened, outbox, delivery, [])
+        committed = await self._commit(opened, delivery, [], Closing())
         _log_closed(opened, outbox, delivery, began)
         return committed
 
@@ -96,11 +103,9 @@ class TurnRunner:
             raise
 
     async def _commit(
-        self, opened: OpenTurn, outbox: Outbox, delivery: Delivery, messages: Sequence[Message]
+        self, opened: OpenTurn, delivery: Delivery, messages: Sequence[Message], closing: Closing
     ) -> Committed:
         cursor = self._histories.cursor(opened.lease.conversation)
-        writes, reminders = outbox.writes.encode(), outbox.reminders
-        closing = Closing(outbox.ends_session, outbox.digest, writes, reminders)
         commit = self._queue.commit(opened, messages, cursor, closing=closing)
         return await self._deliverer.guard(delivery.chat_id, delivery.in_doubt, commit)
 
@@ -124,6 +129,12 @@ class TurnRunner:
             used=outbox.used,
         )
         return [*request.messages, reply]
+
+
+def _closing(request: Request, outbox: Outbox) -> Closing:
+    if request.is_off_record:
+        return Closing(outbox.ends_session, is_off_record=True)
+    return Closing(outbox.ends_session, outbox.digest, outbox.writes.encode(), outbox.reminders)
 
 
 def _log_closed(opened: OpenTurn, outbox: Outbox, delivery: Delivery, began: float) -> None:

@@ -27,7 +27,8 @@ class AgentContext:
     texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent. `reminders`: those that tools set and cancel. `used`: codes of
-    the memories whose text stood in the newest prompt, as of `CallContext.used`.
+    the memories whose text stood in the newest prompt, as of `CallContext.used`. If
+    `is_off_record`, tools that use the memory refuse to run.
     """
 
     conversation: Scope
@@ -36,6 +37,7 @@ class AgentContext:
     user_message: Message = NOTHING_SAID
     user_messages: tuple[Message, ...] = ()
     is_group: bool = False
+    is_off_record: bool = False
     speakers: Speakers | None = None
     replies: tuple[RepliedTo, ...] = ()
     window: tuple[Message, ...] = ()

@@ -38,6 +38,7 @@ class Tool(Generic[A]):
     `is_final`: its output is the reply, unchanged. `is_untrusted`: its output may hold text of
     others, as everything that was fetched or looked up does. After such output the person is asked
     before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.
+    `uses_memory`: it reads or writes what is remembered, so it does not run off the record.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Tool(Generic[A]):
     run: Callable[[A, AgentContext], Awaitable[str]]
     is_final: bool = False
     is_untrusted: bool = True
+    uses_memory: bool = True
 
     @property
     def definition(self) -> ToolDefinition:

@@ -13,6 +13,7 @@ class ConversationStats:
     """What is stored of one conversation; times in Unix seconds, 0 when there is nothing.
 
     `is_off` where nothing new is to be remembered; `dropped` counts what went for want of room.
+    `off_record_until` is when the latest session off the record ends or ended.
     """
 
     messages: int
@@ -23,6 +24,7 @@ class ConversationStats:
     epoch: int
     is_off: bool
     dropped: Dropped
+    off_record_until: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,10 @@ async def count_conversation(
             ("ZCARD", names.mailbox),
             ("XRANGE", names.log, "-", "+", "COUNT", 1),
             ("XREVRANGE", names.log, "+", "-", "COUNT", 1),
-            ("HMGET", names.meta, "epoch", "off_at", "dropped_vectors", "dropped_messages"),
+            (
+                *("HMGET", names.meta, "epoch", "off_at", "dropped_vectors", "dropped_messages"),
+                "off_record",
+            ),
         ]
     )
     return ConversationStats(
@@ -59,6 +64,7 @@ async def count_conversation(
         epoch=int(meta[0] or 0),
         is_off=meta[1] is not None,
         dropped=Dropped(int(meta[2] or 0), int(meta[3] or 0)),
+        off_record_until=int(meta[4].split(b"|")[1]) / 1000 if meta[4] else 0,
     )
 
 

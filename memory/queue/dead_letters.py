@@ -37,8 +37,12 @@ class DeadLetters:
         self._mailbox = mailbox
         self._lease_ms = lease_ms
 
-    async def set_aside(self, turn: OpenTurn, error: str, outbox: bytes) -> None:
+    async def set_aside(
+        self, turn: OpenTurn, error: str, outbox: bytes, *, is_kept: bool = True
+    ) -> None:
         """Set the entries of a turn aside and give the turn this outbox; raise `LeaseLost`.
+
+        Unless `is_kept`, there is no dead letter, only the outbox.
 
         The index is written first; listings leave out an entry without a dead letter.
         """
@@ -51,6 +55,7 @@ class DeadLetters:
             "ttl_s": store.ttl_s,
             "error": error,
             "max_letters": MAX_LETTERS,
+            "is_kept": is_kept,
         }
         keys = store.keys.scope(lease.conversation).all
         members = [entry.to_member() for entry in turn.entries]

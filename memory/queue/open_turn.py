@@ -1,12 +1,13 @@
 """The values of a turn: its lease, what was loaded with it, how it ends, and why there is none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import orjson
 
 from memory.queue.mailbox import Entry
+from memory.queue.off_record import OffRecord
 from memory.scopes.delta import Delta
 from memory.store.commands import Reply
 from memory.store.errors import LeaseLost
@@ -77,6 +78,7 @@ class OpenTurn:
     counts how often the turn was begun, `failures` counts errors, and `error` is the class of the
     last one ("" without one). `facts` are what was learned of the person, if that has its own scope
     and the turn was not begun by a commit. If `is_stopped`, the person wants no reply any more.
+    `off_record` is the latest session off the record here, None without any.
     """
 
     lease: Lease
@@ -91,6 +93,7 @@ class OpenTurn:
     loaded: Delta
     facts: Delta | None = None
     is_stopped: bool = False
+    off_record: OffRecord | None = None
     run: Run = field(default_factory=Run, repr=False, compare=False)
 
 
@@ -122,13 +125,15 @@ class Closing:
     """What a commit writes besides the messages.
 
     `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
-    JSON. `reminders` is what tools set and cancel (`ReminderChanges`).
+    JSON. `reminders` is what tools set and cancel (`ReminderChanges`). If `is_off_record`, the
+    messages are kept until the session ends, and nothing else is written.
     """
 
     ends_session: bool = False
     digest: str = ""
     writes: bytes = b""
     reminders: str = ""
+    is_off_record: bool = False
 
 
 def check(answer: bytes, lease: Lease) -> None:
@@ -151,7 +156,11 @@ def begun_turn(conversation: Scope, answer: Sequence[Reply]) -> OpenTurn | Nothi
     head = orjson.loads(answer[0])
     match head["outcome"]:
         case "turn":
-            return _open_turn(conversation, head, *answer[1:])
+            *turn, said = answer[1:]
+            opened = _open_turn(conversation, head, *turn)
+            if "off_record" not in head:
+                return opened
+            return replace(opened, off_record=OffRecord.of(head["off_record"], said))
         case why:
             return Nothing(why, head.get("wake_up", ""), head.get("wait_ms", 0))
 

@@ -105,6 +105,7 @@ class ScopeKeys:
     record_vectors: str
     dead_letters: str
     reminders: str
+    off_record: str
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -112,7 +113,7 @@ class ScopeKeys:
         return (
             *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
             *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
-            self.reminders,
+            *(self.reminders, self.off_record),
         )
 
     @property
@@ -146,6 +147,7 @@ class Keys:
         self.due = self.prefix + "due"
         self.learning = self.prefix + "learning"
         self.reminders = self.prefix + "reminders"
+        self.off_record = self.prefix + "off_record"
         self.poller = self.prefix + "poller"
         self.sweeper = self.prefix + "sweeper"
         self.dead_letters = self.prefix + "dead_letters"
@@ -178,6 +180,7 @@ class Keys:
             record_vectors=base + "rvec",
             dead_letters=base + "dead_letters",
             reminders=base + "reminders",
+            off_record=base + "off_record",
         )
 
     def learner(self, conversation: Scope) -> str:

@@ -7,23 +7,28 @@ from bot.reply.render import render
 
 _CATALOGUE = Catalogue()
 
-EVERYWHERE = (
+IN_PRIVATE = (
     "new",
     "stop",
     "retry",
     "memory",
+    "why",
+    "off",
+    "back",
     "recall",
     "instructions",
-    "why",
     "documents",
     "import",
     "export",
     "clear",
     "forget",
     "reminders",
+    "usage",
+    "privacy",
+    "help",
 )
-IN_PRIVATE = (*EVERYWHERE, "usage", "privacy", "help")
-IN_GROUPS = ("ask", *(name for name in EVERYWHERE if name != "import"), "privacy", "help")
+_PRIVATE_ONLY = ("off", "back", "import", "usage")
+IN_GROUPS = ("ask", *(name for name in IN_PRIVATE if name not in _PRIVATE_ONLY))
 OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")
 
 

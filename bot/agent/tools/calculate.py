@@ -132,4 +132,5 @@ CALCULATE = Tool(
     CalculateArguments,
     _run,
     is_untrusted=False,
+    uses_memory=False,
 )

@@ -33,6 +33,7 @@ def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
         CurrentTimeArguments,
         run,
         is_untrusted=False,
+        uses_memory=False,
     )
 
 

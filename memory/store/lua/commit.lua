@@ -1,10 +1,21 @@
 -- Uses: scope, delta, interrupt, begin
 -- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so;
 -- `digest`, a summary of the tool steps, if there is one; `reminders`: those to set (id, person, due in ms, JSON) and the
--- ids of those to cancel, if there are any; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
+-- ids of those to cancel, if there are any; `is_off_record`, if so; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
+
+-- Keeps messages of a session off the record until it ends, the newest ones; a session that is over takes none.
+local function append_off_record(messages, tail)
+  local _, ends_at = off_record()
+  if not ends_at or ends_at <= now_ms() then return end
+  for _, message in ipairs(messages) do
+    local number = redis.call('HINCRBY', META, 'off_record_said', 1)
+    redis.call('XADD', OFF_RECORD, 'MAXLEN', tail, number .. '-0', unpack(columns_of(message, 0)))
+  end
+  redis.call('PEXPIREAT', OFF_RECORD, whole(ends_at))
+end
 
 -- Returns those of the tools' writes that forget something, '' for none. While memory is off, only these are
 -- kept. No statement can look like one, because its quotes are escaped.
@@ -42,7 +53,9 @@ for id in string.gmatch(redis.call('HGET', TURN, 'taken') or '', '%-?%d+') do
 end
 redis.call('DEL', TURN)
 local exchange, first, count = 0, 0, #request.messages
-if count > 0 then
+if request.is_off_record then
+  append_off_record(request.messages, request.tail)
+elseif count > 0 then
   exchange = redis.call('HINCRBY', META, 'exchanges', 1)
   first = append(request.messages, exchange)
 end

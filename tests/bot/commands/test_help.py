@@ -30,6 +30,8 @@ PRIVATE = {
     "stop",
     "retry",
     "memory",
+    "off",
+    "back",
     "recall",
     "instructions",
     "why",
@@ -43,7 +45,7 @@ PRIVATE = {
     "privacy",
     "help",
 }
-GROUP = PRIVATE - {"usage", "import"} | {"ask"}
+GROUP = PRIVATE - {"usage", "import", "off", "back"} | {"ask"}
 OPERATORS = {"stats", "inspect", "deadletters", "clear_memory"}
 
 

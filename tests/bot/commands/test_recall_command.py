@@ -45,7 +45,7 @@ async def test_recall_quotes_the_message_that_was_found_or_says_its_words(
     turn = await take(memory)
     messages = [replace(each, tokens=9) for each in (BOAT, HARBOUR, MOORING)]
     await memory.turns.commit(turn, messages, memory.cursor(HERE))
-    recall = RecallCommand(memory.histories, Sentences(Catalogue()))
+    recall = RecallCommand(memory.histories, memory.off_record, Sentences(Catalogue()))
 
     async def found(words: str, chat_id: int = HERE.chat_id) -> list[tuple[str, Quote | None]]:
         asked = replace(ASKED, text=words, chat_id=chat_id)

@@ -1,8 +1,8 @@
 -- Begins the next turn under a held lease, or says why there is none. Follows `scope` and `delta`.
 -- `request` has `lease_ms`, `tail` (how many messages, and how many of anything else, are read at most) and
 -- `cursor`, the newest of each kind that the caller has already.
--- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members and
--- the answer of `read_delta` follow. The object leaves out what a turn does not have yet.
+-- Answers a list. First comes a JSON object with the outcome; for a turn its outbox, its mailbox members,
+-- the answer of `read_delta` and the messages of a session off the record follow. The object leaves out what a turn does not have yet.
 local function no_turn(why, details)
   local head = details or {}
   head.outcome = why
@@ -58,5 +58,8 @@ local function begin(token, request)
   local head = {outcome = 'turn', token = token, id = id, attempts = tonumber(attempts),
     sending = tonumber(sending), sent = sent or nil, failures = tonumber(failures), error = error or nil,
     stopped = stopped and true or nil}
-  return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail)}
+  local since, ends_at = off_record()
+  if since then head.off_record = {since, ends_at} end
+  local said = since and redis.call('XRANGE', OFF_RECORD, '-', '+') or {}
+  return {cjson.encode(head), outbox or '', entries, read_delta(request.cursor, request.tail), said}
 end

@@ -4,7 +4,7 @@ for _, key in ipairs(KEYS) do key_of[string.match(key, '[%a_]+$')] = key end
 local META, LEASE, TURN, MAILBOX, SEEN = key_of.meta, key_of.lease, key_of.turn, key_of.mailbox, key_of.seen
 local LOG, VEC, CONFIRM, LEARNED = key_of.log, key_of.vec, key_of.confirm, key_of.learned
 local RECORDS, RVEC, DEAD_LETTERS = key_of.records, key_of.rvec, key_of.dead_letters
-local REMINDERS = key_of.reminders
+local REMINDERS, OFF_RECORD = key_of.reminders, key_of.off_record
 
 local function versions()
   local found = redis.call('HMGET', META, 'epoch', 'erasure')
@@ -60,6 +60,26 @@ local function read_entry(member)
   return id, sender, kind
 end
 
+-- Returns from when until when (ms) the latest session off the record lasts or lasted, nothing if there was none.
+-- It is stored as `<since>|<until>|<the mailbox member that ends it>`.
+local function off_record()
+  local since, ends_at = string.match(redis.call('HGET', META, 'off_record') or '', '^(%d+)|(%d+)|')
+  return tonumber(since), tonumber(ends_at)
+end
+
+local function columns_of(message, exchange)
+  local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
+    'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
+  for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
+    {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}}) do
+    if each[2] then
+      columns[#columns + 1] = each[1]
+      columns[#columns + 1] = each[2]
+    end
+  end
+  return columns
+end
+
 -- Appends messages to the log and returns the sequence of the first one, 0 without messages.
 -- `generation` is the time of a conversation's first message in ms. When a conversation has expired, its
 -- sequences and epochs start again; other scopes tell the old conversation from the new one by this time.
@@ -69,16 +89,7 @@ local function append(messages, exchange)
     local seq = redis.call('HINCRBY', META, 'next_seq', 1)
     first = first or seq
     if seq == 1 then redis.call('HSET', META, 'generation', whole(1000 * message.sent_at)) end
-    local columns = {'x', exchange, 'r', message.role, 't', message.text, 's', message.sent_at,
-      'i', message.sender_id, 'n', message.sender_name, 'm', message.message_ids, 'k', message.tokens}
-    for _, each in ipairs({{'f', message.forwarded_from}, {'d', message.forwarded_at}, {'u', message.unseen},
-      {'l', message.lengths}, {'p', message.replied_to}, {'w', message.used}}) do
-      if each[2] then
-        columns[#columns + 1] = each[1]
-        columns[#columns + 1] = each[2]
-      end
-    end
-    redis.call('XADD', LOG, seq .. '-0', unpack(columns))
+    redis.call('XADD', LOG, seq .. '-0', unpack(columns_of(message, exchange)))
   end
   return first or 0
 end
@@ -190,7 +201,8 @@ local function wipe(last_update, kept)
     redis.call('HDEL', META, 'vector_fingerprint', 'session', 'lexical_only', 'dropped_vectors', 'dropped_messages')
   end
   counts[5] = redis.call('XLEN', RECORDS)
-  redis.call('UNLINK', LEARNED, RECORDS, RVEC)
+  redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD)
+  redis.call('HDEL', META, 'off_record_said')
   redis.call('HDEL', META, 'record_vector_fingerprint')
   local first_kept = kept and tonumber(string.match(kept, '^%d+'))
   drop_reminders(function(_, seq) return not kept or seq < first_kept end)

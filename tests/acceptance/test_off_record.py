@@ -1,0 +1,120 @@
+"""Off the record no memory is read or written, and nothing of it is left at the end."""
+
+from pathlib import Path
+from time import time
+
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.buttons import ask_first
+from tests.acceptance.memory_model import remember_with
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat
+from tests.servers.model_api import Call, EmbeddingsRequest, Reply, tool_call
+from tests.stored import everything_on_disk, everything_stored
+
+MARK = "🕶"
+WORDS = (b"zanzibar", b"Zanzibar", b"quokka", b"Quokka", b"wombat")
+
+
+async def nothing_is_left(rig: Rig, folder: Path) -> None:
+    """Fail if a word that was said off the record is stored, logged or embedded anywhere."""
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    kept = stored + everything_on_disk(folder) + "\n".join(rig.bot.raw).encode()
+    assert [word for word in WORDS if word in kept] == []
+    embedded = [text for call in rig.model.log.calls for text in embedded_in(call)]
+    assert [text for text in embedded if any(word.decode() in text for word in WORDS)] == []
+
+
+def embedded_in(call: Call) -> list[str]:
+    request = call.request
+    return list(request.texts) if isinstance(request, EmbeddingsRequest) else []
+
+
+async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    rig.script.on(
+        "wombat", Reply(tool_calls=(tool_call("remember", text="Has a wombat"),)), "I cannot."
+    )
+    await rig.start(learn="state,facts,synopses", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    assert (await rig.ask(anna, chat, "/off 2 years")).text == sentence("off.usage")
+    assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
+    began = await ask_first(rig, anna, chat, "/off 30m")
+    before = len(rig.requests)
+    assert began.text.startswith(f"{MARK} Off the record until /back, at the latest ")
+
+    for words in ("I fly to Zanzibar", "What did I say of Zanzibar?", "Keep that I have a wombat"):
+        said = await ask_first(rig, anna, chat, words)
+        assert said.text.endswith(f"\n\n{MARK}")
+    requests = rig.requests[before:]
+    assert "Aurora" not in str([request.messages for request in requests])
+    assert requests[1].asked == "What did I say of Zanzibar?"
+    assert requests[1].messages[1].content == "I fly to Zanzibar"
+    assert "off the record" in requests[-1].messages[-1].content
+    assert (await rig.ask(anna, chat, "/recall Aurora")).text == sentence("recall.off_record")
+    assert "Off the record until /back" in (await rig.ask(anna, chat, "/memory")).text
+    file = await anna.send(chat, "document")
+    assert (await chat.wait_for_reply(after=file)).text == sentence("off.no_files")
+    asked = len(rig.requests)
+    edited = next(each for each in chat.messages if each.text == "I fly to Zanzibar")
+    await anna.edit(edited, "I sail to Zanzibar")
+    assert (await ask_first(rig, anna, chat, "/retry")).text == sentence("retry.nothing")
+    assert len(rig.requests) == asked
+
+    assert b"Zanzibar" in await everything_stored(rig.environment["REDIS_URL"])
+    ended = await ask_first(rig, anna, chat, "/back")
+    assert ended.text == sentence("off.ended", messages=6)
+    await nothing_is_left(rig, tmp_path)
+    assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
+    after = await ask_and_learn(rig, anna, chat, "What is my boat called?")
+    assert MARK not in after.text
+    assert "Aurora" in str(rig.requests[-1].messages)
+    await nothing_is_left(rig, tmp_path)
+
+    group = rig.telegram.group("Club", [anna])
+    assert (await rig.ask(anna, group, "/off")).text == sentence("off.only_private")
+    assert rig.model.log.refusals == []
+
+
+async def test_words_off_the_record_end_with_their_time_also_if_no_process_lives(
+    webhook_rig: Rig, tmp_path: Path
+) -> None:
+    rig = webhook_rig
+    await rig.start()
+    anna, chat = rig.anna()
+    await ask_first(rig, anna, chat, "/off 1m")
+    await ask_first(rig, anna, chat, "A quokka")
+    await rig.bot.kill()
+    await anna.say(chat, "Another Quokka")
+    await let_the_time_be_over(rig, chat)
+    await rig.bot.start()
+    await rig.telegram.wait_for(lambda: len(chat.replies) == 4)
+    texts = [reply.text for reply in chat.replies[2:]]
+    assert sorted(texts) == sorted((f"All right.\n\n{MARK}", sentence("off.ended", messages=2)))
+    assert "quokka" not in str(rig.requests[-1].messages)
+    await ask_first(rig, anna, chat, "Hello")
+    assert rig.requests[-1].asked == "Hello"
+    assert "Quokka" not in str(rig.requests[-1].messages)
+    await nothing_is_left(rig, tmp_path)
+
+
+async def let_the_time_be_over(rig: Rig, chat: Chat) -> None:
+    """Move the end of the session to now, as if its minute had passed."""
+    store = await RedisClient.open(rig.environment["REDIS_URL"])
+    keys = Keys(int(rig.telegram.token.partition(":")[0]))
+    names, now = keys.scope(Scope.of_chat(chat.id)), int(time() * 1000)
+    since, _, end = (await store.call("HGET", names.meta, "off_record")).split(b"|", 2)
+    await store.pipeline(
+        [
+            ("HSET", names.meta, "off_record", b"%b|%d|%b" % (since, now, end)),
+            ("PEXPIREAT", names.off_record, now),
+            ("ZADD", keys.off_record, now / 1000, Scope.of_chat(chat.id).tag),
+        ]
+    )
+    await store.close()

@@ -1,0 +1,98 @@
+"""A session off the record keeps its words apart, until it is ended, over or cleared."""
+
+from time import time
+
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.queue.off_record import OffRecord
+from memory.queue.open_turn import Closing
+from memory.scopes.history import ChatHistory
+from tests.memory.turns import ANN, HERE, exchange_of, put, take, texts
+
+BACK = Entry(-1, ANN, is_command=True, body=b"back")
+
+
+async def begin(memory: Memory, seconds: float) -> None:
+    now = time()
+    await memory.off_record.begin(HERE, now, now + seconds, BACK)
+
+
+async def talk(memory: Memory, update_id: int) -> OffRecord:
+    """Commit an exchange off the record; return the session as the next turn would load it."""
+    await put(memory, update_id)
+    turn = await take(memory)
+    closing = Closing(is_off_record=True)
+    await memory.turns.commit(turn, exchange_of(turn), memory.cursor(HERE), closing=closing)
+    await put(memory, update_id + 100)
+    turn = await take(memory)
+    assert turn.off_record
+    await memory.turns.commit(turn, [], memory.cursor(HERE))
+    return turn.off_record
+
+
+async def words(memory: Memory) -> int:
+    return int(await memory.client.call("EXISTS", memory.keys.scope(HERE).off_record))
+
+
+async def waiting(memory: Memory) -> list[bytes]:
+    members = await memory.client.call("ZRANGE", memory.keys.scope(HERE).mailbox, 0, -1)
+    return [Entry.of_member(member).body for member in members]
+
+
+async def test_the_words_of_a_session_are_its_history_and_nothing_else_until_it_ends(
+    memory: Memory,
+) -> None:
+    assert await memory.off_record.end(HERE, 1, is_due=False) is None
+    await begin(memory, 60)
+    session = await talk(memory, 10)
+    assert session.covers(time())
+    assert not session.covers(session.until)
+    assert [message.text for message in session.said] == ["text 10", "yes"]
+    history = session.history(memory.histories, HERE)
+    found = await history.search("text 10", 2)
+    assert [message.text for message in found[0].messages] == ["text 10", "yes"]
+    assert await texts(memory) == []
+
+    session = await talk(memory, 11)
+    assert [message.seq for message in session.said] == [1, 2, 3, 4]
+    assert await memory.off_record.end(HERE, 30, is_due=True) is None
+    for _ in range(2):  # the answer of the first call was lost
+        assert await memory.off_record.end(HERE, 30, is_due=False) == 4
+    assert await memory.off_record.end(HERE, 31, is_due=False) is None
+    assert await words(memory) == 0
+    assert not await memory.off_record.is_open(HERE)
+
+
+async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_once(
+    memory: Memory,
+) -> None:
+    await begin(memory, 60)
+    await talk(memory, 10)
+    await memory.off_record.end_due()
+    assert await waiting(memory) == []
+    await begin(memory, -1)
+    assert await words(memory) == 0
+    session = await talk(memory, 11)
+    assert session.said == ()
+    for _ in range(2):
+        await memory.off_record.end_due()
+        assert await waiting(memory) == [b"back"]
+    assert await memory.client.call("ZCARD", memory.keys.off_record) == 0
+    assert await memory.off_record.end(HERE, -1, is_due=True) == 2
+
+
+async def test_a_clear_erases_the_words_of_a_session_and_no_letter_keeps_them(
+    memory: Memory,
+) -> None:
+    await begin(memory, 60)
+    await talk(memory, 10)
+    await (await ChatHistory.read(memory.histories, HERE)).clear()
+    assert await words(memory) == 0
+    assert await memory.off_record.is_open(HERE)
+    assert await memory.off_record.end(HERE, 30, is_due=False) == 0
+
+    await put(memory, 12)
+    await memory.dead_letters.set_aside(await take(memory), "Error", b"[]", is_kept=False)
+    assert await memory.dead_letters.listed() == []
+    names = memory.keys.scope(HERE)
+    assert await memory.client.call("EXISTS", names.dead_letters) == 0
