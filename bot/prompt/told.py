@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from memory.behaviors.chat_instructions import HEADING
 from memory.search.words import asked_terms, words_of
 from memory.text.tokens import TokenCounter
 
@@ -21,9 +22,9 @@ class _Entry:
 def told_within(counter: TokenCounter, told: str, query: str, limit: int) -> str:
     """Return the entries of `told` that fit into `limit` tokens, in their order.
 
-    JSON, which is the running state, is taken first. Then come entries that share most words with
-    the query, the earlier ones first. A heading stands only over entries. Only a long text, such as
-    a narrative, is shortened to the tokens that are left.
+    JSON, which is the running state, and the instructions are taken first. Then come entries that
+    share most words with the query, the earlier ones first. A heading stands only over entries.
+    Only a long text, such as a narrative, is shortened to the tokens that are left.
     """
     if counter.count(told) <= limit:
         return told
@@ -33,7 +34,8 @@ def told_within(counter: TokenCounter, told: str, query: str, limit: int) -> str
     def worth(at: int) -> tuple[bool, int]:
         text = entries[at].text
         terms = {form for forms in asked_terms(words_of(text), {}) for form in forms}
-        return text.startswith("{"), len(asked & terms)
+        comes_first = text.startswith("{") or entries[at].heading == HEADING
+        return comes_first, len(asked & terms)
 
     taken: dict[int, _Entry] = {}
     left = limit

@@ -46,3 +46,8 @@ def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
     assert SHORTENED in told
     assert 80 < tokens.count(told) <= 100
     assert told_within(tokens, '{"goals":["' + "word " * 500 + '"]}', "word", 100) == ""
+
+
+def test_instructions_are_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
+    told = "\n".join(("Instructions for this chat:", "  Be brief.", "Facts:", *["#1 A boat."] * 40))
+    assert told_within(tokens, told, "the boat", 40).startswith(told[:40])
