@@ -30,7 +30,7 @@ async def run_despite_refusals(
 ) -> FinishAction:
     """Return the answer as `run_agent` does; after a refusal try again with the message alone.
 
-    The second try removes window, search results and memory context from `context`. Raise
+    The second try removes window, replies, search results and memory context from `context`. Raise
     `MessageRefused` or `ModelError`.
     """
     before = tuple(context.writes)  # the behaviors' writes; the tools of a run append theirs
@@ -40,9 +40,11 @@ async def run_despite_refusals(
         if not error.may_concern_messages:
             raise
         refusal = error
-    if context.window or context.recalled or context.memory_context or context.completed_steps:
+    beside = (context.window, context.recalled, context.memory_context, context.replies)
+    if any(beside) or context.completed_steps:
         log.warning("message tried alone", status=refusal.status, code=refusal.code)
         context.window, context.recalled, context.memory_context = (), (), ""
+        context.replies = ()
         del context.writes[len(before) :]
         context.reminders = ReminderChanges()
         try:
@@ -61,7 +63,9 @@ async def _takes_another_message(agent: FunctionsBasedAgent, context: AgentConte
     has to act. No tool of this try runs, and nothing of it is stored.
     """
     message = replace(context.user_message, text=_HARMLESS)
-    harmless = replace(context, user_message=message, completed_steps=[], writes=[])
+    harmless = replace(
+        context, user_message=message, user_messages=(), completed_steps=[], writes=[]
+    )
     try:
         await agent.next_action(harmless)
     except ModelError:

@@ -1,5 +1,6 @@
 """Fits what behaviors tell into a number of tokens by leaving out whole entries."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -22,9 +23,10 @@ class _Entry:
 def told_within(counter: TokenCounter, told: str, query: str, limit: int) -> str:
     """Return the entries of `told` that fit into `limit` tokens, in their order.
 
-    JSON, which is the running state, and the instructions are taken first. Then come entries that
-    share most words with the query, the earlier ones first. A heading stands only over entries.
-    Only a long text, such as a narrative, is shortened to the tokens that are left.
+    JSON, which is the running state, and the instructions are taken first. If the state is too
+    long, its longest values are shortened, and it stays JSON. Then come entries that share most
+    words with the query, the earlier ones first. A heading stands only over entries. Only a long
+    text, such as a narrative, is shortened to the tokens that are left.
     """
     if counter.count(told) <= limit:
         return told
@@ -44,14 +46,33 @@ def told_within(counter: TokenCounter, told: str, query: str, limit: int) -> str
         is_first = all(entries[other].heading != entry.heading for other in taken)
         heading = f"{entry.heading}\n" if is_first and entry.heading else ""
         text = entry.text
-        is_long = counter.count(text) > max(left, _LONG_TOKENS) and not text.startswith("{")
+        is_long = counter.count(text) > max(left, _LONG_TOKENS)
         if is_long and left > _MIN_LEFT:
-            text = counter.shorten(text, left - counter.count(heading) - 1)
+            room = left - counter.count(heading) - 1
+            is_state = text.startswith("{")
+            text = (_shorter_state if is_state else TokenCounter.shorten)(counter, text, room)
         cost = counter.count(f"{heading}{text}\n")
         if text and cost <= left:
             left -= cost
             taken[at] = replace(entry, text=text)
     return "\n".join(_with_headings([taken[at] for at in sorted(taken)]))
+
+
+def _shorter_state(counter: TokenCounter, text: str, limit: int) -> str:
+    """Halve the longest value of the JSON again and again, until the text fits into the limit."""
+    state, end = json.JSONDecoder().raw_decode(text)
+    rest = text[end:]
+    while counter.count(text) > limit and any(state.values()):
+        name = max(state, key=lambda each: len(json.dumps(state[each])))
+        match state[name]:
+            case [str(only)]:
+                state[name] = [only[: len(only) // 2]] if only else []
+            case str() | list() as value:
+                state[name] = value[: len(value) // 2]
+            case _:
+                state[name] = None
+        text = json.dumps(state, ensure_ascii=False) + rest
+    return text
 
 
 def _entries(told: str) -> Iterator[_Entry]:

@@ -1,9 +1,12 @@
 """What behaviors tell loses whole entries, those first that say least about the question."""
 
+import json
+
 from bot.prompt.told import told_within
 from memory.text.tokens import SHORTENED, TokenCounter
 
-STATE = 'State of this conversation (JSON):\n{"first_name":"Anna","goals":["buy a boat"]}'
+STATE_HEADING = "State of this conversation (JSON):"
+STATE = f'{STATE_HEADING}\n{{"first_name":"Anna","goals":["buy a boat"]}}'
 FACTS = "Facts, by id and since when they are known:\n" + "\n".join(
     f"#{number} [12 March 2025, 8 months ago] {text}"
     for number, text in enumerate(
@@ -45,9 +48,22 @@ def test_only_a_long_text_is_shortened(tokens: TokenCounter) -> None:
     told = told_within(tokens, "Earlier sessions:\n" + "word " * 500, "word", 100)
     assert SHORTENED in told
     assert 80 < tokens.count(told) <= 100
-    assert told_within(tokens, '{"goals":["' + "word " * 500 + '"]}', "word", 100) == ""
 
 
 def test_instructions_are_never_left_out_for_what_is_asked(tokens: TokenCounter) -> None:
     told = "\n".join(("Instructions for this chat:", "  Be brief.", "Facts:", *["#1 A boat."] * 40))
     assert told_within(tokens, told, "the boat", 40).startswith(told[:40])
+
+
+def test_a_state_that_is_too_long_has_shorter_values_and_stays_json(tokens: TokenCounter) -> None:
+    long = {"first_name": "Anna", "discussion_summary": "tide " * 600, "goals": ["row " * 300]}
+    told = told_within(
+        tokens, f"{STATE_HEADING}\n{json.dumps(long)} (untrusted)\n{FACTS}", "boat", 300
+    )
+    heading, line, *_ = told.splitlines()
+    assert heading == STATE_HEADING
+    assert tokens.count(told) <= 300
+    state, end = json.JSONDecoder().raw_decode(line)
+    assert (state["first_name"], line[end:]) == ("Anna", " (untrusted)")
+    assert state["discussion_summary"].startswith("tide tide")
+    assert state["goals"][0].startswith("row row")

@@ -69,7 +69,7 @@ class Chat:
 
     async def put(self, name: str) -> str:
         """Run a turn that puts something on the list; return what the model sees in it."""
-        (tool,) = self.behaviors.functions
+        (tool,) = [each for each in self.behaviors.functions if each.name == "put_on_list"]
         writes: list[ToolWrite] = []
         here = self.now(writes)
 
