@@ -43,8 +43,8 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     assert "Aurora" in rig.requests[-1].messages[1].content
     assert "badword" not in prompts(rig)
     await rig.wait_until_learned(4)
-    # Asked for as a question, before it was refused, and not stored.
-    assert [text for text in rig.model.log.embedded if "badword" in text] == ["badword please"]
+    # It may have been searched for before it was refused. It is not embedded to be stored.
+    assert {text for text in rig.model.log.embedded if "badword" in text} <= {"badword please"}
     shown = (await rig.ask(anna, chat, "/memory")).text
     assert "left out – “badword please”" in shown
 
