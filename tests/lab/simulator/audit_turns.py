@@ -41,7 +41,7 @@ class TurnAuditor(BaseAuditor):
 
     def _check_begun(self, begun: list[Reply], seen: SeenConversation) -> None:
         """Check which updates a turn takes, at first and when it begins again."""
-        head, _, entries, _ = begun
+        head, _, entries, *_ = begun
         assert isinstance(head, bytes)
         assert isinstance(entries, list)
         named = orjson.loads(head)
