@@ -35,7 +35,7 @@ def sends_to(rig: Rig, chat: Chat) -> list[Call]:
 
 async def test_a_flood_from_one_chat_does_not_delay_another(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start(sends_per_second=30)
+    await rig.start(sends_per_second=30, coalesce_s=0)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
     gate = asyncio.Event()
     rig.script.on("slow", Reply("Slowly.", gate=gate))
@@ -68,7 +68,7 @@ async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_onc
     rig = webhook_rig
     await rig.start(sends_per_second=30, prompt_tokens=16_000, reply_tokens=6_000)
     (anna, annas), (ben, bens) = rig.anna(), rig.ben()
-    paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 6)]
+    paragraphs = [f"{number}.{' word' * 700}" for number in range(1, 4)]
     rig.script.on("long", "\n\n".join(paragraphs))
     rig.telegram.faults.add(FloodWait(1), method=SEND, chat=annas, text="3.")
     await anna.say(annas, "Talk long")
@@ -76,16 +76,15 @@ async def test_replies_that_wait_for_a_flood_wait_are_delivered_in_order_and_onc
     await anna.say(annas, "/privacy")
     await anna.say(annas, "/new")
     assert (await rig.ask(ben, bens, "Hello")).text == "All right."
-    assert len(annas.replies) < 7
-    await rig.telegram.wait_for(lambda: len(annas.replies) >= 7)
+    assert len(annas.replies) < 5
+    await rig.telegram.wait_for(lambda: len(annas.replies) >= 5)
     expected = [*paragraphs, sentence("privacy.text", ttl_days=365), sentence("new.done")]
     assert [reply.text for reply in annas.replies] == expected
     sends = sends_to(rig, annas)
     assert [call.text for call in sends] == [*expected[:3], *expected[2:]]
     assert sends[3].at - sends[2].at >= 1
-    assert (
-        sends[-1].at - sends[0].at >= 4
-    )  # two at once, one after the flood wait, four with a second between them
+    # Two at once, one after the flood wait, two with a second between them.
+    assert sends[-1].at - sends[0].at >= 2
 
 
 async def test_a_person_who_writes_too_fast_is_told_once_and_commands_still_work(

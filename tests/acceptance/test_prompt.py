@@ -13,7 +13,7 @@ from tests.servers.model_api import ChatRequest
 
 async def test_the_longest_message_and_a_burst_reach_the_model_whole(webhook_rig: Rig) -> None:
     rig = webhook_rig
-    await rig.start()
+    await rig.start(coalesce_s=0)
     anna, chat = rig.anna()
     longest = ("word 🧭 " * 512)[:3583] + "!"
     assert len(longest.encode("utf-16-le")) == 2 * 4096

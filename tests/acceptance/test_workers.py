@@ -58,7 +58,7 @@ async def test_a_stopped_process_finishes_its_turn_and_hands_over_the_next(
     rig, thought = webhook_rig, asyncio.Event()
     rig.script.on("one", Reply("First.", gate=thought))
     rig.script.on("two", "Second.")
-    stopped = await rig.start()
+    stopped = await rig.start(coalesce_s=0)
     heir = rig.another_bot()
     anna, chat = rig.anna()
     await anna.say(chat, "one")
