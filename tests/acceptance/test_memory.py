@@ -162,10 +162,10 @@ async def test_a8_long_texts_are_shortened_until_the_whole_request_fits(
     webhook_rig: Rig,
 ) -> None:
     rig = webhook_rig
-    await rig.start(prompt_tokens=2000, reply_tokens=300, window_messages=2)
+    await rig.start(prompt_tokens=2500, reply_tokens=300, window_messages=2, coalesce_s=0)
     rig.model.dialect = replace(
         rig.model.dialect,
-        context_tokens=2000 - 300,
+        context_tokens=2500 - 300,
         count_tokens=(await TokenCounter.load()).count,
     )
     anna, chat = rig.anna()

@@ -54,7 +54,7 @@ async def test_every_step_works_on_every_node(
         await talk(memory, "My boat is called Aurora", conversation=chat, closing=wanted)
         await memory.learn(chat)
         history = await ChatHistory.read(memory.histories, chat)
-        assert [hit.seq for hit in await history.search("boat", 4)] == [1]
+        assert next(hit.seq for hit in await history.search("boat", 4)) == 1
         facts = (await memory.scopes.read(Scope.of_person(chat.chat_id))).facts
         assert [fact.text for fact in facts] == ["Ann sails", "owns Aurora"]
     job = Job("nonce", "forget", 7, 10_000, time.time() + 1, b"[]")
