@@ -36,7 +36,7 @@ lock: .venv/.dev  ## updates the pinned packages after a change of pyproject.tom
 	  --no-emit-index-url --custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.txt
 	$(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --custom-compile-command "make lock" --constraints requirements.txt \
-	  pyproject.toml --group dev -o requirements-dev.txt
+	  pyproject.toml --extra traces --group dev -o requirements-dev.txt
 
 clean:  ## removes .venv and all caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

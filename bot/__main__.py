@@ -27,12 +27,22 @@ from typing import TypeAlias
 import structlog
 from pydantic import SecretStr
 
-from bot.app import EVERYTHING, WEB, WORKER, App, Duty
+from bot.app import App
 from bot.behaviors import UnusableBehavior
 from bot.check.setting_rows import lacks_model_key
+from bot.metrics.monitoring import reporting_errors
 from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.runtime.logs import configure_logs
-from bot.runtime.process import raise_file_limit, redis_address, run_loop, run_until_signal
+from bot.runtime.process import (
+    EVERYTHING,
+    WEB,
+    WORKER,
+    Duty,
+    raise_file_limit,
+    redis_address,
+    run_loop,
+    run_until_signal,
+)
 from bot.runtime.web import PortUnavailable
 from bot.telegram.errors import BadToken, WebhookTaken
 from config.loading import SettingsError, load_settings
@@ -129,10 +139,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     ingest = commands.add_parser("ingest", help="put documents into a namespace")
     ingest.set_defaults(command=_ingest)
-    ingest.add_argument("path", type=Path, help="a text, Markdown or PDF file, or a folder of them")
+    ingest.add_argument("path", type=Path, help="a document, or a folder of them")
     ingest.add_argument("--namespace", required=True, help="where the documents are put")
     ingest.add_argument("--link", default="", help="where people find the document")
     ingest.add_argument("--remove", action="store_true", help="remove the documents")
+    backup = commands.add_parser("backup", help="write the memory of this bot into a file")
+    backup.set_defaults(command=_backup)
+    backup.add_argument("file", type=Path, help="where to; an older file is replaced")
+    backup.add_argument(
+        "--journal", action="store_true", help="only what must stay erased, small and quick"
+    )
+    restore = commands.add_parser("restore", help="restore backups, without what was erased since")
+    restore.set_defaults(command=_restore)
+    restore.add_argument(
+        "files", type=Path, nargs="+", help="backups, and journals that were saved later"
+    )
+    restore.add_argument(
+        "--other-bot", action="store_true", help="also accept files of a bot with another token"
+    )
     return parser
 
 
@@ -181,11 +205,23 @@ def _ingest(settings: Settings, options: argparse.Namespace) -> int:
     return run_ingest(settings, options)
 
 
+def _backup(settings: Settings, options: argparse.Namespace) -> int:
+    from bot.backup import run_backup  # noqa: PLC0415 - as above
+
+    return run_backup(settings, options)
+
+
+def _restore(settings: Settings, options: argparse.Namespace) -> int:
+    from bot.backup import run_restore  # noqa: PLC0415 - as above
+
+    return run_restore(settings, options)
+
+
 def _serve(settings: Settings, duty: Duty) -> int:
     raise_file_limit()
     if lacks_model_key(settings):
         log.error("OPENAI_API_KEY is not set: no message can be answered", look_at="OPENAI_API_KEY")
-    with redis_address(settings) as redis:
+    with reporting_errors(settings), redis_address(settings) as redis:
         app = App(settings, redis, duty=duty)
         run_loop(run_until_signal(app.run))
     return 0
@@ -193,6 +229,7 @@ def _serve(settings: Settings, duty: Duty) -> int:
 
 def _secrets(settings: Settings) -> list[str]:
     values = [getattr(settings, name) for name in Settings.model_fields]
+    values += [value for server in settings.mcp_servers for _, value in server.headers]
     return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
 
 

@@ -4,14 +4,15 @@ Only this file and the files beside it know the settings and how the parts fit t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import structlog
 
 from bot.assistant import Assistant, assistant_of
-from bot.behaviors import behaviors_of, learning_config
+from bot.behaviors import learning_config, open_behaviors
 from bot.commands.at_once import AtOnce
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
@@ -20,15 +21,24 @@ from bot.commands.receipts import Receipts
 from bot.commands.sentences import Sentences
 from bot.costs.usage_counter import UsageRecorder
 from bot.language.catalogue import Catalogue
+from bot.live.live_turns import ConversationNames, LiveTurns
 from bot.metrics.metrics import Metrics
-from bot.metrics.page import metrics_route
-from bot.model.guarded import ModelCondition
-from bot.model.models import OpenModels, open_models, secret_of
+from bot.metrics.monitoring import Watcher, open_traces
+from bot.model.models import Models, OpenModels, open_models, secret_of
+from bot.pages import page_routes
 from bot.runtime.after_learning import after_learning, before_erasing
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
-from bot.runtime.process import end_tasks, is_done_before, memory_options, open_store
-from bot.runtime.web import WebServer, health_routes
+from bot.runtime.process import (
+    EVERYTHING,
+    Duty,
+    end_tasks,
+    is_done_before,
+    memory_options,
+    open_store,
+)
+from bot.runtime.reloading import Reloading
+from bot.runtime.web import WebServer
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.connection import Backoff, TelegramHealth
@@ -38,18 +48,18 @@ from bot.telegram.polling import Poller, PollingLease
 from bot.telegram.rate_limit import SendRateLimiter
 from bot.telegram.setup import (
     SetupPlan,
-    Webhook,
     connect,
     prepare_polling,
     set_up,
     watch_webhook,
+    webhook_of,
 )
 from bot.telegram.telegram_chat import TelegramChat
 from bot.telegram.update_reader import UpdateReader
-from bot.telegram.webhook import WEBHOOK_PATH, webhook_routes
-from bot.turn.observers import BotServing, Observer, all_of
+from bot.telegram.webhook import webhook_routes
+from bot.turn.observers import BotServing, Observer, UpdateArrived, UpdateHandled, all_of
 from bot.turns import TurnBuilder
-from bot.watches import start_watches
+from bot.watches import announcing_of, meet, start_watches
 from config.settings import Settings
 from memory.memory import Memory
 from memory.text.tokens import TokenCounter
@@ -58,19 +68,6 @@ log = structlog.get_logger(__name__)
 
 _TURNS_GRACE_S = 15
 _LEARNING_GRACE_S = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Duty:
-    """The work of a process: take updates in and serve pages, run turns and learn, or both."""
-
-    takes_in: bool = True
-    works: bool = True
-
-
-EVERYTHING = Duty()
-WEB = Duty(works=False)
-WORKER = Duty(takes_in=False)
 
 
 class App:
@@ -95,6 +92,8 @@ class App:
         self._observer = observer
         self._open_models = models
         self._metrics = Metrics()
+        self._observe: Observer = self._metrics.observe
+        self._live = LiveTurns(ConversationNames(self._token))
         self._health = TelegramHealth()
         self._catalogue = Catalogue()
         self._sentences = Sentences(self._catalogue, settings.timezone)
@@ -113,12 +112,15 @@ class App:
             store = await stack.enter_async_context(open_store(self._redis, settings))
             tokens = await TokenCounter.load()
             recorder = UsageRecorder()
-            observers = [self._metrics.model_called, recorder.model_called]
+            traces = stack.enter_context(open_traces(settings, self._live.names.name))
+            watching: list[Watcher] = [self._metrics, self._live, *traces]
+            self._observe = all_of(each.observe for each in watching)
+            observers = [*(each.model_called for each in watching), recorder.model_called]
             models = await stack.enter_async_context(self._open_models(settings, observers))
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
             await memory.migrate(settings.document_namespaces)
             await stack.enter_async_context(recorder.writing(memory.usage))
-            behaviors = behaviors_of(settings, memory, models.internal)
+            behaviors = await open_behaviors(settings, memory, models.internal)
             memory.enable_learning(learning_config(settings, behaviors, models.internal))
             assistant = assistant_of(settings, tokens, models.chat, behaviors, bot_id)
             client = TelegramClient(self._token, settings.telegram_api_url)
@@ -130,20 +132,21 @@ class App:
                 return
             running = Running(started.result(), models.breaker, behaviors.on_conversation_deleting)
             chat = TelegramChat(client, limiter, sends_rich=settings.rich_messages == "auto")
-            async with self._serving(memory, chat, assistant, running, models.conditions):
+            async with self._serving(memory, chat, assistant, running, models):
                 await stopping.wait()
                 log.info("stopping")
 
     async def accept(self, raw: RawUpdate, *, after_refusal: bool = False) -> None:
         """Take an update in; raise `NotAccepted` while the bot does not know its own identity."""
         outcome = "refused"
+        self._observe(UpdateArrived())
         try:
             if self._intake is None:
                 raise NotAccepted
             await self._intake.accept(raw, after_refusal=after_refusal)
             outcome = "accepted"
         finally:
-            self._metrics.updates.labels(outcome).inc()
+            self._observe(UpdateHandled(outcome))
 
     async def _introduce(self, telegram: TelegramClient) -> BotIdentity:
         me = await connect(telegram, self._health)
@@ -158,41 +161,46 @@ class App:
         chat: TelegramChat,
         assistant: Assistant,
         running: Running,
-        conditions: Sequence[ModelCondition],
+        models: Models,
     ) -> AsyncIterator[None]:
         """Answer people while the block lasts."""
         settings, sentences = self._settings, self._sentences
-        learner = BackgroundLearner(memory.learn, after_learning(memory, chat))
-        running = replace(running, deleting=before_erasing(memory, chat, running.deleting))
+        learner = BackgroundLearner(memory.learn, after_learning(memory, chat), self._observe)
+        # The playground has settings of its own, which no file changes.
+        env_file = ".env" if self._observer is None else ""
+        reloading = Reloading(settings, memory, assistant.use_system_prompt, env_file)
+        deleting = before_erasing(memory, chat, running.deleting)
+        running = replace(running, deleting=deleting, reload_all=reloading.reload_all)
         commands = build_commands(settings, memory, chat, sentences, running)
-        observe: Observer = self._metrics.observe
-        if self._observer is not None:
-            observe = all_of([observe, self._observer])
-            observe(BotServing(memory, assistant.prompt))
+        observe = all_of(filter(None, [self._observe, self._observer]))
+        observe(BotServing(memory, assistant.prompt))
         turns = TurnBuilder(settings, memory, chat, sentences, observe)
-        worker = turns.worker(assistant, commands.handlers, learner.learn)
+        worker = turns.worker(assistant, commands.handlers, learner.learn, models.transcriber)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
-        tasks = start_watches(settings, memory, chat, sentences, conditions)
+        tasks = start_watches(settings, memory, chat, sentences, models.conditions)
+        report = partial(self._live.report, self._duty.name, memory, models.conditions)
+        running_on = memory.reports.keep_writing(report), reloading.run()
+        tasks += map(asyncio.create_task, running_on)
         if self._duty.works:
             receipts = Receipts(memory.jobs, chat, sentences)
             maintenance = Maintenance(memory, learner, receipts.report, running.deleting)
-            work = worker.run(), maintenance.run(), turns.due_reminders().run()
+            announcing = announcing_of(settings, memory, chat, sentences)
+            work = worker.run(), maintenance.run(), turns.due_reminders().run(), announcing.run()
             tasks += map(asyncio.create_task, work)
         taking_in: list[asyncio.Task[None]] = []
         if self._duty.takes_in:
-            allowed = settings.allowed_user_ids and (
-                settings.allowed_user_ids | settings.admin_user_ids
-            )
-            reader = UpdateReader(running.me, frozenset(commands.handlers), allowed)
+            strangers = commands.strangers
+            serves = strangers.admission.serves
+            reader = UpdateReader(running.me, frozenset(commands.handlers), serves)
             max_waiting = settings.max_pending_conversations
             backpressure = Backpressure(memory.client, memory.keys, max_waiting)
-            at_once = AtOnce(buttons.press, memory, chat, commands.edits.take)
+            at_once = AtOnce(buttons.press, memory, chat, commands.edits.take, strangers)
             ballast = memory.capacity.ballast
             self._intake = Intake(reader.read, memory.mailbox, at_once.act, ballast, backpressure)
             menu = menus(self._catalogue, commands.listed, settings.admin_user_ids)
             plan = SetupPlan(self._webhook, menu, descriptions(self._catalogue))
-            taking_in = self._taking_in(memory, chat.client, plan)
+            taking_in = self._taking_in(memory, chat.client, plan) + meet(strangers)
         polls = self._duty.takes_in and self._webhook is None
         log.info("serving", bot=running.me.username, polling=polls, works=self._duty.works)
         try:
@@ -221,14 +229,9 @@ class App:
 
     @asynccontextmanager
     async def _web(self, memory: Memory) -> AsyncIterator[None]:
-        """Serve health, metrics and the webhook while the block lasts."""
-        settings, has_webhook = self._settings, self._webhook is not None
-        replicas = settings.intake_wait_replicas
-        routes = health_routes(
-            memory.client, self._health, has_webhook=has_webhook, wait_replicas=replicas
-        )
-        token, on_platform = secret_of(settings.metrics_token), settings.platform is not None
-        routes.append(metrics_route(self._metrics, memory, token, on_platform=on_platform))
+        """Serve the pages and the webhook while the block lasts."""
+        settings = self._settings
+        routes = page_routes(settings, memory, self._health, self._metrics, self._live)
         if self._webhook is not None:
             routes += webhook_routes(self._webhook.secret, self.accept, self._health)
         host = "0.0.0.0" if self._observer is None else "127.0.0.1"  # noqa: S104 - a platform's router calls from outside
@@ -240,11 +243,3 @@ class App:
         finally:
             server.stop()
             await task
-
-
-def webhook_of(settings: Settings) -> Webhook | None:
-    """Return where Telegram delivers updates, or None if the bot polls."""
-    if settings.webhook_url is None or settings.webhook_secret is None:
-        return None
-    address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
-    return Webhook(address, settings.webhook_secret.get_secret_value())

@@ -1,23 +1,29 @@
 """Builds the agent from the model, the prompt, the tools and the behaviors."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 
 from bot.agent.agent import FunctionsBasedAgent
+from bot.agent.describe import DescribingAgent
 from bot.agent.refused import run_despite_refusals
 from bot.agent.toolbox import Toolbox, ToolLimits
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from bot.links.page_fetch import PageFetcher
+from bot.links.read_page import read_page_tool
 from bot.model.call import CallLabels, ChatModel, PromptMessage
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import load_system_prompt
-from bot.turn.agent_step import RunAgent
+from bot.turn.agreed_run import RunTools
+from bot.turn.save_claims import RunAgent
 from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.steps import FinishAction
 from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 
@@ -29,15 +35,20 @@ _OUTPUT_SHARE = 4
 class Assistant:
     """`run` answers the message of a context; `prompt` returns the prompt for it.
 
-    `shown` returns the recalled results of which a prompt may show something.
+    `run_tools` runs the tools of one action. `shown` returns the recalled results of which a prompt
+    may show something.
 
-    The system message and the tools include those of the `behaviors`.
+    The system message and the tools include those of the `behaviors`. `use_system_prompt` reads the
+    operator's file again, or ours for None, and returns whether it differs; it raises
+    `UnusableSystemPrompt` and changes nothing if the file cannot be used.
     """
 
     run: RunAgent
+    run_tools: RunTools
     prompt: Callable[[AgentContext], Prompt]
     shown: Callable[[AgentContext], tuple[SearchResult, ...]]
     behaviors: AIContextBehaviorManager
+    use_system_prompt: Callable[[Path | None], bool]
 
 
 def assistant_of(
@@ -53,17 +64,15 @@ def assistant_of(
     of a behavior has the name of another tool.
     """
     zone = settings.timezone
-    limits = ToolLimits(
-        settings.max_calls_per_tool,
-        settings.tool_timeout_s,
-        settings.prompt_tokens // _OUTPUT_SHARE,
-    )
-    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens))
-    toolbox = Toolbox((*own, *behaviors.functions), limits, tokens)
-    system = (load_system_prompt(settings.system_prompt_file), behaviors.instructions)
+    toolbox = _toolbox(settings, tokens, behaviors)
+
+    def system_from(path: Path | None) -> str:
+        return "\n\n".join(filter(None, (load_system_prompt(path), behaviors.instructions)))
+
+    system = system_from(settings.system_prompt_file)
     assembler = PromptAssembler(
         tokens,
-        "\n\n".join(filter(None, system)),
+        system,
         toolbox.definitions,
         PromptBudget(settings.prompt_tokens, settings.reply_tokens),
         zone,
@@ -71,7 +80,7 @@ def assistant_of(
 
     def assemble(context: AgentContext) -> Sequence[PromptMessage]:
         prompt = assembler.assemble(context)
-        context.used = prompt.used
+        context.used, context.sizes = prompt.used, asdict(prompt.tokens)
         return prompt.messages
 
     agent = FunctionsBasedAgent(
@@ -81,8 +90,37 @@ def assistant_of(
         settings.max_steps,
         partial(_labels, bot_id, names_people=settings.openai_safety_identifier == "on"),
     )
-    run = partial(run_despite_refusals, agent, toolbox)
-    return Assistant(run, assembler.assemble, assembler.shown, behaviors)
+    answer = partial(run_despite_refusals, agent, toolbox)
+    describing = DescribingAgent(answer, model)
+
+    def run(context: AgentContext) -> Awaitable[FinishAction]:
+        return describing.run(context) if context.pictures else answer(context)
+
+    def use_system_prompt(path: Path | None) -> bool:
+        nonlocal system
+        new = system_from(path)
+        assembler.use_system(new)
+        is_other, system = new != system, new
+        return is_other
+
+    return Assistant(
+        run, toolbox.run, assembler.assemble, assembler.shown, behaviors, use_system_prompt
+    )
+
+
+def _toolbox(
+    settings: Settings, tokens: TokenCounter, behaviors: AIContextBehaviorManager
+) -> Toolbox:
+    """Return all tools in the order of the prompt; raise `ToolNameClash`."""
+    zone = settings.timezone
+    limits = ToolLimits(
+        settings.max_calls_per_tool,
+        settings.tool_timeout_s,
+        settings.prompt_tokens // _OUTPUT_SHARE,
+    )
+    own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens))
+    web = (read_page_tool(PageFetcher()),) if settings.web == "read" else ()
+    return Toolbox((*own, *web, *behaviors.functions), limits, tokens)
 
 
 def _labels(bot_id: int, context: AgentContext, *, names_people: bool) -> CallLabels:

@@ -19,6 +19,7 @@ from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
 from memory.behaviors.text_rag import TextRag, TextRagOptions
+from memory.behaviors.tool import Tool
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.learning.tool_writes import without_domain
@@ -28,6 +29,8 @@ from memory.text.internal_model import InternalModel
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 _BATCH_TOKENS = 3_000
+_OUTSIDE_SHARE = 0.4
+"""The definitions of tools from outside take at most this share of the prompt."""
 _TIME_LIMIT_S = 8.0
 """For one hook of one behavior. The narrative inside a hook has a limit of its own."""
 
@@ -36,10 +39,39 @@ class UnusableBehavior(Exception):
     """Raised at the start if a class that the operator names cannot be used; the text says why."""
 
 
-def behaviors_of(
+class OutsideTools(AIContextBehavior):
+    """The tools of MCP servers."""
+
+    name = "mcp"
+
+    def __init__(self, functions: Sequence[Tool[Any]]) -> None:
+        self.functions = functions
+
+
+async def open_behaviors(
     settings: Settings, memory: Memory, model: InternalModel
 ) -> AIContextBehaviorManager:
-    """Return the bot's behaviors in the order of the prompt.
+    """Return the bot's behaviors with the tools of `MCP_SERVERS`; raise as `behaviors_of` does."""
+    if not settings.mcp_servers:
+        return behaviors_of(settings, memory, model)
+    from bot.mcp.outside_tools import list_outside_tools  # noqa: PLC0415 - it takes a second
+
+    outside = await list_outside_tools(
+        settings.mcp_servers,
+        memory.tokens,
+        int(settings.prompt_tokens * _OUTSIDE_SHARE),
+        settings.tool_timeout_s,
+    )
+    return behaviors_of(settings, memory, model, outside)
+
+
+def behaviors_of(
+    settings: Settings,
+    memory: Memory,
+    model: InternalModel,
+    outside: Sequence[Tool[Any]] = (),
+) -> AIContextBehaviorManager:
+    """Return the bot's behaviors in the order of the prompt; `outside` are tools of MCP servers.
 
     Raise `UnusableBehavior` if a class of the operator cannot be used, and `FunctionNameClash` if
     two tools of behaviors have one name.
@@ -61,6 +93,7 @@ def behaviors_of(
     behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
     _check_names(settings.behaviors)
     behaviors += (_build(path, memory.scopes) for path in settings.behaviors)
+    behaviors.append(OutsideTools(outside))
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
 

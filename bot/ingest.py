@@ -33,7 +33,7 @@ from memory.store.embedded import EmbeddedBusy
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 
-LIMITS = Limits(pages=5_000, chars=20_000_000, pdf_s=300, pdf_cpu_s=300, pdf_mb=2_048)
+LIMITS = Limits(pages=5_000, chars=20_000_000, parser_s=300, parser_cpu_s=300, parser_mb=2_048)
 """For the operator's own files. They may be larger than the files that people send."""
 
 
@@ -146,7 +146,7 @@ class _Counts:
     def report(self, request: IngestRequest) -> int:
         """Print the counts; return 1 if a file was refused or if there was no file, else 0."""
         if not (self.files or self.refused or self.removed or self.absent):
-            sys.stderr.write(f"no .txt, .md or .pdf file in {request.path}\n")
+            sys.stderr.write(f"no document in {request.path}\n")
             return 1
         if request.removes:
             absent = f", {self.absent} not found" if self.absent else ""

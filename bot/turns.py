@@ -7,14 +7,17 @@ from bot.assistant import Assistant
 from bot.commands.bot_command import Handler
 from bot.commands.export import export_file
 from bot.commands.sentences import Sentences
-from bot.costs.budget import budget_of
+from bot.costs.budget import Budget
 from bot.documents.formats import Formats, Limits
 from bot.documents.imports import Imports
 from bot.documents.upload import FileReader, Upload
+from bot.model.transcriber import Transcriber
 from bot.runtime.due_reminders import DueReminders
+from bot.telegram.admission import Admission
 from bot.telegram.chat import Chat
 from bot.turn.after import AfterTurn
 from bot.turn.agent_step import AgentStep
+from bot.turn.agreed_run import AgreedRun
 from bot.turn.answer import Answerer, AnswerStep, CommandStep, UploadStep
 from bot.turn.at_work import AtWork
 from bot.turn.conversation_worker import ConversationWorker
@@ -24,13 +27,17 @@ from bot.turn.give_up import GiveUp
 from bot.turn.load import ContextLoader
 from bot.turn.observers import Observer
 from bot.turn.permits import Permits, PersonLimits
+from bot.turn.pictures import PictureStep
 from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
+from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import TurnRunner
+from bot.turn.voice import VoiceStep
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
+from memory.behaviors.learning_mode import LearningModes
 from memory.documents.library import Library
-from memory.limits.quotas import Quota
+from memory.erasure.tool_runs import ToolRuns
 from memory.memory import Memory
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.store.keys import Scope
@@ -62,11 +69,15 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
+        transcriber: Transcriber | None = None,
     ) -> TurnWorker:
-        """Return the worker for all turns; `learn` starts learning from a conversation."""
+        """Return the worker for all turns; `learn` starts learning from a conversation.
+
+        Without a `transcriber` the bot takes no voice messages.
+        """
         memory = self._memory
         ready_queue = memory.ready_queue()
-        turn = self.runner(assistant, commands, learn)
+        turn = self.runner(assistant, commands, learn, transcriber)
         conversations = ConversationWorker(
             ready_queue, memory.turns, memory.histories, self._permits, turn.run
         )
@@ -77,10 +88,11 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
+        transcriber: Transcriber | None = None,
     ) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
-        steps = self._steps(assistant, commands, learn)
+        steps = self._steps(assistant, commands, learn, transcriber)
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
         return TurnRunner(
             memory.turns,
@@ -93,7 +105,8 @@ class TurnBuilder:
     def due_reminders(self) -> DueReminders:
         """Return what sends reminders that are due."""
         reminders, lease_s = self._memory.reminders, self._settings.lease_s
-        return DueReminders(reminders, self._deliverer(), self._sentences, lease_s)
+        serves = Admission(self._settings, self._memory.access).serves
+        return DueReminders(reminders, self._deliverer(), self._sentences, lease_s, serves)
 
     def _deliverer(self) -> Deliverer:
         timeout_s = min(_MAX_SEND_S, self._settings.lease_s / 2)
@@ -105,6 +118,7 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
+        transcriber: Transcriber | None,
     ) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
@@ -119,20 +133,23 @@ class TurnBuilder:
         if settings.stream == "drafts":
             drafts = partial(draft_of, self._chat, sentences)
             drafting = AtWork(self._chat, settings.turn_timeout_s, drafts)
-        quota = QuotaStep(
-            memory.quotas,
-            Quota(settings.user_turns_per_minute, settings.user_tokens_per_day),
-            budget_of(settings, memory.usage),
-            settings.admin_user_ids,
-            sentences,
-        )
+        quota = QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), sentences)
         upload = self._upload(learn)
+        agent = CheckedAgent(
+            assistant.run,
+            LearningModes(memory.scopes).mode,
+            AgreedRun(ToolRuns(memory.store), assistant.run_tools),
+        )
         return [
             RevisionStep(memory, self._chat, quota, sentences, learn).answer,
-            CommandStep(commands, sentences).answer,
+            CommandStep(commands, sentences, Admission(settings, memory.access)).answer,
             quota.answer,
+            PictureStep(
+                self._chat, memory.tokens, at_work, sentences, settings.image_detail
+            ).answer,
+            VoiceStep(transcriber, self._chat, memory.tokens, at_work, sentences).answer,
             UploadStep(upload, self._permits, at_work, sentences).answer,
-            AgentStep(assistant.run, loader, sentences, drafting, self._observe).answer,
+            AgentStep(agent, loader, sentences, drafting, self._observe).answer,
         ]
 
     def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from config import values
+from config.mcp_servers import UnreadableSetting
 from config.settings import Settings
 
 README_SETTINGS = (
@@ -24,6 +25,7 @@ README_SETTINGS = (
     "webhook_url",
     "admin_user_ids",
     "allowed_user_ids",
+    "access",
     "memory_ttl_days",
 )
 """The settings that the README shows; config/README.md shows all."""
@@ -67,7 +69,9 @@ def _refusal(location: tuple[int | str, ...], context: Mapping[str, object]) -> 
     if not location:
         return str(context["error"])
     name = str(location[0])
-    return f"{name.upper()} takes {_allowed(Settings.model_fields[name])}"
+    error = context.get("error")
+    why = f": {error}" if isinstance(error, UnreadableSetting) else ""
+    return f"{name.upper()} takes {_allowed(Settings.model_fields[name])}{why}"
 
 
 def _default(default: object) -> str:

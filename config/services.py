@@ -63,11 +63,24 @@ class ServiceSettings(BaseSettings):
     port: int = Field(
         default=8080, ge=0, le=65535, description="Port of the web pages and the webhook; 0: any"
     )
+    inspector_token: values.Secret | None = Field(
+        default=None,
+        description="Secret that opens `/inspect`, the page about the running bot; not set: off",
+    )
     admin_user_ids: values.UserIds = Field(
         default=frozenset(), description="People who may use the admin commands"
     )
     allowed_user_ids: values.UserIds = Field(
-        default=frozenset(), description="People who may use the bot; empty: everybody"
+        default=frozenset(), description="People who may use the bot; empty: see `ACCESS`"
+    )
+    access: Annotated[Literal["open", "ask", "invite"], values.AnyCase] = Field(
+        default="open",
+        description="Who else may use the bot. `open`: everybody if `ALLOWED_USER_IDS` is empty, "
+        "else nobody; `ask`: people whom an admin lets in; `invite`: people with an invitation",
+    )
+    allowed_group_ids: values.GroupIds = Field(
+        default=frozenset(),
+        description="Groups that may use the bot; empty with `ACCESS=open`: all groups",
     )
 
     # Models
@@ -116,6 +129,10 @@ class ServiceSettings(BaseSettings):
         description="API key of the second model; not set: `OPENAI_API_KEY` if the server is the "
         "same",
     )
+    image_detail: Annotated[Literal["auto", "low", "high"], values.AnyCase] = Field(
+        default="low",
+        description="How closely the model looks at photos; more takes more tokens",
+    )
     openai_embedding_model: values.EmbeddingModel = Field(
         default="text-embedding-3-small",
         description="Embedding model for recall; `off`: recall uses words alone",
@@ -134,6 +151,28 @@ class ServiceSettings(BaseSettings):
         default_factory=_key_for("openai_embedding_base_url"),
         description="API key of the embedding model; not set: `OPENAI_API_KEY` if the server is "
         "the same",
+    )
+    transcription_model: values.EmbeddingModel = Field(
+        default="gpt-transcribe",
+        description="Model that writes down voice messages; `off`: the bot does not listen",
+    )
+    transcription_base_url: values.WebAddress = Field(
+        default_factory=_same_as("openai_base_url"),
+        description="Server of the transcription model; not set: `OPENAI_BASE_URL`",
+    )
+    transcription_api_key: values.Secret | None = Field(
+        default_factory=_key_for("transcription_base_url"),
+        description="API key of the transcription model; not set: `OPENAI_API_KEY` if the server "
+        "is the same",
+    )
+    web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
+        default="read",
+        description="Whether the model may read public web pages (`read`)",
+    )
+
+    # Tools from outside
+    mcp_servers: values.McpServers = Field(
+        default=(), description="MCP servers whose tools the model may use"
     )
 
     # Store
@@ -155,6 +194,10 @@ class ServiceSettings(BaseSettings):
         le=1_048_576,
         description="Memory of the Redis plan, if the server reports no `maxmemory`",
     )
+    backup_passphrase: values.Secret | None = Field(
+        default=None,
+        description="Encrypts backups (`backup`, `restore`); not set: a terminal is asked for it",
+    )
     data_dir: values.Folder = Field(
         default_factory=_default_data_dir,
         description="Data of the embedded Valkey; not set: `~/.local/share/ricordo`",
@@ -164,4 +207,14 @@ class ServiceSettings(BaseSettings):
         ge=0,
         le=65536,
         description="Memory of one process for cached conversations and memories",
+    )
+
+    # Monitoring
+    otel_exporter_otlp_endpoint: values.WebAddress | None = Field(
+        default=None,
+        description="OpenTelemetry collector (HTTP) that gets traces; not set: none are made",
+    )
+    sentry_dsn: values.SentryDsn | None = Field(
+        default=None,
+        description="Sentry project that gets unexpected errors, without any text; not set: none",
     )

@@ -17,12 +17,15 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, FilePath, SecretStr
 from pydantic_settings import NoDecode
 
+from config.mcp_servers import McpServer, read_mcp_servers
+
 NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Valid names for a namespace of documents."""
 
 _BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _IMPORT_PATH = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*+:[A-Za-z_]\w*+")
+_SENTRY_DSN = re.compile(r"https?://[^\s/@]{1,200}@[^\s/@]{1,253}/[^\s@]{1,200}")
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
@@ -41,6 +44,10 @@ class Price(NamedTuple):
     input: Decimal
     cached: Decimal
     output: Decimal
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
 
 
 def _prices(text: str) -> list[list[str]]:
@@ -126,6 +133,9 @@ BotToken: TypeAlias = Annotated[
 WebhookSecret: TypeAlias = Annotated[
     SecretStr, _matching(_WEBHOOK_SECRET), Allowed("1 to 256 of `A-Z a-z 0-9 _ -`")
 ]
+SentryDsn: TypeAlias = Annotated[
+    SecretStr, _matching(_SENTRY_DSN), Allowed("the DSN of a project: `https://key@host/1`")
+]
 WebAddress: TypeAlias = Annotated[
     str,
     _only(_is_web_address),
@@ -150,8 +160,14 @@ EmbeddingModel: TypeAlias = Annotated[
 UserIds: TypeAlias = Annotated[
     frozenset[Annotated[int, Field(gt=0)]],
     NoDecode,
-    _on_text(lambda ids: ids.replace(",", " ").split()),
+    _on_text(_words),
     Allowed("user ids, separated by commas or spaces"),
+]
+GroupIds: TypeAlias = Annotated[
+    frozenset[Annotated[int, Field(lt=0)]],
+    NoDecode,
+    _on_text(_words),
+    Allowed("ids of groups, all below 0, separated by commas or spaces"),
 ]
 ImportPath: TypeAlias = Annotated[
     str,
@@ -161,14 +177,23 @@ ImportPath: TypeAlias = Annotated[
 ImportPaths: TypeAlias = Annotated[
     tuple[ImportPath, ...],
     NoDecode,
-    _on_text(lambda paths: paths.replace(",", " ").split()),
+    _on_text(_words),
     Allowed("classes as `package.module:Class`, separated by commas or spaces"),
 ]
 Namespaces: TypeAlias = Annotated[
     tuple[Annotated[str, _matching(NAMESPACE)], ...],
     NoDecode,
-    _on_text(lambda names: names.replace(",", " ").split()),
+    _on_text(_words),
     Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),
+]
+McpServers: TypeAlias = Annotated[
+    tuple[McpServer, ...],
+    NoDecode,
+    _on_text(read_mcp_servers),
+    Allowed(
+        '`{"name": {"url": …, "headers": {…}, "tools": […]}}` or `{"name": {"command": […]}}`, '
+        "or the path of a JSON file"
+    ),
 ]
 Prices: TypeAlias = Annotated[
     tuple[Price, ...],
@@ -180,7 +205,7 @@ Prices: TypeAlias = Annotated[
 MemoryKinds: TypeAlias = Annotated[
     tuple[Literal["state", "facts", "synopses"], ...],
     NoDecode,
-    _on_text(lambda kinds: [] if kinds.lower() == "off" else kinds.replace(",", " ").split()),
+    _on_text(lambda kinds: [] if kinds.lower() == "off" else _words(kinds)),
     Allowed("any of `state`, `facts`, `synopses`, separated by commas or spaces, or `off`"),
 ]
 Zone: TypeAlias = Annotated[ZoneInfo, _on_text(_zone), Allowed("an IANA name: `Europe/Berlin`")]

@@ -11,16 +11,23 @@ from memory.erasure.correcting import Correcting
 from memory.erasure.export import Exporter
 from memory.erasure.forgetting import Forgetting
 from memory.erasure.jobs import Jobs
+from memory.erasure.moving import Moving
+from memory.erasure.operator_look import OperatorLook
 from memory.erasure.pause import MemorySwitch
 from memory.erasure.rewriting import Rewriting
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
 from memory.learning.progress import watermark_place
 from memory.learning.vectors import VectorLearner
+from memory.limits.access_list import AccessList
 from memory.limits.capacity import CapacityMonitor
+from memory.limits.invitations import Invitations
+from memory.limits.process_reports import WATCHED, ProcessReports
 from memory.limits.quotas import Quotas
 from memory.limits.send_rate import SendRates
 from memory.limits.usage import UsageStore
+from memory.queue.announcements import Announcements
+from memory.queue.audience import Audience
 from memory.queue.dead_letters import DeadLetters
 from memory.queue.mailbox import Mailbox
 from memory.queue.off_record import OffRecordSessions
@@ -92,20 +99,27 @@ class Memory:
         self.off_record = OffRecordSessions(self.store, self.mailbox)
         self.dead_letters = DeadLetters(self.store, self.mailbox, options.times.lease_ms)
         self.quotas = Quotas(self.store)
+        self.access = AccessList(self.store)
+        self.invitations = Invitations(self.store, self.access)
         self.send_rates = SendRates(self.store)
+        self.reports = ProcessReports(self.store)
         self._questions = questions = QuestionVectors(embedder)
         self.scopes = Scopes(
             self.store, questions, max_bytes=options.cache_bytes, zone=options.zone
         )
+        self.audience = Audience(self.store, self.scopes)
+        self.announcements = Announcements(self.store, self.audience)
         self.reminders = Reminders(self.store)
         self.time_zones = TimeZones(self.scopes)
         self._erased_until = b"-"
         self.correcting = Correcting(self.store, self.scopes)
+        self.moving = Moving(self.scopes, self.correcting)
         self.forgetting = Forgetting(self.store, self.scopes, self.mailbox, options.tail)
         self.rewriting = Rewriting(self.forgetting)
-        self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage)
+        self.jobs = Jobs(self.store, self.mailbox, self.forgetting, self.usage, self.access)
         self.switch = MemorySwitch(self.store)
-        self.exporter = Exporter(self.store, self.scopes, self.reminders)
+        self.look = OperatorLook(self.store)
+        self.exporter = Exporter(self.store, self.scopes, self.reminders, self.access)
         self.histories = HistoryParts(
             store=self.store,
             scopes=self.scopes,
@@ -135,7 +149,8 @@ class Memory:
     async def drop_erased(self) -> None:
         """Drop the cached content of scopes in which any process has erased something.
 
-        Reads what was noted since the last call. Raise `StoreError`.
+        Reads what was noted since the last call. The embedded server then rewrites its file, also
+        if another process has erased. Raise `StoreError`.
         """
         stream = self.keys.erased
         while noted := await self.client.call(
@@ -143,9 +158,24 @@ class Memory:
         ):
             for _, fields in noted:
                 scope = Scope(fields[b"c"].decode())
-                self.scopes.drop(scope)
-            self._questions.forget()
+                if scope == WATCHED:
+                    self.reports.note_watched()
+                else:
+                    self.scopes.drop(scope)
+                    self._questions.forget()
+                    self.store.erased.set()
             self._erased_until = b"(" + noted[-1][0]
+
+    async def drop_removed(self) -> None:
+        """Drop the waiting messages of people whom an admin removed, and end their turns.
+
+        Each process reads the access list for this, because each may have taken a message in before
+        it knew. Raise `StoreError`.
+        """
+        await self.access.refresh()
+        for person in tuple(self.access.removed):
+            await self.mailbox.drop_sender(person)
+            self.access.removed.discard(person)
 
     def ready_queue(self) -> ReadyQueue:
         """Return a new consumer of the wake-ups of conversations."""

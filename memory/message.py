@@ -1,9 +1,10 @@
 """The messages of a conversation as values. `scopes.history` reads and writes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Role = Literal["user", "assistant"]
+ImageDetail = Literal["auto", "low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,21 @@ class Message:
     lengths: tuple[int, ...] = ()
     replied_to: int = 0
     used: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for the model, in the turn of its message only. Nothing of it is stored.
+
+    `width` and `height` are in pixels. `detail` is how closely the model looks at it.
+    """
+
+    message_id: int
+    content: bytes = field(repr=False)
+    mime_type: str
+    width: int
+    height: int
+    detail: ImageDetail = "low"
 
 
 @dataclass(frozen=True, slots=True)

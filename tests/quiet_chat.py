@@ -16,6 +16,7 @@ class QuietChat:
         self.edited: list[tuple[int, int, Part]] = []
         self.deleted: list[tuple[int, int]] = []
         self.button_answers: list[str] = []
+        self.left: list[int] = []
 
     async def waits(self, chat_id: int) -> AsyncIterator[float]:
         """Yield nothing: there is no rate limit."""
@@ -77,6 +78,10 @@ class QuietChat:
         """Say no."""
         del chat_id, user_id
         return False
+
+    async def leave(self, chat_id: int) -> None:
+        """Keep the id."""
+        self.left.append(chat_id)
 
     async def download(self, file_id: str, max_bytes: int) -> bytes:
         """Refuse: nobody sent a file."""

@@ -46,6 +46,7 @@ class FunctionsBasedAgent:
             tool_choice="none" if must_answer else "auto",
             labels=self._labels(context),
         )
+        context.is_blind = reply.is_blind
         if reply.tool_calls and not must_answer:
             return Action(reply.tool_calls, reply.text, reply.reasoning)
         # Some servers ignore "none". Then the answer is the text that came with the calls.

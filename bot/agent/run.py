@@ -11,13 +11,16 @@ async def run_agent(
 ) -> FinishAction:
     """Return the answer to the context's message; raise `ModelError`, `LeaseLost` or `StoreError`.
 
-    `completed_steps` is emptied first, then gets each step of this run.
+    `completed_steps` begins with the agreed steps, then gets each step of this run. A tool that
+    asks the person first ends the run with an empty answer.
     """
-    context.completed_steps.clear()
+    context.completed_steps[:] = context.agreed
     action = await agent.next_action(context)
     while isinstance(action, Action):
         step = await toolbox.run(action, context)
         context.completed_steps.append(step)
+        if context.tool_question:
+            return FinishAction("")
         final = toolbox.final_output(step)
         if final is not None:
             return FinishAction(final)

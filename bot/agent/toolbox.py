@@ -5,6 +5,7 @@ turn is over then. Texts of exceptions appear only in the log.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,16 +84,17 @@ class Toolbox:
     async def _run(self, call: ToolCall, nth: int, context: AgentContext) -> ToolResult:
         named = self._tools.get(call.name)
         is_untrusted = named is None or named.is_untrusted
+        began = time.time() if named else 0.0
         try:
             tool, arguments = self._ready(call)
             text = await self._output(tool, arguments, nth, context)
+            is_whole, failed = tool.is_final, False
+            is_untrusted = is_untrusted or UNTRUSTED_MARK in text
         except ToolError as error:
-            shown = self._tokens.shorten(f"Error: {error}", self._limits.max_output_tokens)
-            return ToolResult(call.id, shown, failed=True, is_untrusted=is_untrusted)
-        is_untrusted = is_untrusted or UNTRUSTED_MARK in text
-        if not tool.is_final:
+            text, is_whole, failed = f"Error: {error}", False, True
+        if not is_whole:
             text = self._tokens.shorten(text, self._limits.max_output_tokens)
-        return ToolResult(call.id, text, is_untrusted=is_untrusted)
+        return ToolResult(call.id, text, failed, is_untrusted, began, time.time())
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:
         """Return the tool and its validated arguments; raise `ToolError`."""

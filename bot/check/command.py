@@ -10,8 +10,12 @@ from contextlib import ExitStack, aclosing, contextmanager
 
 import structlog
 
+from bot.check.announcement import check_announcement
+from bot.check.backups import check_backups
 from bot.check.chat_model import check_chat, check_second
+from bot.check.collector import check_monitoring
 from bot.check.embeddings import check_embeddings
+from bot.check.outside import check_outside
 from bot.check.rows import Row, Rows, is_passed, table
 from bot.check.setting_rows import (
     check_settings,
@@ -19,8 +23,10 @@ from bot.check.setting_rows import (
     lacks_fallback_key,
     lacks_model_key,
 )
+from bot.check.sight import check_pictures
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
+from bot.check.transcription import check_transcription
 from bot.runtime.process import redis_address
 from config.settings import Settings
 from memory.store.embedded import EmbeddedError
@@ -75,12 +81,21 @@ def _groups(
         yield "Telegram", check(settings, token.get_secret_value())
     if for_release:
         return
+    if token is not None and address is not None:
+        bot_id = int(token.get_secret_value().partition(":")[0])
+        yield "Backup", check_backups(settings, address, bot_id)
+        yield "Announcements", check_announcement(settings, address, bot_id)
     if not lacks_model_key(settings):
         yield "Model", check_chat(settings)
+        yield "Photos", check_pictures(settings)
     if settings.fallback_model is not None and not lacks_fallback_key(settings):
         yield "Second model", check_second(settings)
     if not lacks_embedding_key(settings):
         yield "Embeddings", check_embeddings(settings)
+    if settings.transcription_api_key is not None or not lacks_model_key(settings):
+        yield "Voice messages", check_transcription(settings)
+    yield "Tools from outside", check_outside(settings)
+    yield "Monitoring", check_monitoring(settings)
 
 
 @contextmanager

@@ -25,7 +25,8 @@ def trouble(
     what: str, error: ModelError, model: str = "OPENAI_MODEL", known: KnownServer = OTHER
 ) -> Row:
     """Return the failed row; `model` is the setting that names the model."""
-    server = "OPENAI_EMBEDDING" if model == "OPENAI_EMBEDDING_MODEL" else "OPENAI"
+    has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL")
+    server = model.removesuffix("_MODEL") if has_own_server else "OPENAI"
     address = f"{server}_BASE_URL, which usually ends in /v1"
     if known.name:
         address = f"{server}_BASE_URL ({known.name}: {known.address})"

@@ -1,32 +1,37 @@
 """What the settings alone tell, before any service is asked."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from bot.behaviors import UnusableBehavior, domain_of
 from bot.check.rows import Row, Rows
+from bot.model.models import secret_of
 from config.settings import Settings
 from config.unknown import unknown_names
 from memory.behaviors.knowledge_base import knowledge_base_model
 from memory.text.shape import AnswerShape
 
 _OPENAI = "api.openai.com"
+_MIN_TOKEN_CHARS = 20
+_MIN_TOKEN_DISTINCT = 8
 
 
 async def check_settings(settings: Settings) -> Rows:
     """Yield a row that the settings were read, and one for each thing that is missing."""
     place = f"on {settings.platform}" if settings.platform else "on no platform that we know"
     intake = "by webhook" if settings.webhook_url else "by polling"
-    yield Row("Settings", "ok", f"read, {place}, updates {intake}")
+    has_file = Path(".env").is_file()  # noqa: ASYNC240 - a look at the disk
+    changes = "/reload reads .env again" if has_file else "no .env to read again"
+    yield Row("Settings", "ok", f"read, {place}, updates {intake}, {changes}")
     for unknown in unknown_names():
         seen = f"{unknown.name} is not a setting, so it has no effect"
         yield Row("Settings", "warn", seen, f"did you mean {unknown.nearest}?")
     if settings.telegram_bot_token is None:
         yield _missing_token(settings)
-    elif not settings.allowed_user_ids:
-        advice = "set ALLOWED_USER_IDS; the bot tells people whom it refuses their number"
-        yield Row("Who may use it", "warn", "everybody, and your key pays", advice)
+    else:
+        yield _access_row(settings)
     if lacks_model_key(settings):
         yield Row("Model key", "fail", "not set", "set OPENAI_API_KEY")
     elif lacks_embedding_key(settings):
@@ -34,6 +39,7 @@ async def check_settings(settings: Settings) -> Rows:
         yield Row("Embedding key", "fail", "not set", advice)
     if lacks_fallback_key(settings):
         yield Row("Second model key", "fail", "not set", "set FALLBACK_API_KEY")
+    yield _inspector_row(settings)
     if settings.knowledge_base_model is not None:
         yield _domain_row(settings)
     if settings.redis_url is None and settings.platform:
@@ -71,6 +77,37 @@ def _missing_token(settings: Settings) -> Row:
     if settings.platform:
         return Row("Bot token", "fail", "not set", advice)
     return Row("Bot token", "warn", "not set: `python -m bot` opens the playground", advice)
+
+
+def _inspector_row(settings: Settings) -> Row:
+    """Say whether `/inspect` is on, and whether its token can be guessed."""
+    what, token = "Inspector", secret_of(settings.inspector_token)
+    if token is None:
+        return Row(what, "ok", "off: INSPECTOR_TOKEN is not set")
+    if len(token) < _MIN_TOKEN_CHARS or len(set(token)) < _MIN_TOKEN_DISTINCT:
+        advice = "set INSPECTOR_TOKEN to a long random text, such as `openssl rand -hex 24` prints"
+        return Row(what, "warn", "on at /inspect, with a token that can be guessed", advice)
+    return Row(what, "ok", "on at /inspect")
+
+
+def _access_row(settings: Settings) -> Row:
+    """Say who may use the bot, and what does not fit together."""
+    what, people, groups = "Who may use it", settings.allowed_user_ids, settings.allowed_group_ids
+    if settings.access != "open" and not settings.admin_user_ids:
+        seen = f"ACCESS={settings.access}, but there is no admin who could let anybody in"
+        return Row(what, "warn", seen, "set ADMIN_USER_IDS to your number")
+    if settings.access == "open" and not people:
+        seen = "everybody, and your key pays"
+        seen += f"; in groups only in {len(groups)}" if groups else ""
+        return Row(what, "warn", seen, "set ALLOWED_USER_IDS, or ACCESS to ask or invite")
+    if settings.access == "open" and "access" in settings.model_fields_set:
+        seen = "ACCESS=open, but only the people in ALLOWED_USER_IDS may"
+        return Row(what, "warn", seen, "set only one of them, or ACCESS to ask or invite")
+    others = {"open": "", "ask": ", whom an admin lets in", "invite": ", whom an admin invites"}
+    seen = f"people named in the settings: {len(people | settings.admin_user_ids)}"
+    seen += others[settings.access]
+    is_limited = settings.access != "open" or groups
+    return Row(what, "ok", f"{seen}; groups: {len(groups) if is_limited else 'all'}")
 
 
 def _domain_row(settings: Settings) -> Row:

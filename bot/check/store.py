@@ -5,8 +5,8 @@ something, the verdict is `unknown`, which is not a failure.
 """
 
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from bot.check.rows import Row, Rows
@@ -51,7 +51,8 @@ async def check_store(address: str | None, settings: Settings) -> Rows:
         )
         return
     try:
-        state = await _ask(address, settings)
+        async with one_connection(address, settings) as client:
+            state = await _read_state(client)
     except StoreError as error:
         yield _trouble(error, address, settings)
         return
@@ -166,13 +167,15 @@ def replicas(state: ServerState, wanted: int) -> Row:
     return Row(what, "ok", seen)
 
 
-async def _ask(address: str, settings: Settings) -> ServerState:
+@asynccontextmanager
+async def one_connection(address: str, settings: Settings) -> AsyncIterator[RedisClient]:
+    """Give a client of Redis while the block lasts; raise `StoreError`."""
     # Only one connection: on a small plan, running processes may use all others.
     client = await RedisClient.open(
         address, max_connections=1, tls_verify=settings.verifies_redis_tls
     )
     try:
-        return await _read_state(client)
+        yield client
     finally:
         await client.close()
 

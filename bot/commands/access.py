@@ -5,7 +5,7 @@ group only if the rule depends on it.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 import structlog
@@ -15,6 +15,7 @@ from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
+from config.settings import Settings
 from memory.behaviors.call_context import (
     Asker,
     CallContext,
@@ -35,10 +36,15 @@ _DEFAULT_LANGUAGE = b"en"
 class Operators:
     """The people in `ADMIN_USER_IDS`, and the language in which each last used a command."""
 
-    def __init__(self, store: Store, ids: frozenset[int]) -> None:
-        self.ids = ids
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._settings = settings
         self._client = store.client
         self._key = store.keys.admins
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Who they are now."""
+        return self._settings.admin_user_ids
 
     def __contains__(self, sender: Sender) -> bool:
         """Say whether a sender is one of these people."""
@@ -88,12 +94,27 @@ def call_context_of(
 
 
 class Access:
-    """Checks people before commands and buttons act."""
+    """Checks people before commands and buttons act.
 
-    def __init__(self, chat: Chat, sentences: Sentences, operators: Operators) -> None:
+    `is_off_record` tells whether a conversation is off the record now; it raises `StoreError`.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        sentences: Sentences,
+        operators: Operators,
+        is_off_record: Callable[[Scope], Awaitable[bool]],
+    ) -> None:
         self._chat = chat
         self._sentences = sentences
         self._operators = operators
+        self.is_off_record = is_off_record
+
+    async def check_on_record(self, conversation: Scope) -> None:
+        """Raise `NotConfirmed` if the talk is off the record: no memory is read or changed then."""
+        if await self.is_off_record(conversation):
+            raise NotConfirmed("off_record")
 
     async def refusal(self, asked: IncomingMessage, command: str) -> Answer | None:
         """Return what to say if only a group's administrators may do this, else `None`.

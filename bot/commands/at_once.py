@@ -9,13 +9,16 @@ from bot.commands.access import asker_of
 from bot.commands.bot_command import Answer
 from bot.commands.disliked import asked_why
 from bot.commands.sentences import Sentences
+from bot.commands.strangers import Strangers
 from bot.telegram.chat import Chat
 from bot.telegram.updates import (
     AtOnceUpdate,
     ButtonPress,
+    ChatMigration,
     Disliked,
     IncomingMessage,
     StoppedDraft,
+    Stranger,
 )
 from memory.memory import Memory
 from memory.queue.stopping import Stop
@@ -28,7 +31,9 @@ _NOT_YOURS = "not_yours"
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """`press` acts on a button, and `edit` on the new wording of a memory.
+    """`press` acts on a button, `edit` on the new wording of a memory.
+
+    `strangers` decides about messages of people and groups that the bot does not serve.
 
     The person who asked can stop an answer, and so can a group's admins.
     """
@@ -37,6 +42,7 @@ class AtOnce:
     memory: Memory
     chat: Chat
     edit: Callable[[IncomingMessage], Awaitable[IncomingMessage]]
+    strangers: Strangers
 
     async def act(self, update: AtOnceUpdate) -> IncomingMessage | None:
         """Act on a button or a message; return a message that still has to be answered.
@@ -46,6 +52,10 @@ class AtOnce:
         match update:
             case ButtonPress():
                 await self.press(update)
+            case Stranger():
+                return await self.strangers.meet(update)
+            case ChatMigration():
+                await self.strangers.follow(update)
             case Disliked():
                 return await asked_why(update, self.memory)
             case StoppedDraft():

@@ -27,9 +27,21 @@ ButtonHandler = Callable[[ButtonPress, Scope, str], Awaitable[tuple[Part, ...]]]
 """Acts on a button that was pressed in a conversation.
 
 The last argument is the callback data after the verb. The parts replace the message with the
-button; () leaves it as it is. Raises `NotConfirmed` if the press counts for nothing, and
-`StoreError` or `TelegramError`.
+button; () leaves it as it is. Raises `NotConfirmed` if the press counts for nothing, `ShownOnTop`,
+`StoreError` and `TelegramError`.
 """
+
+
+class ShownOnTop(Exception):
+    """Raised by a button that has done its work, to show a sentence on top of the chat.
+
+    The message with the button stays as it is.
+    """
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
 
 Audience = Literal["everyone", "private", "groups", "operators", "unlisted"]
 """Where menus and /help list a command; `unlisted` is in neither."""

@@ -1,19 +1,17 @@
 """`/import`, and the buttons under a preview: talks from another assistant are stored in a turn."""
 
-import time
+from dataclasses import replace
 
 import orjson
-import structlog
 
 from bot.commands.bot_command import Answer
+from bot.commands.later_presses import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile, to_bytes
+from bot.telegram.updates import ButtonPress, IncomingMessage, SentFile
 from memory.erasure.confirmations import Confirmations
-from memory.queue.mailbox import Entry, Mailbox, MailboxFull
+from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
-
-log = structlog.get_logger(__name__)
 
 
 class ImportCommand:
@@ -33,27 +31,25 @@ class ImportCommand:
 
     async def agree(self, pressed: ButtonPress, here: Scope, nonce: str) -> tuple[Part, ...]:
         """Put the file into the mailbox again, now with the agreement; its turn stores it."""
+        return await self._take(pressed, here, nonce, "")
+
+    async def read_document(
+        self, pressed: ButtonPress, here: Scope, nonce: str
+    ) -> tuple[Part, ...]:
+        """Let a turn read the file as a document, although it looks like a list."""
+        return await self._take(pressed, here, nonce, "document")
+
+    async def _take(
+        self, pressed: ButtonPress, here: Scope, nonce: str, read_as: str
+    ) -> tuple[Part, ...]:
         about = await self._confirmations.check(here, nonce, "import", pressed.sender.id)
         if not about:
             return ()
         file_id, name, mime_type, nbytes, pasted = orjson.loads(about)
-        agreed = IncomingMessage(
-            update_id=pressed.update_id,
-            chat_id=pressed.chat_id,
-            topic_id=pressed.topic_id,
-            is_group=pressed.is_group,
-            message_id=pressed.message_id,
-            sent_at=int(time.time()),
-            sender=pressed.sender,
-            kind="document",
-            text="",
-            file=SentFile(file_id, name, mime_type, nbytes, nonce, pasted),
-        )
-        entry = Entry(pressed.update_id, pressed.sender.id, is_command=True, body=to_bytes(agreed))
-        try:
-            await self._mailbox.put(here, entry)
-        except MailboxFull:
-            log.warning("mailbox full", conversation=here.tag, sender=pressed.sender.id)
+        agreed_by = "" if read_as else nonce
+        file = SentFile(file_id, name, mime_type, nbytes, agreed_by, pasted, read_as)
+        agreed = replace(message_of(pressed), kind="document", file=file)
+        if not await put_press(self._mailbox, here, agreed):
             return ()
         return self._sentences.say(pressed.sender.language, "import.storing")
 

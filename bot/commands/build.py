@@ -8,41 +8,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from bot.commands import reminder_list, reminder_questions
+from bot.commands import reminder_list, reminder_questions, tool_questions
 from bot.commands.access import Access, Operators
 from bot.commands.at_once import StopCommand
 from bot.commands.bot_command import BotCommand, ButtonHandler, Handler
 from bot.commands.bring_along import ImportCommand
+from bot.commands.broadcast import BroadcastCommand, BroadcastStatus, MuteCommand
 from bot.commands.clear_memory import ClearMemoryCommand
-from bot.commands.consent import REWORD, ConsentButtons
+from bot.commands.consent import ConsentButtons
 from bot.commands.dead_letters import DeadLetterList
 from bot.commands.document_list import DocumentList
 from bot.commands.erasing import ClearCommand, Deleting, ForgetCommand
 from bot.commands.export import ExportCommand
 from bot.commands.fact_edits import COMMAND as EDITED
 from bot.commands.fact_edits import FactEdits
-from bot.commands.general import GeneralCommands, HelpCommand, PrivacyCommand
+from bot.commands.general import GeneralCommands, HelpCommand
 from bot.commands.instructions import InstructionsCommand
+from bot.commands.invite import InviteCommand
 from bot.commands.learned_marks import LearnedMarks
 from bot.commands.memory_deletion import MemoryDeletion
 from bot.commands.memory_entries import MemoryEntries
 from bot.commands.memory_list import MemoryList
 from bot.commands.memory_settings import MemorySettings
+from bot.commands.notices import AdminNotices
 from bot.commands.off_record import OffRecordCommands
 from bot.commands.operators import ModelsInUse, StatsCommands
 from bot.commands.paged_list import PagedList
+from bot.commands.people_list import PeopleList
+from bot.commands.privacy import PrivacyCommand
 from bot.commands.recall import RecallCommand
 from bot.commands.receipts import Receipts
+from bot.commands.reload import ReloadAll, ReloadCommand, cannot_reload
 from bot.commands.reminder_list import RemindersCommand
 from bot.commands.reminder_questions import ReminderButtons
 from bot.commands.retry import RetryCommand
 from bot.commands.sentences import Sentences
-from bot.commands.usage import UsageCommand, UsageLimit, UsageReport
+from bot.commands.strangers import Strangers
+from bot.commands.usage import UsageCommand, UsageReport
 from bot.commands.used_memories import UsedMemories
 from bot.commands.why import WhyCommand
 from bot.costs.budget import Budget
-from bot.costs.prices import Prices
 from bot.model.circuit_breaker import CircuitBreaker
+from bot.telegram.admission import Admission
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.chat import Chat
 from config.settings import Settings
@@ -55,23 +62,25 @@ from memory.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What only a running bot knows: its account, how its first model is, and its behaviors."""
+    """What only a running bot knows or does."""
 
     me: BotIdentity
     breaker: CircuitBreaker
     deleting: Deleting
+    reload_all: ReloadAll = cannot_reload
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
     """All commands in the order of the menus, and the buttons of commands and of tools by verb.
 
-    `edits` takes new wordings of facts.
+    `edits` takes new wordings of facts. `strangers` takes messages of strangers.
     """
 
     listed: tuple[BotCommand, ...]
     buttons: Mapping[str, ButtonHandler]
     edits: FactEdits
+    strangers: Strangers
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -83,31 +92,41 @@ def build_commands(
     settings: Settings, memory: Memory, chat: Chat, sentences: Sentences, running: Running
 ) -> CommandSet:
     """Return all commands, each behind the checks that it declares."""
-    operators = Operators(memory.store, settings.admin_user_ids)
-    access = Access(chat, sentences, operators)
+    operators = Operators(memory.store, settings)
+    access = Access(chat, sentences, operators, memory.off_record.is_open)
     receipts = Receipts(memory.jobs, chat, sentences)
-    edits = FactEdits(memory, chat, sentences)
+    marks = LearnedMarks(memory, chat)
+    edits = FactEdits(memory, access, marks, chat, sentences)
     count = partial(count_conversation, memory.client, memory.keys)
+    notices = AdminNotices(operators, chat, sentences)
+    admission = Admission(settings, memory.access)
+    strangers = Strangers(memory, admission, chat, sentences, notices)
+    status = BroadcastStatus(chat, sentences)
     entries = MemoryEntries(memory.histories, count, sentences, settings.window_messages)
     others = [
         *_talk_commands(memory, access, sentences, running.me),
-        *_memory_commands(memory, access, edits, entries, LearnedMarks(memory, chat)),
+        *_memory_commands(memory, access, edits, entries, marks),
         *_conversation_commands(memory, sentences, running.deleting),
-        *_person_commands(settings, memory, receipts, sentences),
+        *_person_commands(settings, memory, receipts, marks, sentences),
+        _privacy_command(settings, memory, access, sentences),
         *_operators_commands(settings, memory, receipts, sentences, running.breaker),
+        BotCommand("reload", ReloadCommand(running.reload_all, sentences).answer, "operators"),
+        *_access_commands(memory, strangers, sentences, running.me),
+        BroadcastCommand(memory, status, sentences, admission.serves_person).command,
     ]
-    listed = (*others, HelpCommand(others, running.me, operators.ids, sentences).command)
+    listed = (*others, HelpCommand(others, running.me, operators, sentences).command)
     commands = tuple(map(access.guarded, listed))
     buttons = {verb: act for command in commands for verb, act in command.buttons.items()}
-    consent = ConsentButtons(memory.consent, chat, sentences)
-    return CommandSet(commands, {**buttons, **consent.handlers, REWORD: edits.reword}, edits)
+    consent = ConsentButtons(memory.consent, access, marks, chat, sentences)
+    buttons |= {**consent.handlers, **edits.buttons, **tool_questions.buttons(memory, sentences)}
+    return CommandSet(commands, buttons, edits, strangers)
 
 
 def _talk_commands(
     memory: Memory, access: Access, sentences: Sentences, me: BotIdentity
 ) -> tuple[BotCommand, ...]:
     """Return what is about the talk itself."""
-    general = GeneralCommands(me, sentences)
+    general = GeneralCommands(me, memory.off_record, sentences)
     retry = RetryCommand(memory.confirmations, access, memory.mailbox, sentences)
     return (
         BotCommand("start", general.start, "unlisted"),
@@ -124,7 +143,7 @@ def _memory_commands(
     """Return what shows and changes single memories."""
     sentences = entries.sentences
     library = Library(memory.store, memory.scopes)
-    deletion = MemoryDeletion(memory.correcting, memory.forgetting, library, memory.scopes, marks)
+    deletion = MemoryDeletion(memory, library, marks)
     switches = MemorySettings(memory.switch, LearningModes(memory.scopes), access, sentences)
     memories = MemoryList(entries, deletion, edits, switches, access)
     documents = PagedList(DocumentList(library, sentences, access), sentences)
@@ -140,7 +159,9 @@ def _memory_commands(
         BotCommand("off", off_record.off, "private"),
         BotCommand("back", off_record.back, "private"),
         BotCommand("recall", recall.answer),
-        BotCommand("instructions", instructions.answer),
+        BotCommand(
+            "instructions", instructions.answer, buttons={instructions.verb: instructions.remove}
+        ),
         BotCommand("documents", documents.show, buttons={DocumentList.verb: documents.press}),
     )
 
@@ -154,6 +175,7 @@ def _conversation_commands(
     clear = ClearCommand(memory.confirmations, memory.forgetting, count, deleting, sentences)
     imports = ImportCommand(memory.confirmations, memory.mailbox, sentences)
     import_buttons = {"import": imports.agree, "dont_import": imports.refuse}
+    import_buttons["read_document"] = imports.read_document
     return (
         BotCommand("import", imports.answer, "private", import_buttons),
         BotCommand("export", export.answer, group_admins_only=True),
@@ -162,16 +184,16 @@ def _conversation_commands(
 
 
 def _person_commands(
-    settings: Settings, memory: Memory, receipts: Receipts, sentences: Sentences
+    settings: Settings,
+    memory: Memory,
+    receipts: Receipts,
+    marks: LearnedMarks,
+    sentences: Sentences,
 ) -> tuple[BotCommand, ...]:
     """Return what is about one person."""
-    forget = ForgetCommand(
-        memory.confirmations, memory.forgetting, receipts, memory.mailbox, sentences
-    )
-    limit = UsageLimit(settings.user_tokens_per_day, settings.admin_user_ids)
-    budget = Budget(settings.budget_per_month, Prices(settings.prices), memory.usage)
-    report = UsageReport(budget, sentences)
-    usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, limit, report)
+    forget = ForgetCommand(memory, receipts, marks, sentences)
+    report = UsageReport(Budget(settings, memory.usage), sentences)
+    usage = UsageCommand(memory.usage, memory.quotas, memory.mailbox, settings, report)
     reminders = RemindersCommand(memory.reminders, memory.time_zones, sentences)
     agreed = ReminderButtons(memory.reminders, memory.time_zones, sentences)
     reminder_buttons = {reminder_list.VERB: reminders.press, reminder_questions.VERB: agreed.press}
@@ -180,8 +202,17 @@ def _person_commands(
         BotCommand("forget", forget.ask, buttons=forget_buttons),
         BotCommand("reminders", reminders.answer, buttons=reminder_buttons),
         BotCommand("usage", usage.answer, "private"),
-        BotCommand("privacy", PrivacyCommand(settings.memory_ttl_days, sentences).answer),
+        MuteCommand(memory.audience, sentences).command,
     )
+
+
+def _privacy_command(
+    settings: Settings, memory: Memory, access: Access, sentences: Sentences
+) -> BotCommand:
+    """Return what says what is stored; the operator can look only if the inspector is on."""
+    look = memory.look if settings.inspector_token else None
+    privacy = PrivacyCommand(settings, look, access, sentences)
+    return BotCommand("privacy", privacy.answer, buttons={PrivacyCommand.verb: privacy.press})
 
 
 def _operators_commands(
@@ -202,4 +233,18 @@ def _operators_commands(
         BotCommand("inspect", stats.inspect, "operators"),
         BotCommand("deadletters", letters.show, "operators", letters_buttons),
         BotCommand("clear_memory", clear.ask, "operators", {"admin": clear.start}),
+    )
+
+
+def _access_commands(
+    memory: Memory, strangers: Strangers, sentences: Sentences, me: BotIdentity
+) -> tuple[BotCommand, ...]:
+    """Return what lets people in and out, for the operators of the bot alone."""
+    people = PeopleList(memory, strangers, sentences)
+    mode = strangers.admission.mode
+    invite = InviteCommand(memory.invitations, me.username, mode, sentences)
+    people_buttons = {"let_in": people.let_in, "refuse": people.refuse, people.verb: people.press}
+    return (
+        BotCommand("people", people.show, "operators", people_buttons),
+        BotCommand("invite", invite.answer, "operators", {invite.verb: invite.list.press}),
     )

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from bot.commands.bot_command import ButtonHandler
+from bot.commands.bot_command import ButtonHandler, ShownOnTop
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat
@@ -20,6 +20,8 @@ from memory.store.keys import Scope
 log = structlog.get_logger(__name__)
 
 _CANCEL = "cancel"
+_ALERTS: Mapping[str, str] = {"not_yours": "clear.not_yours", "off_record": "off.no_memory"}
+"""What is shown on top of the chat for a press that changes nothing; the message stays."""
 
 Resolve = Callable[[Scope], Awaitable[Scope]]
 """Returns where a conversation is stored: a group may have become a supergroup."""
@@ -52,12 +54,15 @@ class Buttons:
         verb, _, rest = pressed.callback_data.partition(":")
         try:
             shown = await self._act(pressed, here, verb, rest)
+        except ShownOnTop as answer:
+            await self._quietly(self._alert(pressed, answer.key))
+            return
         except NotConfirmed as refusal:
             # An unknown verb may be any text of the person's; it stays out of the log.
             known = verb if verb in self._handlers else "unknown"
             log.info("button refused", verb=known, why=str(refusal))
-            if str(refusal) == "not_yours":
-                await self._quietly(self._alert(pressed, "clear.not_yours"))
+            if alert := _ALERTS.get(str(refusal)):
+                await self._quietly(self._alert(pressed, alert))
                 return
             shown = self._sentences.say(pressed.sender.language, "clear.expired")
         await self._quietly(self._chat.answer_button(pressed.callback_id))

@@ -8,15 +8,23 @@ from secrets import token_urlsafe
 import orjson
 import structlog
 
-from bot.commands.access import asker_of
+from bot.commands.access import Access, asker_of
 from bot.commands.bot_command import ButtonHandler
+from bot.commands.learned_marks import LearnedMarks
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat
 from bot.telegram.updates import ButtonPress
 from memory.erasure.confirmations import NotConfirmed
 from memory.learning.consent import Consent
-from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, ToolWrite
+from memory.scopes.writes import (
+    ForgetRecord,
+    Keep,
+    Remember,
+    SetDomain,
+    StillTrue,
+    ToolWrite,
+)
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -79,6 +87,8 @@ def _described(sentences: Sentences, language: str, how: str, write: ToolWrite) 
     match write:
         case ForgetRecord():
             return sentences.say(language, f"consent.{how}_forget", text=write.old_text)
+        case StillTrue():
+            return sentences.say(language, "consent.ask_still", text=write.old_text)
         case Remember(old_text=""):
             return sentences.say(language, f"consent.{how}", text=write.text)
         case Remember():
@@ -100,18 +110,36 @@ def _fields(write: SetDomain) -> str:
 
 
 def _row(sentences: Sentences, language: str, write: ToolWrite) -> tuple[Button, ...]:
-    does = "forget" if isinstance(write, ForgetRecord) else "remember"
+    match write:
+        case ForgetRecord():
+            yes, no = "forget", "dont_forget"
+        case StillTrue():
+            yes, no = "still", "not_still"
+        case _:
+            yes, no = "remember", "dont_remember"
     return (
-        Button(sentences.text(language, f"buttons.{does}"), f"{_YES}:{write.nonce}"),
-        Button(sentences.text(language, f"buttons.dont_{does}"), f"{_NO}:{write.nonce}"),
+        Button(sentences.text(language, f"buttons.{yes}"), f"{_YES}:{write.nonce}"),
+        Button(sentences.text(language, f"buttons.{no}"), f"{_NO}:{write.nonce}"),
     )
 
 
 class ConsentButtons:
-    """Acts on the answers; only the person who was asked may give one."""
+    """Acts on the answers; only the person who was asked may give one.
 
-    def __init__(self, consent: Consent, chat: Chat, sentences: Sentences) -> None:
+    Off the record a yes writes nothing. The question stays for later.
+    """
+
+    def __init__(
+        self,
+        consent: Consent,
+        access: Access,
+        marks: LearnedMarks,
+        chat: Chat,
+        sentences: Sentences,
+    ) -> None:
         self._consent = consent
+        self._access = access
+        self._marks = marks
         self._chat = chat
         self._sentences = sentences
 
@@ -121,6 +149,11 @@ class ConsentButtons:
         return {_YES: self._yes, _NO: self._no}
 
     async def _yes(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:
+        await self._access.check_on_record(conversation)
+        if NONCE.fullmatch(nonce):
+            sender_id = pressed.sender.id
+            if fact_id := await self._consent.about_to_forget(conversation, nonce, sender_id):
+                await self._marks.leave_fact(conversation, fact_id)
         return await self._answer(pressed, conversation, nonce, agrees=True)
 
     async def _no(self, pressed: ButtonPress, conversation: Scope, nonce: str) -> tuple[Part, ...]:

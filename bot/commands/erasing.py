@@ -4,12 +4,12 @@ Each asks first. A confirmation acts at once, without waiting for a turn.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import structlog
 
 from bot.commands.access import call_context_of
 from bot.commands.bot_command import Answer
+from bot.commands.learned_marks import LearnedMarks
 from bot.commands.memory_entries import Count
 from bot.commands.receipts import Receipts, counts
 from bot.commands.sentences import Sentences
@@ -19,7 +19,7 @@ from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.behaviors.call_context import CallContext, is_first_party
 from memory.erasure.confirmations import Confirmations
 from memory.erasure.forgetting import Forgetting
-from memory.queue.mailbox import Mailbox
+from memory.memory import Memory
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -70,17 +70,13 @@ class ForgetCommand:
     """Asks, and erases when the question is confirmed."""
 
     def __init__(
-        self,
-        confirmations: Confirmations,
-        forgetting: Forgetting,
-        receipts: Receipts,
-        mailbox: Mailbox,
-        sentences: Sentences,
+        self, memory: Memory, receipts: Receipts, marks: LearnedMarks, sentences: Sentences
     ) -> None:
-        self._confirmations = confirmations
-        self._forgetting = forgetting
+        self._confirmations = memory.confirmations
+        self._forgetting = memory.forgetting
+        self._mailbox = memory.mailbox
         self._receipts = receipts
-        self._mailbox = mailbox
+        self._marks = marks
         self._sentences = sentences
 
     async def ask(self, asked: IncomingMessage, conversation: Scope) -> Answer:
@@ -104,9 +100,11 @@ class ForgetCommand:
         seqs = {int(seq) for seq in asked_about.split(",") if seq}
         if message_id:
             # Since the question was asked, the message may have been edited and stored again.
-            await self._mailbox.drop(here, partial(is_about, int(message_id)))
-            found = await self._forgetting.find_exchange(here, int(message_id))
+            id_ = int(message_id)
+            await self._mailbox.drop(here, lambda entry: is_about(id_, entry.body))
+            found = await self._forgetting.find_exchange(here, id_)
             seqs.update(message.seq for message in found)
+        await self._marks.leave_messages(here, seqs)
         receipt = await self._forgetting.erase_messages(here, seqs, nonce)
         if receipt.left:
             await self._mailbox.wake(here)

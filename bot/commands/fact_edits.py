@@ -1,17 +1,20 @@
 """Edits a fact: a button asks for the new wording, and a reply to that question gives it.
 
-The reply is taken at once, without a turn. It does not enter the history.
+The reply is taken at once, without a turn. It does not enter the history. What a person really said
+in a voice message is asked for in the same way; the reply then counts as an edit of that message.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 import structlog
 
-from bot.commands.access import asker_of
-from bot.commands.bot_command import Answer
-from bot.commands.consent import NONCE
+from bot.commands.access import Access, asker_of
+from bot.commands.bot_command import Answer, ButtonHandler
+from bot.commands.consent import NONCE, REWORD
+from bot.commands.learned_marks import LearnedMarks
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
 from bot.telegram.chat import Chat, Destination
@@ -23,6 +26,7 @@ from memory.erasure.correcting import present_fact
 from memory.memory import Memory
 from memory.scopes.fields import UNASKED, Question
 from memory.scopes.provenance import senders_of
+from memory.scopes.topic_facts import place_of, shown
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 from memory.text.untrusted_text import one_line
@@ -36,15 +40,29 @@ COMMAND = "edited"
 _CARD = "card:"
 """Before the nonce of a question about a learned fact; else a question is about a fact's id."""
 
+_HEARD = "heard:"
+"""Before the id and the time of a voice message."""
+
+_VOICE = re.compile(r"(\d{1,10})\.(-?\d{1,19})\.(\d{1,10})", re.ASCII)
+
 _OUTCOMES: Mapping[str, str] = {
     each: f"memory.{each}" for each in ("edited", "edit_gone", "edit_unfit", "edit_not_yours")
-}
+} | {"edit_off_record": "off.no_memory"}
 
 
 class FactEdits:
     """Asks for new wordings and takes them."""
 
-    def __init__(self, memory: Memory, chat: Chat, sentences: Sentences) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        access: Access,
+        marks: LearnedMarks,
+        chat: Chat,
+        sentences: Sentences,
+    ) -> None:
+        self._access = access
+        self._marks = marks
         self._confirmations = memory.confirmations
         self._correcting = memory.correcting
         self._scopes = memory.scopes
@@ -53,20 +71,29 @@ class FactEdits:
         self._chat = chat
         self._sentences = sentences
 
+    @property
+    def buttons(self) -> Mapping[str, ButtonHandler]:
+        """The buttons that no command has."""
+        return {REWORD: self.reword, "misheard": self.misheard}
+
     async def ask(self, pressed: ButtonPress, conversation: Scope, fact_id: int) -> None:
         """Ask a person who may change the fact for its new wording; they have an hour.
 
-        Raise `NotConfirmed` if there is no such fact. After a crash the question may come twice.
+        Raise `NotConfirmed` off the record or if there is no such fact. After a crash the question
+        may come twice.
         """
-        fact = present_fact(await self._scopes.read(conversation.facts_scope), fact_id)
+        await self._access.check_on_record(conversation)
+        scope, stored_id = place_of(conversation, fact_id)
+        fact = present_fact(await self._scopes.read(scope), stored_id)
         if fact is None:
             raise NotConfirmed("unknown")
-        await self._ask(pressed, conversation, fact.text, str(fact.id))
+        await self._ask(pressed, conversation, fact.text, str(shown(scope, fact).id))
 
     async def reword(
         self, pressed: ButtonPress, conversation: Scope, nonce: str
     ) -> tuple[Part, ...]:
         """Ask for other words for a learned fact that waits for a yes; the card stays as it is."""
+        await self._access.check_on_record(conversation)
         here = await self._scopes.read(conversation)
         asked = here.get(Question, nonce) if NONCE.fullmatch(nonce) else None
         if (
@@ -80,8 +107,22 @@ class FactEdits:
         await self._ask(pressed, conversation, asked.write.text, _CARD + nonce)
         return ()
 
+    async def misheard(
+        self, pressed: ButtonPress, conversation: Scope, voice: str
+    ) -> tuple[Part, ...]:
+        """Ask for what was really said; `voice` is the id of the message, its sender and time."""
+        named = _VOICE.fullmatch(voice)
+        if named is None:
+            raise NotConfirmed("unknown")
+        message_id, sender_id, sent_at = named.groups()
+        if int(sender_id) != pressed.sender.id:
+            raise NotConfirmed("not_yours")
+        await self._ask(pressed, conversation, "", f"{_HEARD}{message_id}.{sent_at}")
+        return ()
+
     async def _ask(self, pressed: ButtonPress, conversation: Scope, text: str, about: str) -> None:
-        [part] = self._sentences.say(pressed.sender.language, "memory.edit_ask", text=text)
+        key = "memory.edit_ask" if text else "voice.ask"
+        [part] = self._sentences.say(pressed.sender.language, key, text=text)
         async for wait_s in self._chat.waits(pressed.chat_id):
             await asyncio.sleep(wait_s)
         to = Destination(pressed.chat_id, pressed.topic_id)
@@ -105,6 +146,10 @@ class FactEdits:
             )
         except NotConfirmed:
             return said
+        if about.startswith(_HEARD):
+            message_id, sent_at = map(int, about.removeprefix(_HEARD).split("."))
+            edited = replace(said, kind="edit", message_id=message_id, sent_at=sent_at)
+            return replace(edited, edited_at=said.sent_at, reply=None, replied_to=0)
         outcome = await self._edit(said, conversation, about)
         log.info("fact edited", outcome=outcome)
         return replace(said, kind="command", command=COMMAND, text=outcome, reply=None)
@@ -116,18 +161,22 @@ class FactEdits:
 
     async def _edit(self, said: IncomingMessage, conversation: Scope, about: str) -> str:
         """Return what became of the new wording of a fact or of a card, as `_OUTCOMES` names it."""
+        if await self._access.is_off_record(conversation):
+            return "edit_off_record"
         text = one_line(said.text)
         if unfit(text):
             return "edit_unfit"
         if about.startswith(_CARD):
             return await self._keep(said, conversation, about.removeprefix(_CARD), text)
         fact_id = int(about)
-        facts = await self._scopes.read(conversation.facts_scope)
-        fact = present_fact(facts, fact_id)
+        scope, stored_id = place_of(conversation, fact_id)
+        facts = await self._scopes.read(scope)
+        fact = present_fact(facts, stored_id)
         if fact is None:
             return "edit_gone"
         if not await may_change(asker_of(said, self._chat), senders_of(facts, fact)):
             return "edit_not_yours"
+        await self._marks.leave_fact(conversation, fact_id)
         is_there = await self._correcting.edit_fact(conversation, fact_id, text, said.sender.id)
         return "edited" if is_there else "edit_gone"
 

@@ -1,12 +1,14 @@
-"""`/start`, `/help`, `/new`, `/ask` and `/privacy`: answered from the catalogue alone."""
+"""`/start`, `/help`, `/new` and `/ask`: answered from the catalogue alone."""
 
 from collections.abc import Sequence
 
+from bot.commands.access import Operators
 from bot.commands.bot_command import Answer, Audience, BotCommand
 from bot.commands.sentences import Sentences
 from bot.reply.render import render
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.updates import IncomingMessage
+from memory.queue.off_record import OffRecordSessions
 from memory.store.keys import Scope
 
 LISTED: dict[str, tuple[Audience, ...]] = {
@@ -19,8 +21,9 @@ LISTED: dict[str, tuple[Audience, ...]] = {
 class GeneralCommands:
     """Answers what needs no memory."""
 
-    def __init__(self, me: BotIdentity, sentences: Sentences) -> None:
+    def __init__(self, me: BotIdentity, sessions: OffRecordSessions, sentences: Sentences) -> None:
         self._me = me
+        self._sessions = sessions
         self._sentences = sentences
 
     async def start(self, asked: IncomingMessage, _: Scope) -> Answer:
@@ -36,26 +39,17 @@ class GeneralCommands:
         """Explain `/ask`; with a question behind it, it never comes here."""
         return self._say(asked, "ask.empty")
 
-    async def new(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """End the session: earlier messages leave the window, memory stays."""
-        parts = self._sentences.say(asked.sender.language, "new.done")
+    async def new(self, asked: IncomingMessage, conversation: Scope) -> Answer:
+        """End the session: earlier messages leave the window, memory stays.
+
+        Off the record only the words of that session go.
+        """
+        is_off = await self._sessions.is_open(conversation)
+        parts = self._sentences.say(asked.sender.language, "off.new" if is_off else "new.done")
         return Answer(parts, ends_session=True)
 
     def _say(self, asked: IncomingMessage, key: str, **values: object) -> Answer:
         return Answer(self._sentences.say(asked.sender.language, key, **values))
-
-
-class PrivacyCommand:
-    """`/privacy`: says what is stored, where it goes and for how long."""
-
-    def __init__(self, ttl_days: int, sentences: Sentences) -> None:
-        self._ttl_days = ttl_days
-        self._sentences = sentences
-
-    async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
-        """Answer the command."""
-        language = asked.sender.language
-        return Answer(self._sentences.say(language, "privacy.text", ttl_days=self._ttl_days))
 
 
 class HelpCommand:
@@ -65,7 +59,7 @@ class HelpCommand:
         self,
         others: Sequence[BotCommand],
         me: BotIdentity,
-        operators: frozenset[int],
+        operators: Operators,
         sentences: Sentences,
     ) -> None:
         self.command = BotCommand("help", self.answer)
@@ -83,7 +77,7 @@ class HelpCommand:
             self._lines(language, LISTED[place]),
             text(language, "help.asks_first"),
         ]
-        if not asked.is_group and asked.sender.id in self._operators:
+        if not asked.is_group and asked.sender in self._operators:
             texts += [text(language, "help.operators"), self._lines(language, ("operators",))]
         return Answer(render("\n\n".join(texts)))
 

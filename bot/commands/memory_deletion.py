@@ -1,4 +1,4 @@
-"""Deletes single memories that a list shows, and says whose words each rests on."""
+"""Deletes, pins and moves single memories that a list shows; says whose words each rests on."""
 
 from secrets import token_hex
 
@@ -8,11 +8,10 @@ from bot.commands.learned_marks import LearnedMarks
 from bot.commands.paged_list import ListChange
 from memory.documents.library import Library
 from memory.erasure.confirmations import NotConfirmed
-from memory.erasure.correcting import Correcting
-from memory.erasure.forgetting import Forgetting
+from memory.memory import Memory
 from memory.scopes.entries import Fact
 from memory.scopes.provenance import senders_of
-from memory.scopes.scopes import Scopes
+from memory.scopes.topic_facts import place_of
 from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
@@ -31,18 +30,12 @@ class MemoryDeletion:
     The kind "m" is a message that an answer recalled; it is only taken out of recall.
     """
 
-    def __init__(
-        self,
-        correcting: Correcting,
-        forgetting: Forgetting,
-        library: Library,
-        scopes: Scopes,
-        marks: LearnedMarks,
-    ) -> None:
-        self._correcting = correcting
-        self._forgetting = forgetting
+    def __init__(self, memory: Memory, library: Library, marks: LearnedMarks) -> None:
+        self._correcting = memory.correcting
+        self._forgetting = memory.forgetting
+        self._moving = memory.moving
+        self._scopes = memory.scopes
         self._library = library
-        self._scopes = scopes
         self._marks = marks
 
     async def senders(self, conversation: Scope, code: str) -> set[int]:
@@ -56,8 +49,11 @@ class MemoryDeletion:
             return {document.sender_id for document in listed if document.key == code[1:]}
         if kind in (_RECALL_AGAIN, "m"):
             return await self._correcting.senders(conversation, ids)
-        facts = await self._scopes.read(conversation.facts_scope)
-        fact = facts.record(ids[0]) if kind == "f" else None
+        if kind != "f":
+            return set()
+        scope, stored_id = place_of(conversation, ids[0])
+        facts = await self._scopes.read(scope)
+        fact = facts.record(stored_id)
         return senders_of(facts, fact) if isinstance(fact, Fact) else set()
 
     async def delete(self, conversation: Scope, code: str) -> ListChange:
@@ -69,8 +65,8 @@ class MemoryDeletion:
                 await self._correcting.delete_state(conversation)
                 change = ListChange("memory.state_deleted")
             case "f":
+                await self._marks.leave_fact(conversation, ids[0])
                 if seqs := await self._correcting.delete_fact(conversation, ids[0]):
-                    await self._marks.remove(conversation, seqs)
                     again = _RECALL_AGAIN + ",".join(map(str, seqs[:_MAX_SEQS]))
                     change = ListChange("memory.fact_deleted", {"buttons.recall_again": again})
             case "s":
@@ -94,9 +90,16 @@ class MemoryDeletion:
         await self._correcting.pin_fact(conversation, fact_id(code), is_pinned=is_pinned)
         return ListChange("memory.pinned" if is_pinned else "memory.unpinned")
 
+    async def move(self, conversation: Scope, code: str) -> ListChange:
+        """Move a fact between this topic and all; raise `NotConfirmed` as `pin` does."""
+        moved = fact_id(code)
+        if not await self._moving.move_fact(conversation, moved):
+            return ListChange("memory.not_moved")
+        return ListChange("memory.moved_everywhere" if moved < 0 else "memory.moved_here")
+
 
 def fact_id(code: str) -> int:
-    """Return the id of a fact; raise `NotConfirmed` for the code of anything else."""
+    """Return the shown id of a fact; raise `NotConfirmed` for the code of anything else."""
     kind, ids = _read(code)
     if kind != "f":
         raise NotConfirmed("unknown")
@@ -121,6 +124,7 @@ def _read(code: str) -> tuple[str, list[int]]:
                 raise NotConfirmed("unknown")
     except ValueError:
         raise NotConfirmed("unknown") from None
-    if not all(0 < each <= _MAX_ID for each in ids):
+    # Only a fact of a topic has a negative id.
+    if not all(0 < (abs(each) if kind == "f" else each) <= _MAX_ID for each in ids):
         raise NotConfirmed("unknown")
     return kind, ids

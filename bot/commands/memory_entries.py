@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from math import inf
 
 import orjson
 
@@ -11,11 +12,16 @@ from bot.reply.utf16 import utf16_slice
 from memory.behaviors.chat_instructions import instructions_in
 from memory.behaviors.learning_mode import mode_in
 from memory.documents.library import documents
+from memory.erasure.moving import is_movable
 from memory.limits.stats import ConversationStats
 from memory.message import Message
+from memory.scopes.changes import Write
 from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory, HistoryParts
+from memory.scopes.looked import Looked
+from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 
 _LINE_UNITS = 220
@@ -24,6 +30,8 @@ _UNKNOWN = ("", "unknown")
 
 _PINNED = "📌 "
 PIN, UNPIN = "n", "u"
+MOVE = "m"
+"""The action that moves a fact between all topics of a private chat and this one."""
 EDIT = "e"
 """The action that asks for the new wording of a fact."""
 
@@ -45,17 +53,24 @@ class MemoryEntries:
     async def content(self, language: str, conversation: Scope) -> ListContent:
         """Return counts and entries, the newest of each kind first; raise `StoreError`.
 
+        What was learned since the look before the latest one comes first, the newest first.
         A code is the kind's letter and an id: "x" (the state), "f12", "s3", "d<key>", "r7".
         """
         here = await self._histories.scopes.read(conversation)
         facts = await self._histories.scopes.read(conversation.facts_scope)
         history = await ChatHistory.read(self._histories, conversation)
         refused = [message for message in history.messages if message.is_refused]
-        listed = list(self._facts(language, facts))
+        listed = list(self._facts(language, facts, here))
+        synopses = list(self._synopses(language, here))
+        new = _new_codes(here, facts)
         entries = [
+            *sorted(
+                (each for each in (*listed, *synopses) if each.code in new),
+                key=lambda each: new[each.code],
+                reverse=True,
+            ),
             *self.state(language, here),
-            *listed,
-            *self._synopses(language, here),
+            *(each for each in (*listed, *synopses) if each.code not in new),
             *self._documents(language, here),
             *self._refused(language, refused),
         ]
@@ -69,7 +84,28 @@ class MemoryEntries:
             above.append(self.sentences.text(language, f"memory.mode_{mode}"))
         if instructions := shortened(instructions_in(here), _STATE_UNITS):
             above.append(self.sentences.text(language, "instructions.shown", text=instructions))
-        return ListContent("memory.learned", entries, above=above, below=ids[:1])
+        return ListContent("memory.learned", entries, len(new), "memory.new", above, ids[:1])
+
+    async def look(self, conversation: Scope, update_id: int) -> None:
+        """Count what was learned until now as seen from the next look on; a repeat does nothing.
+
+        Off the record nothing counts as seen. In a group the look of one person counts for all,
+        because all see the list. Raise `StoreError`.
+        """
+        if (await self._count(conversation)).off_record_until > time.time():
+            return
+
+        async def decide(scope: ScopeMemory) -> Write | None:
+            newest = max((each.id for each in (*scope.facts, *scope.synopses)), default=0)
+            last = scope.get(Looked)
+            if last is None:
+                return Write(fields=[Looked(update_id, newest, newest)])
+            if last.update_id == update_id or last.before == last.newest == newest:
+                return None
+            return Write(fields=[Looked(update_id, last.newest, newest)])
+
+        for scope in {conversation, conversation.facts_scope}:
+            await self._histories.scopes.update(scope, decide)
 
     def _counts(self, language: str, stats: ConversationStats) -> str:
         text = self.sentences.text
@@ -92,27 +128,28 @@ class MemoryEntries:
         if text := " · ".join(self._labelled(language, fields)):
             yield ListEntry("x", "memory.state", {"text": shortened(text, _STATE_UNITS)})
 
-    def _facts(self, language: str, facts: ScopeMemory) -> Iterator[ListEntry]:
-        for fact in reversed(facts.facts):
-            if fact.is_current:
-                text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
-                day = self.sentences.day(language, fact.said_at)
-                values = {"text": text, "date": day, "id": fact.id}
-                pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
-                choices = {EDIT: "buttons.edit", **pin}
-                yield ListEntry(
-                    f"f{fact.id}",
-                    "memory.fact",
-                    values,
-                    choices=choices,
-                    details=self._former(language, facts, fact),
-                )
+    def _facts(self, language: str, facts: ScopeMemory, here: ScopeMemory) -> Iterator[ListEntry]:
+        """Yield the facts that hold, those of the topic alone first."""
+        for each in reversed(fact_scopes(facts, here)):
+            is_topic = each.scope.is_private
+            for fact in reversed(each.facts):
+                if fact.is_current:
+                    text = _PINNED * fact.is_pinned + shortened(fact.text, _LINE_UNITS)
+                    day = self.sentences.day(language, fact.said_at)
+                    id_ = shown(each.scope, fact).id
+                    pin = {UNPIN: "buttons.unpin"} if fact.is_pinned else {PIN: "buttons.pin"}
+                    label = "buttons.everywhere" if is_topic else "buttons.only_topic"
+                    move = {MOVE: label} if is_movable(here, each, fact) else {}
+                    yield ListEntry(
+                        f"f{id_}",
+                        "memory.topic_fact" if is_topic else "memory.fact",
+                        {"text": text, "date": day, "id": id_},
+                        choices={EDIT: "buttons.edit", **pin, **move},
+                        details=self._former(language, each, fact),
+                    )
 
     def _former(self, language: str, facts: ScopeMemory, fact: Fact) -> list[str]:
         """Return the former wordings of a fact and the facts that it replaced, oldest first."""
-        replaced = [each for each in facts.facts if each.replaced_by == fact.id]
-        former = [(each.text, each.ended_at) for each in replaced]
-        former += [(each.text, each.replaced_at) for each in fact.replaced]
         return [
             self.sentences.text(
                 language,
@@ -120,7 +157,7 @@ class MemoryEntries:
                 text=shortened(text, _LINE_UNITS),
                 date=self.sentences.day(language, until),
             )
-            for text, until in sorted(former, key=lambda each: each[1])
+            for text, until in former_wordings(facts, fact)
         ]
 
     def _synopses(self, language: str, here: ScopeMemory) -> Iterator[ListEntry]:
@@ -164,6 +201,23 @@ class MemoryEntries:
         if self.sentences.has(f"state.{name}"):
             return self.sentences.text(language, f"state.{name}")
         return name.replace("_", " ")
+
+
+def _new_codes(here: ScopeMemory, facts: ScopeMemory) -> dict[str, float]:
+    """Return the codes of what was learned since the look before the latest, and when it was said.
+
+    At the first look nothing is new, because the list shows all of it anyway. What a person has
+    edited is not new to them.
+    """
+    seen = {scope.scope: scope.get(Looked) for scope in (here, facts)}
+    before = {scope: found.before if found else inf for scope, found in seen.items()}
+    new: dict[str, float] = {
+        f"f{fact.id}": fact.said_at
+        for fact in facts.facts
+        if fact.is_current and not fact.replaced and fact.id > before[facts.scope]
+    }
+    new |= {f"s{each.id}": each.ended_at for each in here.synopses if each.id > before[here.scope]}
+    return new
 
 
 def shortened(text: str, max_units: int) -> str:

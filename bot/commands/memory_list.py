@@ -9,7 +9,7 @@ from bot.commands.access import Access
 from bot.commands.bot_command import Answer
 from bot.commands.fact_edits import FactEdits
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
-from bot.commands.memory_entries import EDIT, PIN, UNPIN, MemoryEntries
+from bot.commands.memory_entries import EDIT, MOVE, PIN, UNPIN, MemoryEntries
 from bot.commands.memory_settings import MemorySettings
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.reply.parts import Part
@@ -44,6 +44,7 @@ class MemoryList:
         """Show the list; with an argument, change a setting."""
         if asked.text.strip():
             return await self._settings.answer(asked, conversation)
+        await self._entries.look(conversation, asked.update_id)
         return await self._list.show(asked, conversation)
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
@@ -65,8 +66,12 @@ class MemoryList:
         await self._access.check(pressed, await self._deletion.senders(conversation, code))
 
     async def act(self, conversation: Scope, action: str, code: str) -> ListChange:
-        """Delete a memory, or pin it."""
+        """Delete a memory, pin it, or move it."""
+        if action == MOVE:
+            await self._access.check_on_record(conversation)
+            return await self._deletion.move(conversation, code)
         if action in (PIN, UNPIN):
+            await self._access.check_on_record(conversation)
             return await self._deletion.pin(conversation, code, is_pinned=action == PIN)
         if action != CONFIRMED:
             raise NotConfirmed("unknown")

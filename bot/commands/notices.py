@@ -5,13 +5,13 @@ In private, in the language in which an operator last used a command.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import structlog
 
 from bot.commands.access import Operators
 from bot.commands.sentences import Sentences
-from bot.reply.parts import Part
+from bot.reply.parts import Button, Part
 from bot.telegram.chat import Chat, Destination
 from bot.telegram.errors import FloodWait, TelegramError, Unreachable
 from memory.limits.alerts import CapacityAlert
@@ -37,16 +37,24 @@ class AdminNotices:
         """Tell that a model has failed for a while, or is back; return as `say` does."""
         return await self.say(f"notices.{kind}", {"reason": reason, "look_at": look_at or "–"})
 
-    async def say(self, key: str, values: Mapping[str, object]) -> bool:
+    async def say(
+        self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None
+    ) -> bool:
         """Tell a sentence; return false if nobody was reached and trying again may help.
 
-        Raise `StoreError`.
+        `buttons` has the callback data of each button by the key of its label. Raise `StoreError`.
         """
         languages = await self._operators.languages()
         log.warning("news for admins", kind=key.partition(".")[2], admins=len(languages))
         is_done = not languages
         for operator, language in languages.items():
-            is_done |= await self._send(operator, self._sentences.say(language, key, **values))
+            *before, last = self._sentences.say(language, key, **values)
+            row = tuple(
+                Button(self._sentences.text(language, label), action)
+                for label, action in (buttons or {}).items()
+            )
+            last = replace(last, buttons=(row,) if row else ())
+            is_done |= await self._send(operator, (*before, last))
         return is_done
 
     async def _send(self, operator: int, parts: Sequence[Part]) -> bool:

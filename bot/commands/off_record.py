@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.telegram.updates import IncomingMessage, to_bytes
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage
 from memory.queue.mailbox import Entry
 from memory.queue.off_record import OffRecordSessions
 from memory.store.keys import Scope

@@ -51,13 +51,19 @@ class ListContent:
     """What a list shows now; `title` is a key and gets `{page}`, `{pages}` and `{count}`.
 
     `above` are paragraphs of Markdown before the title of the first page, `below` after the lines
-    of every page.
+    of every page. The first `new` entries are shown before all this, below the title `new_title`,
+    which gets `{count}`. `ask` is the question before an entry is deleted, `confirm` the label of
+    its yes.
     """
 
     title: str
     entries: Sequence[ListEntry]
+    new: int = 0
+    new_title: str = ""
     above: Sequence[str] = ()
     below: Sequence[str] = ()
+    ask: str = "lists.delete_ask"
+    confirm: str = "buttons.delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +141,17 @@ class PagedList:
         first = page.number * _PER_PAGE
         entries = list(enumerate(content.entries[first : first + _PER_PAGE], start=first + 1))
         texts = [self._text(page, change.note)] if change.note else []
+        lines = [self._line(page, *numbered) for numbered in entries]
+        new = max(0, content.new - first)
+        if lines[:new]:
+            texts.append(self._text(page, content.new_title, count=content.new))
+            texts.append("\n".join(lines[:new]))
         texts += [] if page.number else content.above
-        if entries:
+        if lines[new:]:
             counts = {"page": page.number + 1, "pages": pages, "count": len(content.entries)}
             texts.append(self._text(page, content.title, **counts))
-            texts.append("\n".join(self._line(page, *numbered) for numbered in entries))
-            texts += content.below
+            texts.append("\n".join(lines[new:]))
+        texts += content.below if lines else ()
         *_, last = render("\n\n".join(texts))
         offers = change.offers.items()
         rows: list[ButtonRow] = [(self._button(page, *offer, CONFIRMED),) for offer in offers]
@@ -155,14 +166,14 @@ class PagedList:
         if not found:
             return await self._shown(page)
         [(number, entry)] = found
-        title = "lists.change_ask" if entry.choices else "lists.delete_ask"
+        title = "lists.change_ask" if entry.choices else content.ask
         texts = (self._text(page, title), self._line(page, number, entry), *entry.details)
         *_, last = render("\n\n".join(texts))
         choices = [
             (self._button(page, label, code, action),) for action, label in entry.choices.items()
         ]
         row = (
-            self._button(page, "buttons.delete", code, CONFIRMED),
+            self._button(page, content.confirm, code, CONFIRMED),
             self._button(page, "buttons.cancel_delete", "", PAGE),
         )
         return replace(last, buttons=(*choices, row))

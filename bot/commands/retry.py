@@ -3,20 +3,17 @@
 Both wait in the mailbox; `bot.turn.revision` carries them out in the conversation's order.
 """
 
-import time
-
-import structlog
+from dataclasses import replace
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
+from bot.commands.later_presses import message_of, put_press
 from bot.commands.sentences import Sentences
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress, IncomingMessage, to_bytes
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import Confirmations
-from memory.queue.mailbox import Entry, Mailbox, MailboxFull
+from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
-
-log = structlog.get_logger(__name__)
 
 
 class RetryCommand:
@@ -41,21 +38,6 @@ class RetryCommand:
             return ()
         message_id, asker = map(int, about.split(","))
         await self._access.check(pressed, [asker])
-        again = IncomingMessage(
-            update_id=pressed.update_id,
-            chat_id=pressed.chat_id,
-            topic_id=pressed.topic_id,
-            is_group=pressed.is_group,
-            message_id=pressed.message_id,
-            sent_at=int(time.time()),
-            sender=pressed.sender,
-            kind="again",
-            text=nonce,
-            replied_to=message_id,
-        )
-        entry = Entry(pressed.update_id, pressed.sender.id, is_command=True, body=to_bytes(again))
-        try:
-            await self._mailbox.put(here, entry)
-        except MailboxFull:
-            log.warning("mailbox full", conversation=here.tag, sender=pressed.sender.id)
+        again = replace(message_of(pressed), kind="again", text=nonce, replied_to=message_id)
+        await put_press(self._mailbox, here, again)
         return ()

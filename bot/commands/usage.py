@@ -1,7 +1,6 @@
 """`/usage`: the tokens a person's messages took; for operators what the whole bot costs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time
 
@@ -11,6 +10,7 @@ from bot.costs.budget import Budget
 from bot.costs.prices import shown
 from bot.reply.render import render
 from bot.telegram.updates import IncomingMessage
+from config.settings import Settings
 from memory.limits.billed import BillingSource, BotUsage, BySource, Tokens, day_number, together
 from memory.limits.quotas import DAY_S, Quotas
 from memory.limits.usage import NO_PERSON, UsageStore
@@ -18,14 +18,6 @@ from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
 
 _LARGEST = 10
-
-
-@dataclass(frozen=True, slots=True)
-class UsageLimit:
-    """A person's tokens a day (0: unlimited), and the operators, who have no limit and see all."""
-
-    tokens_per_day: int
-    operators: frozenset[int]
 
 
 class UsageCommand:
@@ -36,13 +28,13 @@ class UsageCommand:
         usage: UsageStore,
         quotas: Quotas,
         mailbox: Mailbox,
-        limit: UsageLimit,
+        settings: Settings,
         report: "UsageReport",
     ) -> None:
         self._usage = usage
         self._quotas = quotas
         self._mailbox = mailbox
-        self._limit = limit
+        self._settings = settings
         self._report = report
 
     async def answer(self, asked: IncomingMessage, _: Scope) -> Answer:
@@ -50,7 +42,7 @@ class UsageCommand:
         language, now = asked.sender.language, time()
         if asked.is_group:
             return Answer(render(self._report.only_private(language)))
-        is_operator = asked.sender.is_person and asked.sender.id in self._limit.operators
+        is_operator = asked.sender.is_person and asked.sender.id in self._settings.admin_user_ids
         if is_operator and (chat := asked.text.strip()).removeprefix("-").isdecimal():
             return Answer(render(await self._of_chat(language, int(chat), now)))
         days = await self._usage.of_person(asked.sender.id, now)
@@ -68,8 +60,8 @@ class UsageCommand:
         return self._report.period(language, "usage.chat", sums)
 
     async def _daily_limit(self, language: str, person: int, now: float) -> str:
-        limit = self._limit.tokens_per_day
-        if not limit or person in self._limit.operators:
+        limit = self._settings.user_tokens_per_day
+        if not limit or person in self._settings.admin_user_ids:
             return self._report.unlimited(language)
         spent = await self._quotas.spent_today(person)
         return self._report.daily_limit(language, limit, max(0, limit - spent), now)
@@ -80,7 +72,6 @@ class UsageReport:
 
     def __init__(self, budget: Budget, sentences: Sentences) -> None:
         self._budget = budget
-        self._prices = budget.prices
         self._sentences = sentences
         self._text = sentences.text
 
@@ -111,11 +102,11 @@ class UsageReport:
         yield self.period(language, "usage.bot", month.sums)
         yield "\n".join(self._shares(language, month.sums))
         if amount := self._budget.amount:
-            spent = self._prices.cost(month.sums)
+            spent = self._budget.prices.cost(month.sums)
             percent = int(100 * spent / amount)
             values = {"spent": shown(spent), "budget": shown(amount), "percent": percent}
             yield self._text(language, "usage.budget", **values)
-        if self._prices and (missing := self._prices.missing(month.sums)):
+        if self._budget.prices and (missing := self._budget.prices.missing(month.sums)):
             yield self._text(language, "usage.no_price", models=", ".join(missing))
         first = datetime.fromtimestamp(now, UTC).replace(day=1).timestamp()
         lines = [self._text(language, "usage.days")]
@@ -145,16 +136,16 @@ class UsageReport:
             internal=_of_kind(sums, "internal").total,
             embedding=_of_kind(sums, "embedding").total,
         )
-        if not self._prices:
+        if not self._budget.prices:
             return text
-        cost = shown(self._prices.cost(sums))
+        cost = shown(self._budget.prices.cost(sums))
         return f"{text}\n{self._text(language, 'usage.cost', cost=cost)}"
 
     def _line(self, language: str, name: str, sums: BySource) -> str:
         total = together(sums).total
-        if not self._prices:
+        if not self._budget.prices:
             return self._text(language, "usage.line", name=name, total=total)
-        cost = shown(self._prices.cost(sums))
+        cost = shown(self._budget.prices.cost(sums))
         return self._text(language, "usage.line_with_cost", name=name, total=total, cost=cost)
 
     def _shares(self, language: str, sums: BySource) -> Iterator[str]:

@@ -17,6 +17,7 @@ from memory.message import Message
 from memory.scopes.entries import Fact, Synopsis
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.scope_memory import ScopeMemory
+from memory.scopes.topic_facts import place_of, shown
 from memory.store.keys import Scope
 
 SHOW = "s"
@@ -104,7 +105,9 @@ class UsedMemories:
 
     def _facts(self, reading: _Reading, codes: Iterable[str]) -> Iterator[UsedMemory]:
         for id_ in _ids("f", codes):
-            fact = present_fact(reading.facts, id_) or reading.facts.record(id_)
+            scope, stored_id = place_of(reading.here.scope, id_)
+            facts = reading.here if scope == reading.here.scope else reading.facts
+            fact = present_fact(facts, stored_id) or facts.record(stored_id)
             if not isinstance(fact, Fact):
                 continue
             if fact.said_at > reading.answer.sent_at and not fact.replaced:
@@ -113,9 +116,8 @@ class UsedMemories:
             seqs = [source.seq for source in fact.sources if source.tag == tag]
             source = reading.messages.get(max(seqs, default=0))
             key = "why.fact" if reading.here.scope.is_private else "why.fact_group"
-            used = self._used(
-                reading.language, f"f{fact.id}", key, (fact.text, fact.said_at), source
-            )
+            code, told = f"f{shown(scope, fact).id}", (fact.text, fact.said_at)
+            used = self._used(reading.language, code, key, told, source)
             choices = {EDIT: "buttons.edit"} if fact.is_current else {}
             yield replace(used, entry=replace(used.entry, choices=choices))
 
@@ -175,7 +177,11 @@ class UsedMemories:
 
 def _ids(kind: str, codes: Iterable[str]) -> list[int]:
     """Return the ids in the codes of a kind; codes of an unknown form are ignored."""
-    return [int(code[1:]) for code in codes if code[:1] == kind and code[1:].isdecimal()]
+    return [
+        int(code[1:])
+        for code in codes
+        if code[:1] == kind and code[1:].removeprefix("-").isdecimal()
+    ]
 
 
 def _quoted(message: Message) -> str:

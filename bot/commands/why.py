@@ -5,26 +5,22 @@ The press of a button that shows a source waits in the mailbox like a message, s
 once and in its place.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
-
-import structlog
 
 from bot.commands.access import Access
 from bot.commands.bot_command import Answer
 from bot.commands.fact_edits import FactEdits
+from bot.commands.later_presses import message_of, put_press
 from bot.commands.memory_deletion import MemoryDeletion, fact_id
 from bot.commands.memory_entries import EDIT
 from bot.commands.paged_list import ASK, CONFIRMED, PAGE, ListChange, ListContent, PagedList
 from bot.commands.used_memories import SHOW, UsedMemories
 from bot.reply.parts import Part
-from bot.telegram.updates import ButtonPress, IncomingMessage, to_bytes
+from bot.telegram.updates import ButtonPress, IncomingMessage
 from memory.erasure.confirmations import NotConfirmed
-from memory.queue.mailbox import Entry, Mailbox, MailboxFull
+from memory.queue.mailbox import Mailbox
 from memory.store.keys import Scope
-
-log = structlog.get_logger(__name__)
 
 NAME = "why"
 
@@ -82,6 +78,8 @@ class WhyCommand:
     async def answer(self, asked: IncomingMessage, conversation: Scope) -> Answer:
         """Answer the command; its text names an answer and a memory if a button asked for it."""
         language = asked.sender.language
+        if await self._access.is_off_record(conversation):
+            return Answer(self._sentences.say(language, "off.no_memory"))
         seq, _, code = asked.text.partition(" ")
         if code and seq.isdecimal():
             return await self._source(asked, conversation, int(seq), code)
@@ -92,12 +90,14 @@ class WhyCommand:
 
     async def press(self, pressed: ButtonPress, conversation: Scope, rest: str) -> tuple[Part, ...]:
         """Act on a button of the list."""
+        await self._access.check_on_record(conversation)
         seq, _, pressed_on = rest.partition(":")
         if not seq.isdecimal():
             raise NotConfirmed("unknown")
         if pressed_on.startswith(SHOW):
             code, _, _ = pressed_on[len(SHOW) :].partition(".")
-            await self._ask_for_source(pressed, conversation, f"{int(seq)} {code}")
+            asked = replace(message_of(pressed), text=f"{int(seq)} {code}", command=NAME)
+            await put_press(self._mailbox, conversation, asked)
             return ()
         shown = self._list(int(seq))
         if not pressed_on.startswith(EDIT):
@@ -121,25 +121,6 @@ class WhyCommand:
             # The group has become a supergroup, where these ids are other messages.
             used = replace(used, source=None)
         return Answer((self._used.source(language, used),))
-
-    async def _ask_for_source(self, pressed: ButtonPress, here: Scope, text: str) -> None:
-        asked = IncomingMessage(
-            update_id=pressed.update_id,
-            chat_id=pressed.chat_id,
-            topic_id=pressed.topic_id,
-            is_group=pressed.is_group,
-            message_id=pressed.message_id,
-            sent_at=int(time.time()),
-            sender=pressed.sender,
-            kind="command",
-            text=text,
-            command=NAME,
-        )
-        entry = Entry(pressed.update_id, pressed.sender.id, is_command=True, body=to_bytes(asked))
-        try:
-            await self._mailbox.put(here, entry)
-        except MailboxFull:
-            log.warning("mailbox full", conversation=here.tag, sender=pressed.sender.id)
 
     def _list(self, seq: int) -> WhyList:
         return WhyList(seq, self._used, self._deletion, self._access)

@@ -13,9 +13,18 @@ from memory.limits.usage import UsageStore
 class Budget:
     """What the bot may cost in a calendar month (UTC); an `amount` of 0 means no limit."""
 
-    amount: Decimal
-    prices: Prices
+    settings: Settings
     usage: UsageStore
+
+    @property
+    def amount(self) -> Decimal:
+        """The limit in the operator's currency, as it is set now."""
+        return self.settings.budget_per_month
+
+    @property
+    def prices(self) -> Prices:
+        """The prices as they are set now."""
+        return Prices(self.settings.prices)
 
     async def spent(self) -> Decimal:
         """Return the cost of this month so far; raise `StoreError`."""
@@ -24,8 +33,3 @@ class Budget:
     async def is_used_up(self) -> bool:
         """Return whether this month's budget is spent; raise `StoreError`."""
         return bool(self.amount) and await self.spent() >= self.amount
-
-
-def budget_of(settings: Settings, usage: UsageStore) -> Budget:
-    """Return the operator's budget; `usage` has the counted tokens."""
-    return Budget(settings.budget_per_month, Prices(settings.prices), usage)

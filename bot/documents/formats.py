@@ -1,21 +1,24 @@
-"""From a file's content to the sections of a document: plain text, Markdown, PDF.
+"""From a file's content to the sections of a document.
 
-No other format is opened, whatever a file's name says. Fetching and storing are done elsewhere.
+Plain text and Markdown are read here, all other formats in a process of their own. Nothing else is
+opened, whatever a file's name says. Fetching and storing are done elsewhere.
 """
 
 import asyncio
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bot.documents.isolated import ParserFailed, parse
 from memory.documents.chunking import Section
 
-Format = Literal["text", "markdown", "pdf"]
+Format = Literal["text", "markdown", "pdf", "docx", "pptx", "xlsx", "csv", "html", "epub"]
+OFFICE: frozenset[Format] = frozenset({"docx", "pptx", "xlsx", "epub"})
+"""Formats whose files are zips."""
 
 Reason = Literal[
-    "type",  # neither text nor PDF
+    "type",  # no format that is read
     "too_big",  # in bytes
     "too_long",  # in pages, characters or passages
     "encrypted",
@@ -30,7 +33,7 @@ Reason = Literal[
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
 REASON_TEXTS: dict[Reason, str] = {
-    "type": "neither text, Markdown nor PDF",
+    "type": "no format that is read",
     "too_big": "too big",
     "too_long": "too many pages or too much text",
     "encrypted": "protected by a password",
@@ -49,12 +52,28 @@ _BY_SUFFIX: dict[str, Format] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".pdf": "pdf",
+    ".docx": "docx",
+    ".pptx": "pptx",
+    ".xlsx": "xlsx",
+    ".csv": "csv",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".epub": "epub",
 }
 _BY_TYPE: dict[str, Format] = {
     "text/plain": "text",
     "text/markdown": "markdown",
     "text/x-markdown": "markdown",
     "application/pdf": "pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "text/csv": "csv",
+    "text/comma-separated-values": "csv",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/epub+zip": "epub",
 }
 SUFFIXES = frozenset(_BY_SUFFIX)
 
@@ -65,7 +84,7 @@ _LINE_END = re.compile(r"(?<![.!?:;。！？\n])\n(?=[^\W\d_])")
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
 _UNSPACED_LINE_END = re.compile(rf"(?<={_UNSPACED})\n(?={_UNSPACED})")
 _MAX_HEADING_CHARS = 80
-_PDF_READER = Path(__file__).with_name("pdf_text.py")
+_PARSERS = Path(__file__).parent
 
 
 class DocumentRefused(Exception):
@@ -78,13 +97,13 @@ class DocumentRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of a file is read, and how much time, processor and memory reading a PDF gets."""
+    """How much of a file is read, and how much time, processor and memory a parser gets."""
 
     pages: int = 300
     chars: int = 500_000
-    pdf_s: float = 20
-    pdf_cpu_s: int = 8
-    pdf_mb: int = 320
+    parser_s: float = 20
+    parser_cpu_s: int = 8
+    parser_mb: int = 320
 
 
 class Formats:
@@ -98,10 +117,15 @@ class Formats:
 
         Raise `DocumentRefused`.
         """
-        if format_ == "pdf":
+        if format_ in ("text", "markdown"):
+            found = await asyncio.to_thread(_text, content, format_, self._limits)
+        elif format_ == "pdf":
             found = await _pdf(content, self._limits)
         else:
-            found = await asyncio.to_thread(_text, content, format_, self._limits)
+            if format_ == "csv":
+                content = _decoded(content).encode()
+            answer = await _parsed(format_, content, self._limits)
+            found = [Section(text, place) for place, text in answer["sections"]]
         if not any(section.text.strip() for section in found):
             raise DocumentRefused("no_text")
         return found
@@ -109,13 +133,18 @@ class Formats:
 
 def format_of(name: str, mime_type: str) -> Format:
     """Return the format that a file claims to have; raise `DocumentRefused`."""
-    declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
-    by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower())
-    # Markdown is often declared as plain text, or with no type at all.
-    found = by_name if declared in (None, "text") and by_name else declared
+    found = format_named(name, mime_type)
     if found is None:
         raise DocumentRefused("type")
     return found
+
+
+def format_named(name: str, mime_type: str) -> Format | None:
+    """Return the format that a file claims to have, None for one that is not read."""
+    declared = _BY_TYPE.get(mime_type.partition(";")[0].strip().lower())
+    by_name = _BY_SUFFIX.get(PurePath(name).suffix.lower())
+    # Markdown is often declared as plain text, or with no type at all.
+    return by_name if declared in (None, "text") and by_name else declared
 
 
 def _text(content: bytes, format_: Format, limits: Limits) -> list[Section]:
@@ -156,17 +185,25 @@ async def _pdf(content: bytes, limits: Limits) -> list[Section]:
     """
     if b"%PDF-" not in content[:1024]:
         raise DocumentRefused("damaged")
-    arguments = (limits.pages, limits.chars, limits.pdf_mb, limits.pdf_cpu_s)
-    try:
-        answer = await parse(_PDF_READER, arguments, content, limits.pdf_s)
-    except ParserFailed:
-        raise DocumentRefused("damaged") from None
-    if "refused" in answer:
-        raise DocumentRefused(answer["refused"])
+    answer = await _parsed("pdf", content, limits)
     return [
         Section(_flowing(text), f"page {number}")
         for number, text in enumerate(answer["pages"], start=1)
     ]
+
+
+async def _parsed(format_: Format, content: bytes, limits: Limits) -> dict[str, Any]:
+    """Return the answer of a format's parser, read in its own process; raise `DocumentRefused`."""
+    pages = (limits.pages,) if format_ == "pdf" else ()
+    arguments = (*pages, limits.chars, limits.parser_mb, limits.parser_cpu_s)
+    script = _PARSERS / f"{format_}_text.py"
+    try:
+        answer: dict[str, Any] = await parse(script, arguments, content, limits.parser_s)
+    except ParserFailed:
+        raise DocumentRefused("damaged") from None
+    if "refused" in answer:
+        raise DocumentRefused(answer["refused"])
+    return answer
 
 
 def _flowing(text: str) -> str:

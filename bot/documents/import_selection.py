@@ -1,7 +1,9 @@
 """What of an export, or of a pasted list, is new and has room: as passages, with counts."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,22 @@ from memory.text.tokens import TokenCounter
 
 _READER = Path(__file__).with_name("talk_reader.py")
 _MEMORY_MB, _CPU_S, _TIMEOUT_S = 448, 10, 25.0
-_LIST = "list"
-"""What a pasted list is imported from."""
+LIST = "list"
+"""What a list is imported from."""
+_MAX_LIST_BYTES = 2**18
+_MAX_LINE = 500
+_MIN_LINES = 2
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+_DATE = re.compile(r"^[\[(]?(\d{4}-\d\d-\d\d)[\])]?(?:\s*[-–—:]\s*|\s+)")
+"""ChatGPT and Claude begin each line with such a date when they list their memories."""
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s|```|-{3,}\s*$)")
+
+Report = Callable[[int], None]
+"""Told how many percent are done, from any thread."""
+
+
+def unreported(_: int) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +62,52 @@ async def read_export(content: bytes) -> dict[str, Any]:
     return answer
 
 
+def list_in(content: bytes, *, is_asked: bool) -> str:
+    """Return the text of a list with one fact a line, "" for any other content.
+
+    Every line begins with a bullet, a number or a date, unless the person says that it `is_asked`.
+    """
+    if len(content) > _MAX_LIST_BYTES:
+        return ""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return ""
+    lines = [line for line in _lines(text) if len(line) <= _MAX_LINE]
+    is_whole = len(lines) == len(_lines(text)) and len(lines) >= (1 if is_asked else _MIN_LINES)
+    is_marked = all(_BULLET.match(line) or _DATE.match(line.strip()) for line in lines)
+    return text if is_whole and (is_asked or is_marked) else ""
+
+
 def read_list(pasted: str, at: float) -> dict[str, Any]:
-    """Return the lines of a list, without their bullets, each as a fact of this time."""
-    lines = [_BULLET.sub("", line).strip() for line in pasted.splitlines()]
+    """Return the lines of a list without bullets and dates, each as a fact of its date.
+
+    `at` is when the list was sent; it dates the lines without a date.
+    """
+    facts = dict(_dated(line, at) for line in _lines(pasted))
     talks = [
-        {"title": "", "at": at, "messages": [["fact", line, at]]}
-        for line in dict.fromkeys(lines[::-1])
-        if line
+        {"title": "", "at": said_at, "messages": [["fact", text, said_at]]}
+        for text, said_at in sorted(facts.items(), key=lambda each: -each[1])
+        if text
     ]
-    return {"source": _LIST, "talks": talks, "beyond": 0}
+    return {"source": LIST, "talks": talks, "beyond": 0}
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that are no headings."""
+    return [line for line in text.splitlines() if line.strip() and not _HEADING.match(line)]
+
+
+def _dated(line: str, at: float) -> tuple[str, float]:
+    text = _BULLET.sub("", line).strip()
+    found = _DATE.match(text)
+    if found is None:
+        return text, at
+    try:
+        said_at = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return text, at
+    return text[found.end() :].strip(), min(said_at, at)
 
 
 def select(
@@ -63,10 +115,15 @@ def select(
     known: set[tuple[str, float, str]],
     room: int,
     tokens: TokenCounter,
+    report: Report,
 ) -> Selection:
-    """Take the newest talks that fit; a talk is stored with all its new passages or not at all."""
+    """Take the newest talks that fit; a talk is stored with all its new passages or not at all.
+
+    `report` is told how many percent of the talks were cut into passages.
+    """
     found = Selection(answer["source"], [], beyond=answer["beyond"])
     for number, talk in enumerate(answer["talks"]):
+        report(100 * number // len(answer["talks"]))
         cut = passages(_sections(talk, found.source), tokens)
         # A fact is the same at any time.
         is_fact = talk["messages"][0][0] == "fact"

@@ -14,7 +14,16 @@ import orjson
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
 from bot.documents.formats import DocumentRefused
-from bot.documents.import_selection import Selection, read_export, read_list, select
+from bot.documents.import_selection import (
+    LIST,
+    Report,
+    Selection,
+    list_in,
+    read_export,
+    read_list,
+    select,
+    unreported,
+)
 from bot.reply.parts import Button
 from bot.telegram.updates import IncomingMessage, SentFile
 from memory.documents.library import Library, Origin, documents
@@ -28,6 +37,7 @@ _MAX_PASSAGES = 3_000
 """Of one import: some 6 MB of Redis, written at once."""
 _TYPES = frozenset({"application/json", "application/zip", "application/x-zip-compressed"})
 _SUFFIXES = (".json", ".zip")
+_LIST_SUFFIXES = (".txt", ".md")
 
 
 def may_be_export(file: SentFile) -> bool:
@@ -40,6 +50,19 @@ def looks_like_export(content: bytes) -> bool:
     """Say whether a content could be an export, whatever its name: a zip, or JSON."""
     head = content[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
     return head.startswith((b"PK\x03\x04", b"[", b"{"))
+
+
+def _list_in(file: SentFile, content: bytes) -> str:
+    """Return the text of a file that is a list, "" for an export; raise `DocumentRefused`."""
+    is_text = file.name.lower().endswith(_LIST_SUFFIXES)
+    if is_text and (listed := list_in(content, is_asked=False)):
+        return listed
+    if looks_like_export(content):
+        return ""
+    is_asked = bool(file.import_nonce) or file.read_as == "list"
+    if is_text and is_asked and (listed := list_in(content, is_asked=True)):
+        return listed
+    raise DocumentRefused("type")
 
 
 class Imports:
@@ -64,17 +87,20 @@ class Imports:
 
         Raise `DocumentRefused`, with the reason "type" for a content that is no export.
         """
-        found = await self._selected(sent, file, here, content)
-        language, is_list = sent.sender.language, bool(file.pasted)
+        found = await self._selected(sent, file, here, content, unreported)
+        language, is_list = sent.sender.language, found.source == LIST
         if not found.passages:
             key = "import.list_known" if is_list else "import.known"
             return Answer(self._sentences.say(language, key, source=found.source))
         described = [file.file_id, file.name, file.mime_type, file.nbytes, file.pasted]
         about = orjson.dumps(described).decode()
         nonce = await self._confirmations.ask(here.scope, "import", sent.sender.id, about)
-        row = (
-            Button(self._sentences.text(language, "buttons.import"), f"import:{nonce}"),
-            Button(self._sentences.text(language, "buttons.dont_import"), f"dont_import:{nonce}"),
+        verbs = ["import", "dont_import"]
+        if is_list and not file.pasted:
+            verbs.insert(1, "read_document")
+        row = tuple(
+            Button(self._sentences.text(language, f"buttons.{verb}"), f"{verb}:{nonce}")
+            for verb in verbs
         )
         *before, last = self._sentences.say(
             language, *_keys(found, is_list=is_list), **self._counts(language, found)
@@ -82,17 +108,22 @@ class Imports:
         return Answer((*before, replace(last, buttons=(row,))))
 
     async def store(
-        self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
+        self,
+        sent: IncomingMessage,
+        file: SentFile,
+        here: ScopeMemory,
+        content: bytes,
+        report: Report,
     ) -> Answer:
         """Store an export that its sender has agreed to import, and say so.
 
         Raise `NotConfirmed`, `DocumentRefused`, and `NotWritten` if something was erased since
         `here` was read.
         """
-        language, is_list = sent.sender.language, bool(file.pasted)
-        nonce, sender_id = file.import_nonce, sent.sender.id
-        await self._confirmations.check(here.scope, nonce, "import", sender_id)
-        found = await self._selected(sent, file, here, content)
+        language, sender_id = sent.sender.language, sent.sender.id
+        await self._confirmations.check(here.scope, file.import_nonce, "import", sender_id)
+        found = await self._selected(sent, file, here, content, report)
+        is_list = found.source == LIST
         if found.passages:
             day = self._sentences.day(language, sent.sent_at)
             key = "import.list_title" if is_list else "import.title"
@@ -108,9 +139,15 @@ class Imports:
         return Answer(self._sentences.say(language, key, source=found.source))
 
     async def _selected(
-        self, sent: IncomingMessage, file: SentFile, here: ScopeMemory, content: bytes
+        self,
+        sent: IncomingMessage,
+        file: SentFile,
+        here: ScopeMemory,
+        content: bytes,
+        report: Report,
     ) -> Selection:
-        answer = read_list(file.pasted, sent.sent_at) if file.pasted else await read_export(content)
+        listed = file.pasted or _list_in(file, content)
+        answer = read_list(listed, sent.sent_at) if listed else await read_export(content)
         if not answer["talks"]:
             raise DocumentRefused("nothing_to_import")
         stored = documents(here)
@@ -121,7 +158,7 @@ class Imports:
             if (document := stored.get(chunk.document)) and document.imported_from
             for key in ((chunk.place, chunk.said_at, chunk.text), (chunk.place, 0, chunk.text))
         }
-        offered = (answer, known, min(room, _MAX_PASSAGES), self._tokens)
+        offered = (answer, known, min(room, _MAX_PASSAGES), self._tokens, report)
         found = await asyncio.to_thread(select, *offered)
         if found.beyond and not found.passages:
             raise DocumentRefused("full")

@@ -17,7 +17,7 @@ class ParserFailed(Exception):
 
 
 async def parse(script: Path, arguments: tuple[int, ...], content: bytes, timeout_s: float) -> Any:
-    """Give `content` to a script of this package and return its answer; raise `ParserFailed`."""
+    """Give `content` to a parser's script and return its answer; raise `ParserFailed`."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", str(script), *map(str, arguments)),
         env={"PYTHONPATH": os.pathsep.join((_ROOT, *filter(None, sys.path)))},  # and no secrets

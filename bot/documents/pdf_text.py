@@ -3,20 +3,18 @@
 Anybody may send a PDF, and some PDFs are made to fill the memory or to take forever. So this
 process has none of the bot's secrets, runs under limits that the system enforces, and is killed if
 it takes too long; pypdf has limits of its own besides. It reads the file from standard input and
-writes one JSON object, `{"pages": [...]}` or `{"refused": "<reason>"}`. It imports nothing of the
-bot but its limits.
+writes one JSON object. It imports nothing of the bot but what the parsers share.
 """
 
 import codecs
 import io
-import json
 import sys
 
 import pypdf.filters  # noqa: F401 - pypdf would load it later, when no file can be opened
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from bot.documents.confined import confine
+from bot.documents.parsing import answer
 
 _ENCODINGS = (
     *("ascii", "charmap", "latin-1", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
@@ -26,15 +24,9 @@ _ENCODINGS = (
 
 
 def main(max_pages: int, max_chars: int, memory_mb: int, cpu_s: int) -> None:
-    """Write the answer to standard output; any failure means that the file is damaged."""
+    """Write `{"pages": [...]}` or `{"refused": "<reason>"}`."""
     _load_encodings()
-    confine(memory_mb, cpu_s)
-    answer: dict[str, object]
-    try:
-        answer = _read(sys.stdin.buffer.read(), max_pages, max_chars)
-    except Exception:  # noqa: BLE001 - the outer fence around a parser of untrusted files
-        answer = {"refused": "damaged"}
-    sys.stdout.write(json.dumps(answer))
+    answer(lambda content: _read(content, max_pages, max_chars), memory_mb, cpu_s)
 
 
 def _read(content: bytes, max_pages: int, max_chars: int) -> dict[str, object]:

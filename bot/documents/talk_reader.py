@@ -6,11 +6,10 @@ text, at], ...]}`, "at" in Unix seconds, 0 if unknown. A talk with the role "fac
 
 Known are `conversations.json` of ChatGPT and of Claude, alone or in their zip, and the file of our
 own `/export`. Content decides, never a name. Nothing is unpacked to a disk, and what a zip says
-about its size counts for nothing: reading ends at a bound. It imports nothing of the bot but its
-limits.
+about its size counts for nothing: reading ends at a bound. It imports nothing of the bot but
+what the parsers share.
 """
 
-import codecs
 import io
 import json
 import re
@@ -22,7 +21,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
-from bot.documents.confined import confine
+from bot.documents.parsing import NotRead, answer
 
 _MAX_UNPACKED = 64 * 2**20
 _MAX_OWN = 16 * 2**20
@@ -47,24 +46,9 @@ _PAUSE_S = 6 * 3600
 Messages = list[tuple[str, str, float]]
 
 
-class NotRead(Exception):
-    """Raised with the reason why a file is not read."""
-
-
 def main(memory_mb: int, cpu_s: int) -> None:
-    """Write the answer to standard output; any failure means that the file is damaged."""
-    codecs.lookup("cp437")  # names in a zip; afterwards nothing can be opened
-    confine(memory_mb, cpu_s)
-    answer: dict[str, object]
-    try:
-        answer = _read(sys.stdin.buffer.read())
-    except NotRead as refusal:
-        answer = {"refused": str(refusal)}
-    except MemoryError:
-        answer = {"refused": "too_long"}
-    except Exception:  # noqa: BLE001 - the outer fence around a parser of untrusted files
-        answer = {"refused": "damaged"}
-    sys.stdout.write(json.dumps(answer))
+    """Write the answer to standard output."""
+    answer(_read, memory_mb, cpu_s)
 
 
 def _read(content: bytes) -> dict[str, object]:

@@ -12,8 +12,9 @@ import structlog
 
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.documents.formats import DocumentRefused, Formats, format_of
-from bot.documents.imports import MAX_PASSAGES_HERE, Imports, looks_like_export, may_be_export
+from bot.documents.formats import OFFICE, DocumentRefused, Formats, format_named, format_of
+from bot.documents.import_progress import ImportProgress
+from bot.documents.imports import MAX_PASSAGES_HERE, Imports, may_be_export
 from bot.telegram.chat import Chat
 from bot.telegram.errors import Refused
 from bot.telegram.updates import IncomingMessage, SentFile
@@ -78,6 +79,7 @@ class Upload:
     ) -> None:
         self._reader = reader
         self._imports = imports
+        self._progress = ImportProgress(reader.chat, sentences)
         self._library = imports.library
         self._scopes = scopes
         self._sentences = sentences
@@ -124,11 +126,14 @@ class Upload:
     ) -> Answer | None:
         """Ask about an export or store it; return `None` for any other file."""
         if file.import_nonce:
-            stored = await self._imports.store(sent, file, here, content)
+            async with self._progress.shown(sent) as report:
+                stored = await self._imports.store(sent, file, here, content, report)
             log.info("export imported")
             self._learn(here.scope)
             return stored
-        if not file.pasted and (sent.is_group or not looks_like_export(content)):
+        if file.read_as == "document" or (sent.is_group and not file.pasted):
+            return None
+        if format_named(file.name, file.mime_type) in OFFICE:
             return None
         try:
             return await self._imports.preview(sent, file, here, content)

@@ -10,7 +10,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from bot.model.call_report import CallReport
-from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded
+from bot.turn.observers import Answered, Event, GaveUp, PartSent, TurnEnded, UpdateHandled
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
@@ -91,8 +91,10 @@ class Metrics:
             self.tokens.labels(report.kind, report.which, direction).inc(tokens)
 
     def observe(self, event: Event) -> None:
-        """Count one step of a turn."""
+        """Count one step."""
         match event:
+            case UpdateHandled():
+                self.updates.labels(event.outcome).inc()
             case Answered():
                 self.phase_seconds.labels("answer").observe(event.seconds)
             case PartSent():

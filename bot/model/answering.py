@@ -5,6 +5,7 @@ Optional parameters are sent only if they are set, and no longer once a server h
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,9 @@ from memory.behaviors.tool import ToolDefinition
 
 log = structlog.get_logger(__name__)
 
+NOT_SEEN = "[you cannot see the picture]"
+"""Told to a model in place of a picture that it cannot get."""
+_DATA_URL = re.compile(r"data:image/[a-z]{1,10};base64,[A-Za-z0-9+/=]*+")
 _PAUSE_S = 0.1
 """We wait a moment before we ask a server again that has just broken off."""
 _MAX_BYTES = 8 * 2**20
@@ -117,7 +121,9 @@ class OpenAIChatModel:
                 # The beginning of an answer is better than none.
                 reply = first
             call.is_reply = not reply.tool_calls
-            return replace(reply, usage=call.usage)
+            has_pictures = any(message.pictures for message in messages)
+            is_blind = has_pictures and not self._served.accepted.sees
+            return replace(reply, usage=call.usage, is_blind=is_blind)
 
     async def _reason_less(
         self, request: _Request, first: ModelReply, call: ObservedCall
@@ -136,7 +142,8 @@ class OpenAIChatModel:
     def _groups(self, request: _Request, accepted: Accepted) -> Sequence[Options]:
         """Return the parts of a request, the least needed first."""
         dialect, parameters, labels = accepted.dialect, self._parameters, request.labels
-        prompt = {"model": self._served.name, **dialect.prompt(request.messages), "stream": True}
+        messages = request.messages if accepted.sees else _without_pictures(request.messages)
+        prompt = {"model": self._served.name, **dialect.prompt(messages), "stream": True}
         if request.tools:
             prompt |= dialect.tools(request.tools, request.tool_choice)
         groups: list[Options] = [{PROMPT: {**dialect.fixed, **prompt}}]
@@ -148,7 +155,7 @@ class OpenAIChatModel:
             groups += [{name: {name: value}}] if value else []
         if parameters.verbosity:
             groups.append({"verbosity": dialect.verbosity(parameters.verbosity)})
-        groups.append(dialect.streaming(request.messages, self._served.origin))
+        groups.append(dialect.streaming(messages, self._served.origin))
         effort = request.effort
         if request.tools and accepted.only_without_effort and dialect.name == "chat":
             effort = "none"
@@ -192,6 +199,16 @@ class OpenAIChatModel:
         return self._timeout_s if reasons else None
 
 
+def _without_pictures(messages: Sequence[PromptMessage]) -> list[PromptMessage]:
+    """Return the messages with a note in place of their pictures."""
+    return [
+        replace(each, content=f"{each.content}\n\n{NOT_SEEN}".strip(), pictures=())
+        if each.pictures
+        else each
+        for each in messages
+    ]
+
+
 def _is_lost(reply: ModelReply) -> bool:
     """Tell whether reasoning took so many tokens that the answer is missing or only begun."""
     if reply.tool_calls:
@@ -204,6 +221,7 @@ def _is_lost(reply: ModelReply) -> bool:
 
 def _estimated(request: Mapping[str, object], reply: ModelReply) -> Usage:
     """Return about what a server bills for a request and as much of its answer as has come."""
-    prompt = len(json.dumps(request, ensure_ascii=False)) // _CHARS_PER_TOKEN
+    sent = _DATA_URL.sub("", json.dumps(request, ensure_ascii=False))
+    prompt = len(sent) // _CHARS_PER_TOKEN
     written = len(reply.text) + sum(len(call.arguments) for call in reply.tool_calls)
     return Usage(prompt, written // _CHARS_PER_TOKEN)

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
+from memory.message import Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,17 @@ class ReasoningItem:
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message of a prompt. Only the assistant calls tools; a tool message answers one call."""
+    """One message of a prompt. Only the assistant calls tools; a tool message answers one call.
+
+    Only a user's message has pictures.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     reasoning: tuple[ReasoningItem, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class Usage:
 class ModelReply:
     """One complete answer: the server gave a finish reason, so nothing is missing.
 
-    `usage` covers all requests that the answer took.
+    `usage` covers all requests that the answer took. `is_blind`: the model takes no pictures, so it
+    answered without those of the prompt.
     """
 
     text: str
@@ -81,6 +87,7 @@ class ModelReply:
     finish_reason: str
     usage: Usage = Usage()
     reasoning: tuple[ReasoningItem, ...] = ()
+    is_blind: bool = False
 
 
 class ChatModel(Protocol):

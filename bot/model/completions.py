@@ -21,6 +21,7 @@ from bot.model.dialects import (
 from bot.model.model_errors import CONTENT_FILTER, ContentRefused
 from bot.model.wire import (
     MAX_CALLS,
+    data_url,
     joined,
     list_of,
     new_call_id,
@@ -107,7 +108,7 @@ def wire_name(name: str) -> str:
 
 
 def _wire_message(message: PromptMessage) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    wire: dict[str, Any] = {"role": message.role, "content": _content(message)}
     if message.tool_calls:
         wire["tool_calls"] = [
             {
@@ -120,6 +121,17 @@ def _wire_message(message: PromptMessage) -> dict[str, Any]:
     if message.role == "tool":
         wire["tool_call_id"] = message.tool_call_id
     return wire
+
+
+def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
+    """Return the text alone, or the pictures behind it."""
+    if not message.pictures:
+        return message.content
+    pictures = [
+        {"type": "image_url", "image_url": {"url": data_url(each), "detail": each.detail}}
+        for each in message.pictures
+    ]
+    return [{"type": "text", "text": message.content}, *pictures]
 
 
 def _wire_tool(tool: ToolDefinition) -> dict[str, Any]:

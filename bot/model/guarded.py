@@ -63,7 +63,8 @@ _Unavailable = type[InternalModelUnavailable] | type[EmbeddingsUnavailable]
 class ModelCondition:
     """How one model works, as far as this process knows.
 
-    `setting` names the model in the environment. Times are Unix seconds, 0 for never.
+    `setting` names the model in the environment. Times are Unix seconds, 0 for never. `breaker`
+    decides when the model is asked, if any does.
     """
 
     def __init__(self, part: Part, setting: str, clock: Callable[[], float] = time.time) -> None:
@@ -72,6 +73,7 @@ class ModelCondition:
         self.answered_at = 0.0
         self.failing_since = 0.0
         self.error = ModelError()
+        self.breaker: CircuitBreaker | None = None
         self._failures = 0
         self._clock = clock
 
@@ -109,6 +111,7 @@ class Guard:
     def __init__(self, condition: ModelCondition, breaker: CircuitBreaker | None = None) -> None:
         self._condition = condition
         self._breaker = breaker or CircuitBreaker(first_s=FIRST_REST_S, max_s=MAX_REST_S)
+        condition.breaker = self._breaker
         self._doubts = 0
 
     async def ask(

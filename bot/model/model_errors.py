@@ -4,6 +4,7 @@
     ├── ModelUnavailable    no answer now: connection, time limit, 429 after a retry, 5xx
     ├── ModelRefused        the server declines this request as it is (4xx)
     │   ├── ContextTooLong  the prompt is longer than the model takes
+    │   ├── PicturesRefused  the model takes no pictures
     │   └── ContentRefused  a content filter declines the prompt or the answer
     ├── AnswerIncomplete    the answer broke off twice, or was cut short
     ├── AnswerUnreadable    the answer should be JSON of one shape, or text, and is not
@@ -109,6 +110,10 @@ class ModelRefused(ModelError):
 
 class ContextTooLong(ModelRefused):
     """Raised when the prompt is longer than the model takes."""
+
+
+class PicturesRefused(ModelRefused):
+    """Raised when the model, or its server, takes no pictures at all."""
 
 
 class ContentRefused(ModelRefused):

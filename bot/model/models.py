@@ -16,6 +16,7 @@ from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondition
 from bot.model.openai_client import RETRIES, ModelClient, open_client
 from bot.model.structured import StructuredModel
+from bot.model.transcriber import Transcriber
 from config.settings import Settings
 from memory.search.embeddings import Embedder
 from memory.text.internal_model import InternalModel
@@ -37,6 +38,7 @@ class Models:
     embedder: Embedder | None
     breaker: CircuitBreaker
     conditions: Sequence[ModelCondition]
+    transcriber: Transcriber | None = None
 
 
 OpenModels: TypeAlias = Callable[
@@ -64,7 +66,7 @@ async def open_models(
     answers = ModelCondition("answers", "OPENAI_MODEL")
     learning = ModelCondition("learning", "OPENAI_MEMORY_MODEL")
     vectors = ModelCondition("vectors", "OPENAI_EMBEDDING_MODEL")
-    breaker = CircuitBreaker()
+    breaker = answers.breaker = CircuitBreaker()
     async with client, AsyncExitStack() as stack:
         watching = [*observers, answers.observe] if fallback is None else observers
         chat: ChatModel = OpenAIChatModel(
@@ -91,6 +93,7 @@ async def open_models(
             GuardedEmbedder(embedder, Guard(vectors)) if embedder else None,
             breaker,
             (answers, learning, vectors),
+            _transcriber(settings, client, observers),
         )
 
 
@@ -105,6 +108,18 @@ def _embedder(
     other = client.to(settings.openai_embedding_base_url, key, _EMBEDDING_TIMEOUT_S)
     dimensions = settings.openai_embedding_dimensions
     return OpenAIEmbedder(other, model, dimensions, _EMBEDDING_TIMEOUT_S, observers)
+
+
+def _transcriber(
+    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
+) -> Transcriber | None:
+    """Return what writes down voice messages, on its own server; None if it is off."""
+    model, limit_s = settings.transcription_model, settings.model_timeout_s
+    if model is None:
+        return None
+    key = secret_of(settings.transcription_api_key)
+    other = client.to(settings.transcription_base_url, key, limit_s)
+    return Transcriber(other, model, limit_s, observers)
 
 
 def chat_parameters(settings: Settings) -> ChatParameters:

@@ -6,8 +6,7 @@ forty messages as the SDK's own arguments, it would first compare it with its ty
 """
 
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ import openai
 from openai import AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient
 
 from bot.http_client import trusted
+from bot.model.bounded import bound, read_whole
 from bot.model.call_report import WhichModel
 from bot.model.model_errors import (
     ContentRefused,
@@ -24,17 +24,15 @@ from bot.model.model_errors import (
     ModelRefused,
     ModelUnavailable,
     NotAModel,
+    PicturesRefused,
 )
 from bot.model.served import Api, ServedModel, ServerApi
-from bot.model.wire import code_of, is_filtered, is_too_long
+from bot.model.wire import code_of, is_blind, is_filtered, is_too_long
 
 RETRIES = 1
 _CONNECT_S = 5
 _NO_KEY = "none"
 """The SDK insists on a key; a server of one's own may need none."""
-_MAX_ERROR_BYTES = 64 * 1024
-"""The SDK reads the whole body of an error; a server needs less to say what it refuses."""
-_UNCOMPRESSED = ("", "identity")
 
 SDK_ERRORS = (
     openai.OpenAIError,
@@ -80,15 +78,26 @@ class ModelClient:
         )
 
     async def post(
-        self, path: str, body: dict[str, Any], silence_s: float | None = None
+        self,
+        path: str,
+        body: dict[str, Any],
+        silence_s: float | None = None,
+        file: tuple[str, bytes, str] | None = None,
     ) -> httpx2.Response:
-        """Return an answer whose body the caller has to read and close; raise `ModelError`."""
+        """Return an answer whose body the caller has to read and close; raise `ModelError`.
+
+        A `file` is its name, content and type; the body is then sent as fields of a form.
+        """
+        options: Any = {} if silence_s is None else {"timeout": timeouts(silence_s)}
+        if file is not None:
+            options["headers"] = {"Content-Type": "multipart/form-data"}
         try:
             stream = await self._client.post(
                 path,
                 cast_to=object,
                 body=body,
-                options={} if silence_s is None else {"timeout": timeouts(silence_s)},
+                files=None if file is None else {"file": file},
+                options=options,
                 stream=True,
                 stream_cls=AsyncStream[object],
             )
@@ -97,7 +106,12 @@ class ModelClient:
         return stream.response
 
     async def post_whole(
-        self, path: str, body: dict[str, Any], max_bytes: int, silence_s: float | None = None
+        self,
+        path: str,
+        body: dict[str, Any],
+        max_bytes: int,
+        silence_s: float | None = None,
+        file: tuple[str, bytes, str] | None = None,
     ) -> bytes:
         """Return the whole body of an answer; ask again if it breaks off.
 
@@ -105,9 +119,9 @@ class ModelClient:
         """
         broken: Exception | None = None
         for _ in range(1 + self._client.max_retries):
-            response = await self.post(path, body, silence_s)
+            response = await self.post(path, body, silence_s, file)
             try:
-                return await _read_whole(response, max_bytes)
+                return await read_whole(response, max_bytes)
             except httpx2.HTTPError as error:
                 broken = error
         raise ModelUnavailable(type(broken).__name__, code="connection_failed") from broken
@@ -136,7 +150,7 @@ def open_client(
         verify=trusted(),
         follow_redirects=False,
         headers={"accept-encoding": "identity"},
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [bound]},
     )
     return ModelClient(
         AsyncOpenAI(
@@ -164,14 +178,18 @@ def translate(error: BaseException) -> ModelError:
         return NotAModel(name)
     status, code = error.status_code, code_of(error.body)
     text = f"{name} {status}"
-    if isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT:
-        return ModelUnavailable(text, status, code)
     objection = f"{error.message} {error.body}"
+    is_later = isinstance(error, _UNAVAILABLE) or status == HTTPStatus.REQUEST_TIMEOUT
+    if is_later and not is_blind(objection):  # llama.cpp says with status 500 that it is blind
+        return ModelUnavailable(text, status, code)
+    refused = ModelRefused
     if is_too_long(objection):
-        return ContextTooLong(text, status, code, objection=objection)
-    if status not in _NEVER_FILTERED and is_filtered(code, objection):
+        refused = ContextTooLong
+    elif status not in _NEVER_FILTERED and is_filtered(code, objection):
         return ContentRefused(text, status, code)
-    return ModelRefused(text, status, code, objection=objection, param=error.param or "")
+    elif is_blind(objection):
+        refused = PicturesRefused
+    return refused(text, status, code, objection=objection, param=error.param or "")
 
 
 def _connection_code(error: BaseException) -> str:
@@ -201,39 +219,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _named(key: str | None) -> str:
     return (key or "").strip() or _NO_KEY
-
-
-async def _read_whole(response: httpx2.Response, max_bytes: int) -> bytes:
-    body = bytearray()
-    async with aclosing(response):
-        async for piece in response.aiter_raw():
-            body += piece
-            if len(body) > max_bytes:
-                raise NotAModel("the answer is too long")
-    return bytes(body)
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Refuse a compressed body: a few bytes may unpack to gigabytes. Cut the body of an error."""
-    if response.headers.get("content-encoding", "") not in _UNCOMPRESSED:
-        raise httpx2.DecodingError("compressed unasked", request=response.request)
-    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Beginning(response.stream)
-
-
-class _Beginning(httpx2.AsyncByteStream):
-    """The first bytes of a body; the others are not read."""
-
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
-        self._body = body
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        bytes_left = _MAX_ERROR_BYTES
-        async for piece in self._body:
-            yield piece[:bytes_left]
-            bytes_left -= len(piece)
-            if bytes_left <= 0:
-                return
-
-    async def aclose(self) -> None:
-        await self._body.aclose()

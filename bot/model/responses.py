@@ -16,7 +16,7 @@ from bot.model.responses_stream import (
     finish_reason_of,
     text_of_output,
 )
-from bot.model.wire import list_of, object_of, reported_error
+from bot.model.wire import data_url, list_of, object_of, reported_error
 from memory.behaviors.tool import ToolDefinition
 from memory.text.shape import AnswerShape
 
@@ -104,7 +104,7 @@ def _message_entries(message: PromptMessage, origin: str) -> Iterator[Mapping[st
             reasoning.setdefault(each.before_call, []).append(each.body)
     yield from reasoning.pop(0, ())
     if message.content or not message.tool_calls:
-        yield {"role": message.role, "content": message.content}
+        yield {"role": message.role, "content": _content(message)}
     for number, call in enumerate(message.tool_calls):
         yield from reasoning.pop(number, ())
         yield {
@@ -113,6 +113,17 @@ def _message_entries(message: PromptMessage, origin: str) -> Iterator[Mapping[st
             "name": wire_name(call.name),
             "arguments": call.arguments,
         }
+
+
+def _content(message: PromptMessage) -> str | list[dict[str, Any]]:
+    """Return the text alone, or the pictures behind it."""
+    if not message.pictures:
+        return message.content
+    pictures = [
+        {"type": "input_image", "image_url": data_url(each), "detail": each.detail}
+        for each in message.pictures
+    ]
+    return [{"type": "input_text", "text": message.content}, *pictures]
 
 
 def _is_refused(entry: Mapping[str, object]) -> bool:

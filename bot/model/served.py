@@ -15,7 +15,7 @@ import structlog
 
 from bot.model.completions import CHAT
 from bot.model.dialects import PROMPT, Dialect, Options
-from bot.model.model_errors import ContextTooLong, ModelRefused
+from bot.model.model_errors import ContextTooLong, ModelRefused, PicturesRefused
 from bot.model.responses import RESPONSES
 
 log = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ class Accepted:
 
     `refused` holds names of options, `left` those of dialects. With `only_without_effort` the model
     takes tools over chat completions only while it does not reason. `token_factor` multiplies the
-    token limit of an answer, because reasoning counts against it.
+    token limit of an answer, because reasoning counts against it. `sees`: it may take pictures.
     """
 
     dialect: Dialect
@@ -77,6 +77,7 @@ class Accepted:
     left: frozenset[str] = frozenset()
     only_without_effort: bool = False
     token_factor: int = 1
+    sees: bool = True
 
 
 class ServedModel:
@@ -112,6 +113,8 @@ class ServedModel:
                 plainer = self._plainer(accepted, chosen, error)
                 if plainer is None:
                     raise
+                if plainer.sees < accepted.sees and groups_of(plainer) == groups_of(accepted):
+                    raise  # it had no pictures: the server's text quotes a person
                 accepted = plainer
             else:
                 self._remember(accepted)
@@ -123,6 +126,8 @@ class ServedModel:
 
     def _plainer(self, accepted: Accepted, chosen: Options, error: ModelRefused) -> Accepted | None:
         """Return what may pass after a refusal; None if nothing is left to try."""
+        if isinstance(error, PicturesRefused):
+            return replace(accepted, sees=False) if accepted.sees else None
         other = RESPONSES if accepted.dialect is CHAT else CHAT
         can_leave = self._server.setting == "auto" and other.name not in accepted.left
         if _wants_no_effort(error, accepted):
@@ -146,6 +151,8 @@ class ServedModel:
             if "=" in name:
                 setting, _, parameter = name.partition("=")
             log.warning("parameter dropped", parameter=parameter, setting=setting, model=self.name)
+        if before.sees and not accepted.sees:
+            log.warning("model takes no pictures", model=self.name)
         is_new = accepted.only_without_effort and not before.only_without_effort
         if is_new and accepted.dialect is CHAT:
             log.warning("reasoning dropped because of tools", model=self.name)
@@ -153,6 +160,7 @@ class ServedModel:
             accepted,
             refused=accepted.refused | before.refused,
             token_factor=max(accepted.token_factor, before.token_factor),
+            sees=accepted.sees and before.sees,
         )
         self._server.dialect = accepted.dialect
 

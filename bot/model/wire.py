@@ -5,11 +5,13 @@ CPU. All input is bounded: the body, one event, the number of calls and their te
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
 from bot.model.model_errors import AnswerIncomplete, ContentRefused, ModelError, NotAModel
 from bot.reply.utf16 import well_formed
+from memory.message import Picture
 
 MAX_CALLS = 32
 """Tool calls of one answer; we do not read the calls beyond that."""
@@ -27,6 +29,18 @@ _FILTERED = re.compile(
 """What Azure, OpenAI, LiteLLM, OpenRouter and DashScope say of a filtered prompt."""
 _TOO_LONG = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
 """The code of api.openai.com, and what servers say that have no code for it."""
+_BLIND = re.compile(
+    r"(not|n't|cannot|no endpoints found that) (currently )?support (\w+ )?"
+    r"(image|vision|multimodal)"
+    r"|image(_url| inputs?)?s? (is|are) (not|only) supported|not a multimodal model"
+    r"|at most 0 image|missing data required for image|unknown variant .?image_url"
+    r"|(does not|cannot) (accept|take|process|see) images?|only text (content|input)",
+    re.IGNORECASE,
+)
+"""What OpenAI, OpenRouter, llama.cpp, vLLM, Ollama and DeepSeek say if a model has no eyes.
+
+A text about one broken picture does not match.
+"""
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,49}")
 """An identifier; anything else might be a sentence that quotes a person."""
 
@@ -158,6 +172,16 @@ def is_filtered(code: str, objection: str = "") -> bool:
 def is_too_long(objection: str) -> bool:
     """Tell whether the server says that the prompt is longer than the model's context."""
     return bool(_TOO_LONG.search(objection))
+
+
+def is_blind(objection: str) -> bool:
+    """Tell whether the server says that the model takes no pictures at all."""
+    return bool(_BLIND.search(objection))
+
+
+def data_url(picture: Picture) -> str:
+    """Return a picture as both APIs take it."""
+    return f"data:{picture.mime_type};base64,{b64encode(picture.content).decode()}"
 
 
 def reported_error(event: Mapping[str, object]) -> ModelError:

@@ -12,6 +12,7 @@ from functools import cached_property
 from bot.model.call import PromptMessage
 from bot.playground.bot_api import BotApiServer, ChatMessage, User
 from bot.playground.explanation import FoundMessage, explained
+from bot.playground.memory_view import MemoryView, read_memory
 from bot.playground.scene import PageChat, Scene
 from bot.playground.turn_trace import TurnTrace
 from bot.prompt.assemble import Prompt
@@ -158,6 +159,12 @@ class Inspector:
                 sent_at=int(message.sent_at),
             )
         )
+
+    async def kept(self, place: PageChat) -> MemoryView:
+        """Return what is remembered here, as people know it; raise `StoreError`."""
+        if self.memory is None:
+            return MemoryView()
+        return await read_memory(self.memory, place.conversation)
 
     async def stored(self, place: PageChat) -> list[tuple[str, list[KeyDump]]]:
         """Return what Redis holds, by scope; raise `StoreError`."""

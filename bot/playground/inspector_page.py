@@ -15,11 +15,12 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from bot.language.catalogue import Catalogue
+from bot.live.live_page import BASE_STYLE
 from bot.playground.bot_api import BotApiServer
 from bot.playground.bot_api.parameters import Parameters
 from bot.playground.chat_forms import ChatForms, back_to, shown_message
@@ -75,6 +76,7 @@ class InspectorPage:
                 Route("/languages", self._switch_language, methods=["POST"]),
                 Route("/files/{file_id}", self._file),
                 Route("/start-over", self._start_over, methods=["POST"]),
+                Route("/base.css", self._base_style),
                 Mount("/web", StaticFiles(directory=_WEB)),
             ],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
@@ -110,6 +112,7 @@ class InspectorPage:
                 can_edit=self._forms.can_edit,
                 targets=self._forms.targets(here),
                 languages=self._languages,
+                kept=await self._inspector.kept(here),
                 stored=await self._inspector.stored(here),
             )
         )
@@ -154,6 +157,9 @@ class InspectorPage:
         if file is None:
             return Response("There is no such file.", HTTPStatus.NOT_FOUND)
         return file_response(file)
+
+    async def _base_style(self, _: Request) -> Response:
+        return FileResponse(BASE_STYLE)
 
     async def _start_over(self, _: Request) -> Response:
         await self.filler.stop()

@@ -17,6 +17,7 @@ import orjson
 from bot.model.call import NO_LABELS, CallLabels, ModelReply, PromptMessage
 from bot.model.live_text import live_observer
 from bot.playground.offline_embedder import content_words, meanings, words
+from bot.playground.offline_reminders import reminder_in
 from bot.playground.offline_sums import expression_in
 from memory.behaviors.steps import ToolCall
 from memory.behaviors.tool import ToolDefinition
@@ -117,6 +118,10 @@ class OfflineChatModel:
             await asyncio.sleep(self._word_s)
 
     def _calls(self, text: str, names: set[str]) -> Iterator[ToolCall]:
+        reminder = reminder_in(text)
+        if "set_reminder" in names and reminder:
+            yield _call("set_reminder", **reminder)
+            return
         if "current_time" in names and _TIME.search(text):
             spoken = f" {' '.join(words(text))} "
             zones = [zone for city, zone in self._zones.items() if f" {city} " in spoken]
@@ -158,7 +163,7 @@ class _Question:
         )
 
 
-def _call(name: str, **arguments: str) -> ToolCall:
+def _call(name: str, **arguments: str | int) -> ToolCall:
     return ToolCall(f"call_{uuid4().hex}", name, orjson.dumps(arguments).decode())
 
 
@@ -183,6 +188,8 @@ def _from_tool(question: _Question, call: ToolCall, result: str) -> str:
         return _quote(question, result) or "I looked, and found nothing about that."
     if result.startswith("Error:"):
         return "That did not work out, sorry."
+    if call.name == "set_reminder":
+        return "All right." if result.startswith("Set") else "I need one answer from you first:"
     if call.name == "calculate":
         return f"{orjson.loads(call.arguments)['expression']} = {result}"
     return "My clock says: " + _CLOCK.sub(r", \1", result)

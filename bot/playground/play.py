@@ -59,6 +59,8 @@ _IN_PLAYGROUND = {
     "port": 0,
     "admin_user_ids": frozenset({ADMIN_ID}),
     "allowed_user_ids": frozenset[int](),
+    "access": "open",
+    "allowed_group_ids": frozenset[int](),
 }
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import dropwhile
 
+from bot.model.answering import NOT_SEEN
 from bot.model.call import PromptMessage
-from bot.prompt.fitting import messages_tokens, step_messages, tools_tokens
+from bot.prompt.fitting import fitting_pictures, messages_tokens, step_messages, tools_tokens
 from bot.prompt.recalled import RecallPacker
 from bot.prompt.reply_lines import reply_lines
 from bot.prompt.sections import alternating, codes_of, memory_section, spoken
@@ -18,7 +19,7 @@ from bot.prompt.system_prompt import UnusableSystemPrompt
 from bot.prompt.told import told_within
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import ToolDefinition
-from memory.message import Message
+from memory.message import Message, Picture
 from memory.scopes.selectors import BlockWindowMessageSelector
 from memory.search.message_search import SearchResult
 from memory.text.tokens import MESSAGE_OVERHEAD, TokenCounter
@@ -98,20 +99,25 @@ class PromptAssembler:
         zone: tzinfo = UTC,
     ) -> None:
         self._counter = counter
-        self._system = PromptMessage("system", system)
         self._zone = zone
         self._recall = RecallPacker(counter, zone)
-        self._system_tokens = messages_tokens(counter, [self._system]) + _REPLY_HEADER
+        self._budget = budget
         self._tools_tokens = tools_tokens(counter, tools)
-        fixed = self._system_tokens + self._tools_tokens
-        self._room = budget.prompt_tokens - budget.reply_tokens - fixed
-        if self._room < _MIN_ROOM:
+        self.use_system(system)
+
+    def use_system(self, system: str) -> None:
+        """Build prompts around this system message; raise `UnusableSystemPrompt` and keep ours."""
+        budget, message = self._budget, PromptMessage("system", system)
+        tokens = messages_tokens(self._counter, [message]) + _REPLY_HEADER
+        room = budget.prompt_tokens - budget.reply_tokens - tokens - self._tools_tokens
+        if room < _MIN_ROOM:
             raise UnusableSystemPrompt(
-                f"the system prompt ({self._system_tokens} tokens), the tools "
-                f"({self._tools_tokens}) and the reply ({budget.reply_tokens}) leave {self._room} "
-                f"of {budget.prompt_tokens} tokens, but {_MIN_ROOM} are needed: raise "
-                "PROMPT_TOKENS or shorten the file named by SYSTEM_PROMPT_FILE"
+                f"the system prompt ({tokens} tokens), the tools ({self._tools_tokens}) and the "
+                f"reply ({budget.reply_tokens}) leave {room} of {budget.prompt_tokens} tokens, but "
+                f"{_MIN_ROOM} are needed: raise PROMPT_TOKENS or shorten the file named by "
+                "SYSTEM_PROMPT_FILE"
             )
+        self._system, self._system_tokens, self._room = message, tokens, room
 
     def assemble(self, context: AgentContext) -> Prompt:
         """Return a prompt of at most `prompt_tokens - reply_tokens` tokens.
@@ -129,8 +135,11 @@ class PromptAssembler:
         message_limit = max(unclaimed - steps_share, int(self._room * _MESSAGE_SHARE))
         parts = context.user_messages or (context.user_message,)
         words = "\n\n".join(spoken(part, context.speakers, self._zone) for part in parts)
-        text = self._counter.shorten(words, message_limit - MESSAGE_OVERHEAD)
-        message_tokens = self._counter.count(text) + MESSAGE_OVERHEAD
+        pictures, pictures_tokens = fitting_pictures(context.pictures, message_limit // 2)
+        if len(pictures) < len(context.pictures):
+            words = f"{words}\n\n{NOT_SEEN}"
+        text = self._counter.shorten(words, message_limit - pictures_tokens - MESSAGE_OVERHEAD)
+        message_tokens = self._counter.count(text) + pictures_tokens + MESSAGE_OVERHEAD
 
         steps_limit = max(unclaimed - message_tokens, steps_share)
         steps = step_messages(self._counter, context.completed_steps, steps_limit)
@@ -142,7 +151,7 @@ class PromptAssembler:
         memory_tokens = self._counter.count(memory) + MESSAGE_OVERHEAD if memory else 0
 
         return Prompt(
-            (self._system, *_talk(window, memory, text), *steps),
+            (self._system, *_talk(window, memory, text, pictures), *steps),
             PromptTokens(
                 system=self._system_tokens,
                 tools=self._tools_tokens,
@@ -231,9 +240,11 @@ def _within(limit: int, dialogue: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(dropwhile(lambda message: message.role == "assistant", selector.select(dialogue)))
 
 
-def _talk(window: Sequence[Message], memory: str, text: str) -> list[PromptMessage]:
+def _talk(
+    window: Sequence[Message], memory: str, text: str, pictures: tuple[Picture, ...]
+) -> list[PromptMessage]:
     """Return the window and the last user message, which an unanswered message is joined to."""
     talk = alternating(window)
     unanswered = talk.pop().content if talk and talk[-1].role == "user" else ""
     content = "\n\n".join(part for part in (memory, unanswered, text) if part)
-    return [*talk, PromptMessage("user", content)]
+    return [*talk, PromptMessage("user", content, pictures=pictures)]

@@ -30,6 +30,6 @@ def before_erasing(memory: Memory, chat: Chat, deleting: Deleting) -> Deleting:
 
     async def before(call_context: CallContext) -> None:
         await deleting(call_context)
-        await marks.remove_all(call_context.conversation)
+        await marks.leave_all(call_context.conversation)
 
     return before

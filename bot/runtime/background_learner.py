@@ -1,13 +1,15 @@
 """Learning after replies, in the background and bounded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import structlog
 
 from bot.costs.usage_counter import billed_to
 from bot.model.model_errors import reason_of
+from bot.turn.observers import LearningBegan, LearningEnded, Observer
 from memory.learning.learner import LearnerBusy, LearningRound
 from memory.limits.usage import NO_PERSON
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -30,9 +32,15 @@ AfterLearning = Callable[[Scope], Awaitable[None]]
 class BackgroundLearner:
     """Learns from a few conversations at once, from each in one task at a time."""
 
-    def __init__(self, learn: Learn, after: AfterLearning | None = None) -> None:
+    def __init__(
+        self,
+        learn: Learn,
+        after: AfterLearning | None = None,
+        observe: Observer = lambda _: None,
+    ) -> None:
         self._learn_from = learn
         self._after = after
+        self._observe = observe
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
         self._running: dict[Scope, asyncio.Task[None]] = {}
         self._again: set[Scope] = set()
@@ -72,7 +80,7 @@ class BackgroundLearner:
         payer = conversation.chat_id if conversation.is_private else NO_PERSON
         try:
             async with self._slots:
-                with billed_to(conversation, payer):
+                with billed_to(conversation, payer), self._observed(conversation):
                     progress = await self._learn_from(conversation)
             log.info("learned", conversation=conversation.tag, **asdict(progress))
             if self._after is not None:
@@ -86,6 +94,19 @@ class BackgroundLearner:
             _report_postponed(conversation, error)
         except Exception:  # the outer fence: the sweep tries again
             log.exception("learning failed", conversation=conversation.tag)
+
+    @contextmanager
+    def _observed(self, conversation: Scope) -> Iterator[None]:
+        """Tell observers that learning begins, and how it ended."""
+        self._observe(LearningBegan(conversation))
+        outcome = "learned"
+        try:
+            yield
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self._observe(LearningEnded(outcome))
 
 
 def _report_postponed(conversation: Scope, error: Exception) -> None:

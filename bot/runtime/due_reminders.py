@@ -6,6 +6,7 @@ sent again if Telegram did not answer.
 
 import asyncio
 import time
+from collections.abc import Callable
 
 import structlog
 
@@ -35,15 +36,24 @@ _GRACE_S = 2.0
 
 
 class DueReminders:
-    """Looks for due reminders in every worker, and sends a few at once."""
+    """Looks for due reminders in every worker, and sends a few at once.
+
+    `serves` says whether a person may use the bot in a chat; the reminders of others wait.
+    """
 
     def __init__(
-        self, reminders: Reminders, deliverer: Deliverer, sentences: Sentences, lease_s: float
+        self,
+        reminders: Reminders,
+        deliverer: Deliverer,
+        sentences: Sentences,
+        lease_s: float,
+        serves: Callable[[int, int], bool] = lambda _person, _chat: True,
     ) -> None:
         self._reminders = reminders
         self._deliverer = deliverer
         self._sentences = sentences
         self._lease_s = lease_s
+        self._serves = serves
         self._sending: dict[tuple[Scope, str], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -80,6 +90,9 @@ class DueReminders:
 
     async def _send(self, taken: TakenReminder) -> None:
         reminder = taken.reminder
+        if not self._serves(reminder.person, reminder.chat_id):
+            await self._reminders.postpone(taken, _PAUSE_S)
+            return
         next_due = reminder.due_after(time.time())
         if reminder.sends >= _MAX_SENDS:
             log.warning("reminder unknown")

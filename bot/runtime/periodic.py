@@ -140,13 +140,14 @@ class BudgetWatch:
         self._notices = notices
 
     async def run(self) -> None:
-        """Check until cancelled; without a budget there is nothing to do."""
-        if self._budget.amount:
-            await repeat(self.check, "budget", _BUDGET_EVERY_S)
+        """Check until cancelled; a budget may be set while the bot runs."""
+        await repeat(self.check, "budget", _BUDGET_EVERY_S)
 
     async def check(self) -> None:
         """Tell admins what they have not been told this month; raise `StoreError`."""
         budget, usage = self._budget, self._budget.usage
+        if not budget.amount:
+            return
         spent = await budget.spent()
         share = 100 * spent / budget.amount
         for at, percent in enumerate(_BUDGET_NOTICES):

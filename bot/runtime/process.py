@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -23,6 +24,20 @@ _THREADS = 2
 larger, because the system's allocator keeps freed memory apart for each thread."""
 _MAX_FILES = 65_536
 _SECONDS_A_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """The work of a process: take updates in and serve pages, run turns and learn, or both."""
+
+    name: str
+    takes_in: bool = True
+    works: bool = True
+
+
+EVERYTHING = Duty("everything")
+WEB = Duty("web", works=False)
+WORKER = Duty("worker", takes_in=False)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import structlog
 
 from bot.telegram.chat import Chat
 from bot.telegram.errors import FloodWait, OutcomeUnknown, TelegramError, Unreachable
-from bot.telegram.message_content import clean_name
+from bot.telegram.senders import clean_name
 from memory.memory import Memory
 from memory.scopes.entries import Synopsis
 from memory.store.keys import Scope

@@ -20,10 +20,11 @@ from bot.telegram.bot_account import (
     MenuScope,
     WebhookState,
 )
-from bot.telegram.errors import OutcomeUnknown, translate
+from bot.telegram.errors import DECLINED, OutcomeUnknown, translate
 from bot.telegram.transport import Transport
 
 CALL_S = 15.0
+_ADMIN_STATUS = frozenset({telegram.ChatMember.OWNER, telegram.ChatMember.ADMINISTRATOR})
 _POLL_SLACK_S = 10.0
 """Added to the time for which Telegram itself holds a poll open."""
 
@@ -145,6 +146,20 @@ class TelegramClient:
             await self.bot.set_my_description(
                 description.text, language_code=description.language or None
             )
+
+    async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
+        """Return whether a person owns or administers the group; a refusal means no."""
+        try:
+            async with calling():
+                member = await self.bot.get_chat_member(chat_id, user_id)
+                return member.status in _ADMIN_STATUS
+        except DECLINED:
+            return False
+
+    async def leave(self, chat_id: int) -> None:
+        """Leave a group."""
+        async with calling():
+            await self.bot.leave_chat(chat_id)
 
     async def close(self) -> None:
         """Close all connections; running calls fail."""

@@ -88,6 +88,10 @@ class Chat(Protocol):
         """Tell whether this person owns or administers the group."""
         ...
 
+    async def leave(self, chat_id: int) -> None:
+        """Leave a group."""
+        ...
+
     async def download(self, file_id: str, max_bytes: int) -> bytes:
         """Return the content of a file that somebody sent; `Refused` as "too_big" beyond that."""
         ...

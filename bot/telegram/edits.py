@@ -8,8 +8,13 @@ from dataclasses import replace
 
 import telegram
 
-from bot.telegram.updates import Ignored, IncomingMessage, Update, from_bytes, to_bytes
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import Ignored, IncomingMessage, Stranger, Update
 from memory.message import Message
+
+PHOTO_MARK = "[photo]"
+"""Begins the text that is stored in place of a photo."""
+_EDITABLE = ("text", "document", "photo", "edit")
 
 
 def read_edit(message: telegram.Message, read: Update) -> Update:
@@ -17,9 +22,11 @@ def read_edit(message: telegram.Message, read: Update) -> Update:
 
     Commands are not run again. Only a live location is ever edited, each time that it moves.
     """
+    if isinstance(read, Stranger):
+        return Ignored(read.update_id, "stranger")
     if not isinstance(read, IncomingMessage):
         return read
-    if message.location or read.kind not in ("text", "document") or not read.text:
+    if message.location or read.kind not in ("text", "document", "photo") or not read.text:
         return Ignored(read.update_id, "edit")
     edited_at = int((message.edit_date or message.date).timestamp())
     return replace(read, kind="edit", file=None, edited_at=edited_at)
@@ -34,7 +41,7 @@ def edited_entry(edit: IncomingMessage, body: bytes) -> bytes | None:
         waiting = from_bytes(body)
     except (KeyError, TypeError, ValueError):
         return None
-    if waiting.sender.id != edit.sender.id or waiting.kind not in ("text", "document", "edit"):
+    if waiting.sender.id != edit.sender.id or waiting.kind not in _EDITABLE:
         return None
     replaced, edited = waiting.replaced, waiting
     if replaced is None and waiting.message_id == edit.message_id:
@@ -66,10 +73,10 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     """Return a stored message with the new words of an edit.
 
     An edit of another message changes nothing, and neither does one of several messages whose
-    lengths are unknown because an older version stored them.
+    lengths are unknown because an older version stored them. What a photo shows stays.
     """
     ids = message.message_ids
-    if edit.message_id not in ids:
+    if edit.message_id not in ids or is_description(message):
         return message
     if len(ids) == 1:
         return replace(message, text=edit.text)
@@ -79,6 +86,11 @@ def with_edit(message: Message, edit: IncomingMessage) -> Message:
     texts[ids.index(edit.message_id)] = edit.text
     text, lengths = joined(texts)
     return replace(message, text=text, lengths=lengths)
+
+
+def is_description(message: Message) -> bool:
+    """Return whether a stored message says what a photo shows; its caption is another message."""
+    return message.text.startswith(PHOTO_MARK) and not message.is_first_party
 
 
 def texts_of(message: Message) -> list[str | None]:

@@ -35,6 +35,7 @@ RefusalReason = Literal[
     "reply_gone",
     "topic_gone",
     "message_gone",
+    "not_copied",
     "unchanged",
     "too_long",
     "too_big",
@@ -62,6 +63,7 @@ _REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
     ),
     (re.compile(r"not.modified", re.IGNORECASE), "unchanged"),
     (re.compile(r"message to \w+ not found|message_id_invalid", re.IGNORECASE), "message_gone"),
+    (re.compile(r"can't be copied", re.IGNORECASE), "not_copied"),
     (re.compile(r"too long", re.IGNORECASE), "too_long"),
     (re.compile(r"file is too big", re.IGNORECASE), "too_big"),
 )

@@ -21,6 +21,8 @@ from bot.telegram.errors import (
     TelegramError,
     UnreadableUpdate,
 )
+from bot.telegram.packing import to_bytes
+from bot.telegram.trace_context import traced
 from bot.telegram.updates import (
     AtOnceUpdate,
     ButtonPress,
@@ -29,9 +31,9 @@ from bot.telegram.updates import (
     Ignored,
     IncomingMessage,
     StoppedDraft,
+    Stranger,
     TopicNamed,
     Update,
-    to_bytes,
 )
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox, MailboxFull, Outcome
@@ -54,7 +56,7 @@ Read = Callable[[RawUpdate], Update]
 """Returns what an update means to us; raises `UnreadableUpdate`."""
 
 ActAtOnce = Callable[[AtOnceUpdate], Awaitable[IncomingMessage | None]]
-"""Acts on a button, a 👎, `/stop` or the new wording of a memory; a repeated call changes nothing.
+"""Acts on what does not wait; a repeated call changes nothing.
 Returns a message that still has to be answered in its turn. Raises `StoreError` or
 `TelegramError`."""
 
@@ -166,7 +168,13 @@ class Intake:
 
     async def _take(self, update: Update) -> None:
         match update:
-            case ButtonPress() | StoppedDraft() | Disliked() | IncomingMessage(acts_at_once=True):
+            case (
+                ButtonPress()
+                | StoppedDraft()
+                | Disliked()
+                | Stranger()
+                | IncomingMessage(acts_at_once=True)
+            ):
                 if waiting := await self._act(update):
                     await self._store(waiting)
             case IncomingMessage() if self._ballast.is_released and _is_message(update):
@@ -178,6 +186,7 @@ class Intake:
             case ChatMigration():
                 old, new = (Scope.of_chat(id_) for id_ in (update.old_chat_id, update.new_chat_id))
                 await self._mailbox.move(old, new)
+                await self._act(update)
                 log.info("group migrated", conversation=old.tag, to=new.tag)
             case TopicNamed():
                 topic = Scope.of_chat(update.chat_id, update.topic_id)
@@ -202,12 +211,10 @@ class Intake:
                     outcome="edited",
                 )
                 return
-        # The answer to a stranger must not cover other people's messages, and the answer to a file
-        # is only about the file.
-        # An edit changes what was said before.
-        is_alone = message.kind in ("command", "document", "stranger", "edit")
+        # The answer to a file is only about the file, and an edit changes what was said before.
+        is_alone = message.kind in ("command", "document", "edit")
         is_forward = bool(message.forwarded_at)
-        packed = to_bytes(message)
+        packed = to_bytes(traced(message))
         entry = Entry(message.update_id, message.sender.id, is_alone, packed, is_forward)
         try:
             outcome = await self._mailbox.put(conversation, entry)

@@ -1,25 +1,27 @@
-"""Reads one Telegram message: its content, its sender and its topic.
+"""Reads one Telegram message: its content and its topic.
 
 Pure functions on python-telegram-bot's types. Whether the message is for us is decided by
 `update_reader`.
 """
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import telegram
 from telegram.constants import ChatType
 
 from bot.reply.utf16 import utf16_slice, well_formed
 from bot.telegram.bot_account import BotIdentity
+from bot.telegram.senders import clean_name
 from bot.telegram.spelled import RICH_MESSAGE, spelled
-from bot.telegram.updates import ChatMigration, MessageKind, Sender, SentFile, TopicNamed
+from bot.telegram.updates import ChatMigration, MessageKind, SentFile, TopicNamed
 
 ASK = "ask"
 
-# What we cannot read yet, by Telegram's own field names. The order matters: a venue is also a
-# location, and a live photo is also a photo.
+# Content beside text and documents, by Telegram's own field names. Some of it is read by
+# `read_voice` and `read_photo`. The order matters: a venue is also a location, and a live photo is
+# also a photo.
 UNSUPPORTED_KINDS = (
     "voice",
     "video_note",
@@ -41,15 +43,15 @@ UNSUPPORTED_KINDS = (
     "giveaway",
     "invoice",
 )
+_PICTURES = ("image/jpeg", "image/png", "image/webp")
+"""Files of these types are taken for photos; a GIF becomes an animation at Telegram's."""
+MAX_PIXELS = 2_000_000
+"""Models make larger pictures smaller anyway."""
 _GENERAL_TOPIC = 1
 """Telegram's id for the General topic of a forum, which no call may name."""
 
 _AFTER_MENTION = ",:;"
-_MAX_NAME_CHARS = 64
 _MAX_FILE_NAME_CHARS = 120
-# Persian letters are joined by one, emoji by the other. All other format characters only hide.
-_JOINERS = "\u200c\u200d"
-_TO_SPACE = {"Cc", "Zl", "Zp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,16 @@ class MessageText:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a message says. `unsupported` names what we cannot read if it says nothing else.
+    """What a message says; `voice` is a sound that may hold words, `photo` a picture.
 
-    `unseen` names the photo, video or sound that came with the text; "" if there was none.
+    `unsupported` names the content of a message that has neither text nor file. `unseen` names the
+    photo, video or sound that came with a caption. Both are "" if there is none.
     """
 
     said: MessageText
     file: SentFile | None = None
+    voice: SentFile | None = None
+    photo: SentFile | None = None
     unsupported: str = ""
     unseen: str = ""
 
@@ -88,12 +93,13 @@ def read_content(message: telegram.Message, me: BotIdentity) -> Content:
     said = read_text(message.text or message.caption or spelled(message), marked, me)
     if RICH_MESSAGE in message.api_kwargs and f"@{me.username}".lower() in said.text.lower():
         said = replace(said, mentions_us=True)  # rich messages have no entities
-    file = read_file(message)
-    if file and said.text.lower() == f"@{me.username.lower()}":
+    file, photo = read_file(message), read_photo(message)
+    if (file or photo) and said.text.lower() == f"@{me.username.lower()}":
         said = replace(said, text="")  # the mention only says that the file is for us
+    voice, kind = read_voice(message), unsupported_kind(message) or ("photo" if photo else "")
     if not (said.text or said.command or file):
-        return Content(said, unsupported=unsupported_kind(message))
-    return Content(said, file, unseen=unsupported_kind(message) if message.caption else "")
+        return Content(said, voice=voice, photo=photo, unsupported=kind)
+    return Content(said, file, voice, photo, unseen=kind if message.caption else "")
 
 
 def is_first_party(message: telegram.Message) -> bool:
@@ -134,51 +140,10 @@ def _mentions_us(entity: telegram.MessageEntity, text: str, me: BotIdentity) -> 
     return mention.lower() == f"@{me.username.lower()}"
 
 
-def read_sender(message: telegram.Message) -> Sender | None:
-    """Return the author of a message, None for a bot.
-
-    `sender_chat` is read first: a channel or group that writes in its own name has a made-up bot as
-    its user. An anonymous admin writes as the group itself.
-    """
-    if message.sender_chat:
-        chat = message.sender_chat
-        name = clean_name(chat.title or "") or chat.username or str(chat.id)
-        return Sender(id=chat.id, name=name, is_person=False)
-    if message.from_user is None or message.from_user.is_bot:
-        return None
-    return read_person(message.from_user)
-
-
-def read_person(user: telegram.User) -> Sender:
-    """Return a person. If nothing of the name is visible, username or id is used as the name."""
-    return Sender(
-        id=user.id,
-        name=clean_name(user.full_name) or user.username or str(user.id),
-        first_name=clean_name(user.first_name),
-        last_name=clean_name(user.last_name or ""),
-        language=user.language_code or "en",
-    )
-
-
-def clean_name(name: str, max_chars: int = _MAX_NAME_CHARS) -> str:
-    """Return one line of visible characters: names are untrusted text in prompts and logs."""
-    shown = "".join(_visible(character) for character in well_formed(name))
-    return " ".join(shown.split())[:max_chars].rstrip()
-
-
-def _visible(character: str) -> str:
-    category = unicodedata.category(character)
-    if category in _TO_SPACE:
-        return " "
-    if category == "Cf" and character not in _JOINERS:
-        return ""
-    return character
-
-
 def read_file(message: telegram.Message) -> SentFile | None:
     """Return the file that was sent as a document. An animation only looks like one."""
     document = message.document
-    if document is None or message.animation:
+    if document is None or message.animation or document.mime_type in _PICTURES:
         return None
     return SentFile(
         file_id=document.file_id,
@@ -188,8 +153,39 @@ def read_file(message: telegram.Message) -> SentFile | None:
     )
 
 
+def read_voice(message: telegram.Message) -> SentFile | None:
+    """Return the voice message, the sound file or the round video of a message."""
+    sound = message.voice or message.audio or message.video_note
+    if sound is None:
+        return None
+    length = sound.duration  # python-telegram-bot is about to change its type
+    return SentFile(
+        file_id=sound.file_id,
+        name=clean_name(getattr(sound, "file_name", "") or "", _MAX_FILE_NAME_CHARS),
+        mime_type="video/mp4" if message.video_note else getattr(sound, "mime_type", "") or "",
+        nbytes=sound.file_size or 0,
+        seconds=int(length.total_seconds() if isinstance(length, timedelta) else length),
+    )
+
+
+def read_photo(message: telegram.Message) -> SentFile | None:
+    """Return the largest form of a photo up to 2 megapixels; the smallest if all are larger.
+
+    A picture that was sent as a file has only one form.
+    """
+    document = message.document
+    if document and not message.animation and document.mime_type in _PICTURES:
+        return SentFile(document.file_id, "", document.mime_type, document.file_size or 0)
+    sizes = sorted(message.photo or (), key=lambda size: size.width * size.height)
+    if not sizes:
+        return None
+    fitting = [size for size in sizes if size.width * size.height <= MAX_PIXELS]
+    chosen = fitting[-1] if fitting else sizes[0]
+    return SentFile(chosen.file_id, "photo.jpg", "image/jpeg", chosen.file_size or 0)
+
+
 def unsupported_kind(message: telegram.Message | telegram.ExternalReplyInfo) -> str:
-    """Return the name of content that we cannot read, "" for a service message."""
+    """Return the name of content beside text and documents, "" for a service message."""
     if RICH_MESSAGE in message.api_kwargs:
         return RICH_MESSAGE
     return next((kind for kind in UNSUPPORTED_KINDS if getattr(message, kind, None)), "")
@@ -238,10 +234,15 @@ def is_present(member: telegram.ChatMember) -> bool:
 def kind_of(content: Content) -> tuple[MessageKind, str, str]:
     """Return kind, text and command. "/ask" with a text or under a file is an ordinary message."""
     said = content.said
-    if said.command and not (said.command == ASK and (said.text or content.file)):
+    media = content.file or content.voice or content.photo
+    if said.command and not (said.command == ASK and (said.text or media)):
         return "command", said.text, said.command
     if content.file:
         return "document", said.text, ""
+    if content.voice:
+        return "voice", said.text, ""
+    if content.photo:
+        return "photo", said.text, ""
     if content.unsupported:
         return "unsupported", content.unsupported, ""
     return "text", said.text, ""

@@ -6,7 +6,7 @@ from typing import Any
 import telegram
 from telegram.constants import ChatType, ReactionEmoji
 
-from bot.telegram.message_content import read_person
+from bot.telegram.senders import read_person
 from bot.telegram.updates import Disliked
 
 _MAX_REACTIONS = 16

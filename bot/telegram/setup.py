@@ -23,6 +23,8 @@ from bot.telegram.errors import (
     TelegramError,
     WebhookTaken,
 )
+from bot.telegram.webhook import WEBHOOK_PATH
+from config.settings import Settings
 
 _WEBHOOK_CHECK_S = 60
 
@@ -166,3 +168,11 @@ async def _offer(
         await backoff.retry(step, BadToken, *DECLINED)
     except (BadToken, *DECLINED) as error:
         log.info("menu not set", scope=scope, language=language, error=type(error).__name__)
+
+
+def webhook_of(settings: Settings) -> Webhook | None:
+    """Return where Telegram delivers updates, or None if the bot polls."""
+    if settings.webhook_url is None or settings.webhook_secret is None:
+        return None
+    address = settings.webhook_url.rstrip("/") + WEBHOOK_PATH
+    return Webhook(address, settings.webhook_secret.get_secret_value())

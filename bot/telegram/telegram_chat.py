@@ -15,7 +15,6 @@ from bot.telegram.bot_api import CALL_S, TelegramClient, calling
 from bot.telegram.chat import Destination
 from bot.telegram.draft_limits import DraftLimits
 from bot.telegram.errors import (
-    DECLINED,
     BadToken,
     FloodWait,
     Refused,
@@ -37,7 +36,6 @@ DOWNLOAD_S = 45.0
 _DRAFT_S = 2.0
 _MAX_BUTTON_ANSWER_CHARS = 200
 _NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
-_ADMIN_STATUS = frozenset({telegram.ChatMember.OWNER, telegram.ChatMember.ADMINISTRATOR})
 
 
 class TelegramChat:
@@ -224,12 +222,11 @@ class TelegramChat:
 
     async def is_group_admin(self, chat_id: int, user_id: int) -> bool:
         """Return whether a person owns or administers the group; a refusal means no."""
-        try:
-            async with calling():
-                member = await self._bot.get_chat_member(chat_id, user_id)
-                return member.status in _ADMIN_STATUS
-        except DECLINED:
-            return False
+        return await self.client.is_group_admin(chat_id, user_id)
+
+    async def leave(self, chat_id: int) -> None:
+        """Leave a group."""
+        await self.client.leave(chat_id)
 
     async def download(self, file_id: str, max_bytes: int, timeout_s: float = DOWNLOAD_S) -> bytes:
         """Return a file's content; raise `Refused` as "too_big" beyond `max_bytes`."""

@@ -3,13 +3,16 @@
 Pure: it stores nothing and calls nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeGuard
 
 import telegram
 from telegram.constants import ChatType
 
 from bot.reply.utf16 import well_formed
+from bot.telegram.acts import GROUPS, read_membership, read_stop
+from bot.telegram.admission import INVITATION, is_own_button
 from bot.telegram.bot_account import BotIdentity
 from bot.telegram.bot_api import ALLOWED_UPDATES
 from bot.telegram.edits import read_edit
@@ -19,31 +22,28 @@ from bot.telegram.message_content import (
     Content,
     MessageText,
     is_first_party,
-    is_present,
     kind_of,
     read_content,
     read_notice,
-    read_person,
-    read_sender,
     replied_message,
     topic_id,
 )
 from bot.telegram.reactions import read_reaction
 from bot.telegram.replies import read_origin, read_reply
+from bot.telegram.senders import clean_name, read_person, read_sender
 from bot.telegram.updates import (
     ButtonPress,
     ChatMigration,
     Disliked,
     Ignored,
     IncomingMessage,
-    Sender,
     SentFile,
     StoppedDraft,
+    Stranger,
     TopicNamed,
     Update,
 )
 
-_GROUPS = frozenset({ChatType.GROUP, ChatType.SUPERGROUP})
 _MAX_ID = 2**63
 _NONSENSE = (
     ArithmeticError,
@@ -57,19 +57,20 @@ _NONSENSE = (
 """What PTB raises for an update that is not as the Bot API describes it."""
 
 
+Serves = Callable[[int, int], bool]
+"""Returns whether a sender (first) is served in a chat."""
+
+
 class UpdateReader:
     """Decides what an update means to this bot.
 
-    `commands` are our commands in lower case, without slash. If `allowed_user_ids` is empty, the
-    bot serves everybody.
+    `commands` are our commands in lower case, without slash.
     """
 
-    def __init__(
-        self, me: BotIdentity, commands: frozenset[str], allowed_user_ids: frozenset[int]
-    ) -> None:
+    def __init__(self, me: BotIdentity, commands: frozenset[str], serves: Serves) -> None:
         self._me = me
         self._commands = commands | {ASK}
-        self._allowed_user_ids = allowed_user_ids
+        self._serves = serves
 
     def read(self, raw: Mapping[str, object]) -> Update:
         """Return what the update means to us; raise `UnreadableUpdate` if it is malformed."""
@@ -95,15 +96,14 @@ class UpdateReader:
             case {"callback_query": dict(query)}:
                 return self._read_press(update_id, telegram.CallbackQuery.de_json(query))
             case {"stopped_message_generation": dict(stopped)}:
-                return StoppedDraft.of(update_id, stopped)
+                return read_stop(update_id, stopped)
             case {"message_reaction": dict(reaction)}:
                 disliked = read_reaction(update_id, reaction)
-                is_stranger = disliked is not None and not self._serves(disliked.sender.id)
-                reason = "stranger" if is_stranger else "reaction"
-                return Ignored(update_id, reason) if is_stranger or not disliked else disliked
+                is_ours = disliked and self._serves(disliked.sender.id, disliked.chat_id)
+                reason = "stranger" if disliked else "reaction"
+                return disliked if disliked and is_ours else Ignored(update_id, reason)
             case {"my_chat_member": dict(membership)}:
-                change = telegram.ChatMemberUpdated.de_json(membership)
-                return self._read_membership(update_id, change)
+                return self._read_membership(update_id, membership)
         if any(map(raw.get, ALLOWED_UPDATES)):
             raise UnreadableUpdate(update_id)
         is_of_channel = "channel_post" in raw or "edited_channel_post" in raw
@@ -111,63 +111,74 @@ class UpdateReader:
 
     def _read_message(self, update_id: int, message: telegram.Message) -> Update:
         if notice := read_notice(update_id, message):
-            is_stranger = isinstance(notice, TopicNamed) and not self._serves(notice.chat_id)
+            is_topic, person = isinstance(notice, TopicNamed), message.chat.id
+            is_stranger = is_topic and not self._serves(person, person)
             return Ignored(update_id, "stranger") if is_stranger else notice
-        if message.chat.type == ChatType.CHANNEL or message.is_automatic_forward:
+        chat = message.chat
+        if chat.type == ChatType.CHANNEL or message.is_automatic_forward:
             return Ignored(update_id, "channel_post")
         sender = read_sender(message)
         if sender is None:
             return Ignored(update_id, "bot")
 
         content = read_content(message, self._me)
-        reason = self._reason_to_ignore(message, content, sender)
+        reason = self._reason_to_ignore(message, content)
         if reason:
             return Ignored(update_id, reason)
 
         kind, text, command = kind_of(content)
         file = content.file
         if command == "import" and (text or file):
-            file = file or SentFile("", "/import", "", len(text.encode()), pasted=text)
+            pasted = SentFile("", "/import", "", len(text.encode()), pasted=text)
+            file = replace(file, read_as="list") if file else pasted
             kind, text, command = "document", "", ""
-        if not self._serves(sender.id):
-            kind, text, command = "stranger", "", ""
-        is_for_model = kind in ("text", "document")
+        if command == "start" and text.startswith(INVITATION) and self._serves(sender.id, chat.id):
+            text = ""  # the code may let other people in, so it must not be stored
+        is_for_model = kind in ("text", "document", "voice", "photo")
         replied = replied_message(message)
         forwarded_from, forwarded_at = read_origin(message.forward_origin)
-        return IncomingMessage(
+        incoming = IncomingMessage(
             update_id=update_id,
-            chat_id=message.chat.id,
+            chat_id=chat.id,
             topic_id=topic_id(message),
-            is_group=message.chat.type in _GROUPS,
+            is_group=chat.type in GROUPS,
             message_id=message.message_id,
             sent_at=int(message.date.timestamp()),
             sender=sender,
             kind=kind,
             text=text,
             command=command,
-            file=file if kind == "document" else None,
+            file={"voice": content.voice, "photo": content.photo, "document": file}.get(kind),
             is_first_party=is_first_party(message),
             replied_to=replied.message_id if replied else 0,
             reply=read_reply(message, sender, self._me) if is_for_model else None,
             forwarded_from=forwarded_from,
             forwarded_at=forwarded_at,
-            unseen=content.unseen if is_for_model else "",
+            unseen=(content.unseen or content.unsupported) if is_for_model else "",
         )
+        return self._unless_stranger(incoming, chat)
 
-    def _reason_to_ignore(self, message: telegram.Message, content: Content, sender: Sender) -> str:
+    def _read_membership(self, update_id: int, raw: dict[str, object]) -> Update:
+        change = telegram.ChatMemberUpdated.de_json(raw)
+        added = read_membership(update_id, change)
+        if added is None:
+            return Ignored(update_id, "membership")
+        return self._unless_stranger(added, change.chat)
+
+    def _unless_stranger(self, message: IncomingMessage, chat: telegram.Chat) -> Update:
+        if self._serves(message.sender.id, message.chat_id):
+            return message
+        return Stranger(message.update_id, message, clean_name(chat.title or ""))
+
+    def _reason_to_ignore(self, message: telegram.Message, content: Content) -> str:
         """Return why a message is not for us, "" if it is."""
-        is_group, said = message.chat.type in _GROUPS, content.said
+        is_group, said = message.chat.type in GROUPS, content.said
         if said.command:
-            reason = self._reason_to_ignore_command(said, is_group=is_group)
-        elif not (said.text or content.file or content.unsupported):
-            reason = "service"
-        elif is_group and not said.mentions_us and not self._answers_us(message):
-            reason = "unaddressed"
-        else:
-            reason = ""
-        if not reason and is_group and not self._serves(sender.id):
-            reason = "stranger"
-        return reason
+            return self._reason_to_ignore_command(said, is_group=is_group)
+        if not (said.text or content.file or content.unsupported):
+            return "service"
+        is_addressed = not is_group or said.mentions_us or self._answers_us(message)
+        return "" if is_addressed else "unaddressed"
 
     def _reason_to_ignore_command(self, content: MessageText, *, is_group: bool) -> str:
         if content.command_to:
@@ -184,7 +195,8 @@ class UpdateReader:
         message = query.message
         if message is None or not query.data or query.from_user.is_bot:
             return Ignored(update_id, "other")
-        if not self._serves(query.from_user.id):
+        is_own = message.chat.type == ChatType.PRIVATE and is_own_button(query.data)
+        if not is_own and not self._serves(query.from_user.id, message.chat.id):
             return Ignored(update_id, "stranger")
         return ButtonPress(
             update_id=update_id,
@@ -192,35 +204,12 @@ class UpdateReader:
             chat_id=message.chat.id,
             # Telegram no longer gives the topic of a message that is too old to be shown.
             topic_id=topic_id(message) if isinstance(message, telegram.Message) else 0,
-            is_group=message.chat.type in _GROUPS,
+            is_group=message.chat.type in GROUPS,
             message_id=message.message_id,
             sender=read_person(query.from_user),
             callback_data=well_formed(query.data),
             asked_at=message.date.timestamp(),
         )
-
-    def _read_membership(self, update_id: int, change: telegram.ChatMemberUpdated) -> Update:
-        """Read being added to a group as /start there; ignore other changes of our membership."""
-        is_new = is_present(change.new_chat_member) and not is_present(change.old_chat_member)
-        if not is_new or change.chat.type not in _GROUPS or change.from_user.is_bot:
-            return Ignored(update_id, "membership")
-        if not self._serves(change.from_user.id):
-            return Ignored(update_id, "stranger")
-        return IncomingMessage(
-            update_id=update_id,
-            chat_id=change.chat.id,
-            topic_id=0,
-            is_group=True,
-            message_id=0,
-            sent_at=int(change.date.timestamp()),
-            sender=read_person(change.from_user),
-            kind="command",
-            text="",
-            command="start",
-        )
-
-    def _serves(self, sender_id: int) -> bool:
-        return not self._allowed_user_ids or sender_id in self._allowed_user_ids
 
 
 def _is_id(value: object) -> TypeGuard[int]:
@@ -232,6 +221,8 @@ def _ids(update: Update) -> tuple[object, ...]:
     """Return the numbers that the rest of the bot relies on."""
     numbers: tuple[object, ...] = ()
     match update:
+        case Stranger():
+            numbers = _ids(update.message)
         case IncomingMessage():
             numbers = (update.chat_id, update.topic_id, update.message_id, update.replied_to)
             numbers += (update.sender.id,)

@@ -1,19 +1,18 @@
-"""The values that a Telegram update is reduced to, and the form in which a message is stored.
+"""The values that a Telegram update is reduced to.
 
 Plain data: `update_reader` makes it from Telegram's types, and everything behind intake uses it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import orjson
+from typing import Literal
 
 from memory.message import Message
 
 EDIT_MARK = "✎"
 """In every language the question for the new wording of a memory begins with it."""
-MessageKind = Literal["text", "command", "document", "unsupported", "stranger", "edit", "again"]
+MessageKind = Literal[
+    "text", "command", "document", "voice", "photo", "unsupported", "edit", "again"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,8 @@ class SentFile:
 
     `name` is one line that can be shown; `file_id` identifies the file to `TelegramChat.download`;
     `nbytes` is 0 if unknown. `import_nonce` is the nonce of the button that agreed to its import.
-    `pasted` is a list behind `/import`, which is not fetched.
+    `pasted` is a list behind `/import`, which is not fetched. `read_as` is "list" for a file
+    with the caption `/import`, "document" if a button said so. `seconds` is the length of a sound.
     """
 
     file_id: str
@@ -43,6 +43,8 @@ class SentFile:
     nbytes: int
     import_nonce: str = ""
     pasted: str = ""
+    read_as: str = ""
+    seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,9 @@ class IncomingMessage:
     `text` holds the message. For other kinds the fields hold:
     - command: `command` is the name without "/" and bot name, `text` its arguments.
     - document: `file` is the file, `text` its caption.
+    - voice: `file` is a sound or a video message, `text` its caption.
+    - photo: `file` is the picture, `text` its caption.
     - unsupported: `text` names what was sent (voice, sticker, ...).
-    - stranger: the operator does not serve this sender; the content was dropped.
     - edit: `text` is the new text of the message, which was sent before.
     - again: our button "ask again" was pressed; `replied_to` is the question, `text` the nonce.
 
@@ -99,6 +102,8 @@ class IncomingMessage:
     `forwarded_at` is when. `unseen` names the photo, video or sound whose caption the text is.
     `edited_at` is when it got this text, 0 if it was never edited; `update_id` is then that of the
     edit. `replaced` is set once a question is to be answered again; it then holds the text.
+    `trace` is its trace as `trace_context` writes it, "" if nobody traces. `agreed` is the nonce of
+    a question about a tool; then the message is the pressed button, and its text the label.
     """
 
     update_id: int
@@ -120,6 +125,8 @@ class IncomingMessage:
     unseen: str = ""
     edited_at: int = 0
     replaced: Replaced | None = None
+    trace: str = ""
+    agreed: str = ""
 
     @property
     def is_anonymous_admin(self) -> bool:
@@ -165,13 +172,6 @@ class StoppedDraft:
     topic_id: int
     draft_id: int
 
-    @classmethod
-    def of(cls, update_id: int, sent: Mapping[str, Any]) -> "StoppedDraft":
-        """Read what Telegram sent; raise `LookupError` or `TypeError`."""
-        return cls(
-            update_id, sent["chat"]["id"], sent.get("message_thread_id", 0), sent["draft_id"]
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Disliked:
@@ -212,36 +212,17 @@ class Ignored:
     reason: str
 
 
-AtOnceUpdate = ButtonPress | StoppedDraft | Disliked | IncomingMessage
-Update = AtOnceUpdate | ChatMigration | TopicNamed | Ignored
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A message that must not be stored, because we do not serve its sender in this chat.
 
-
-def to_bytes(message: IncomingMessage) -> bytes:
-    """Pack a message for the mailbox: a JSON array of its fields in their order.
-
-    New fields are only added at the end, with a default: messages may wait during a deploy.
+    `place` is the title of the group, "" in private.
     """
-    return orjson.dumps(_fields(message), _fields, orjson.OPT_PASSTHROUGH_DATACLASS)
+
+    update_id: int
+    message: IncomingMessage
+    place: str
 
 
-def from_bytes(packed: bytes) -> IncomingMessage:
-    """Unpack what `to_bytes` packed."""
-    fields = dict(zip(IncomingMessage.__match_args__, orjson.loads(packed), strict=False))
-    fields["sender"] = Sender(*fields["sender"])
-    if fields.get("file"):
-        fields["file"] = SentFile(*fields["file"])
-    if fields.get("reply"):
-        fields["reply"] = ReplyTarget(*fields["reply"])
-    if fields.get("replaced"):
-        question, answer_ids, seqs = fields["replaced"]
-        messages = tuple(Message(*map(_immutable, message)) for message in question)
-        fields["replaced"] = Replaced(messages, tuple(answer_ids), tuple(seqs))
-    return IncomingMessage(**fields)
-
-
-def _immutable(value: object) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _fields(value: Any) -> list[object]:
-    return [getattr(value, name) for name in value.__match_args__]
+AtOnceUpdate = ButtonPress | StoppedDraft | Disliked | IncomingMessage | Stranger | ChatMigration
+Update = AtOnceUpdate | TopicNamed | Ignored

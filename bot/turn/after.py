@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bot.commands.access import call_context_of
-from bot.turn.observers import Observer, TurnEnded
+from bot.turn.observers import Observer, Step, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
 from memory.message import Message
+from memory.queue.open_turn import OpenTurn
 from memory.store.keys import Scope
 
 
@@ -24,11 +25,20 @@ class AfterTurn:
         self._observe = observe
 
     @contextmanager
-    def observed(self) -> Iterator[None]:
-        """Tell observers how long the block took and how it ended."""
+    def observed(self, opened: OpenTurn) -> Iterator[Callable[[Step], None]]:
+        """Tell observers that a turn begins, how long the block took and how it ended.
+
+        The block calls what it is given whenever it begins a step after the first one.
+        """
+        self._observe(TurnBegan(opened))
         began, outcome = time.monotonic(), "closed"
+
+        def begin(step: Step) -> None:
+            self._observe(StepBegan(step))
+
+        begin("answer")
         try:
-            yield
+            yield begin
         except BaseException as error:
             outcome = type(error).__name__
             raise
@@ -46,7 +56,7 @@ class AfterTurn:
 
         A command that ends the session is a turn without messages: it resumes and ends here.
         """
-        if not messages and not outbox.ends_session:
+        if request.is_off_record or not (messages or outbox.ends_session):
             return
         self._learn(conversation)
         call_context = call_context_of(request.last, conversation)

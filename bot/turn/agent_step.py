@@ -1,7 +1,6 @@
 """The agent's reply to one message: load its context, run the agent, make the parts."""
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import structlog
@@ -9,17 +8,22 @@ import structlog
 from bot.commands.consent import cards, confirmations, questions, with_nonces
 from bot.commands.reminder_questions import in_chat, reminder_lines, reminder_questions
 from bot.commands.sentences import Sentences
+from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
 from bot.reply.long_reply import MAX_CHARS, reply_parts
+from bot.reply.parts import Button, Part
 from bot.reply.rich import is_worth_rich
 from bot.reply.split import with_line
 from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
-from bot.turn.observers import AgentRan, Observer
+from bot.turn.observers import AgentRan, Observer, StepBegan
 from bot.turn.outbox import Outbox
+from bot.turn.pictures import with_descriptions
 from bot.turn.request import Request
+from bot.turn.save_claims import CheckedAgent
+from memory.behaviors.aging import question_for
 from memory.behaviors.context import AgentContext
-from memory.behaviors.steps import FinishAction, digest
+from memory.behaviors.steps import digest
 from memory.behaviors.trust import is_answer_untrusted
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
@@ -29,22 +33,19 @@ log = structlog.get_logger(__name__)
 _MAX_USED = 64
 """So many memories are kept beside an answer; each takes a few bytes."""
 
-RunAgent = Callable[[AgentContext], Awaitable[FinishAction]]
-"""Answers what a context holds; raises `ModelError` or `MessageRefused`."""
-
 
 class AgentStep:
     """Answers every message that reaches it."""
 
     def __init__(
         self,
-        run_agent: RunAgent,
+        agent: CheckedAgent,
         loader: ContextLoader,
         sentences: Sentences,
         at_work: AtWork,
         observe: Observer,
     ) -> None:
-        self._run_agent = run_agent
+        self._agent = agent
         self._loader = loader
         self._sentences = sentences
         self._at_work = at_work
@@ -54,22 +55,41 @@ class AgentStep:
         """Return the reply; raise `ModelError`, `MessageRefused`, `TimeoutError`, `LeaseLost`."""
         reply = failure = ""
         async with self._at_work.answering(request):
+            self._observe(StepBegan("recall"))
             context = await self._loader.load(request, history)
+            load_s = time.time() - context.now
+            self._observe(StepBegan("model"))
+            agreed = self._agent.agreed
+            if request.last.agreed and not (agreed and await agreed.bring(request, context)):
+                return Outbox(request.to, (), is_unread=True)
             try:
-                finish = await self._run_agent(context)
+                finish = await self._agent.run(context)
+                request.run.seen = with_descriptions(request.run.seen, context.seen)
                 reply = finish.text
             except BaseException as error:
                 failure = summary(error)
                 raise
             finally:
-                self._observe(AgentRan(context, reply, failure, time.time() - context.now))
-            return await self._outbox(request, context, finish.text)
+                run_s = time.time() - context.now
+                self._observe(AgentRan(context, reply, failure, run_s, load_s))
+            if context.tool_question and agreed:
+                question = tool_question(self._sentences, request.language, context.tool_question)
+                outbox = await self._outbox(request, context, question, "")
+                asker, here = request.message.sender_id, context.conversation
+                nonce = await agreed.runs.ask(here, asker, context.tool_question)
+                row = answers(self._sentences, request.language, nonce)
+                *before, last = outbox.parts
+                return replace(outbox, parts=(*before, replace(last, buttons=(row,))))
+            correction = await self._agent.correction(context, finish.text)
+            return await self._outbox(request, context, finish.text, correction)
 
-    async def _outbox(self, request: Request, context: AgentContext, text: str) -> Outbox:
+    async def _outbox(
+        self, request: Request, context: AgentContext, text: str, correction: str
+    ) -> Outbox:
         """Return the reply, with a line or a question for each thing that tools want written."""
         language = request.language
         parts, is_whole = await reply_parts(
-            text, lambda: self._sentences.say(language, "answer.file")[0]
+            request.run.before + text, lambda: self._sentences.say(language, "answer.file")[0]
         )
         if not parts:
             log.warning("empty answer")
@@ -77,9 +97,8 @@ class AgentStep:
         if not is_whole:
             log.warning("answer cut", chars=len(text))
             parts = with_line(parts, *self._sentences.say(language, "error.too_long_answer"))
-        if request.message.unseen:
-            for line in self._sentences.say(language, "unsupported.attached"):
-                parts = with_line(parts, line)
+        for note in self._not_seen(request, context):
+            parts = with_line(parts, note)
         writes = await _wanted(context)
         asked_later = {write.nonce for write in context.writes if write.nonce}
         learned = [w for w in writes if isinstance(w, Remember) and w.nonce in asked_later]
@@ -87,16 +106,24 @@ class AgentStep:
         reminders = in_chat(context.reminders, request.last)
         lines = confirmations(self._sentences, language, writes)
         lines += reminder_lines(self._sentences, language, reminders)
+        if correction:
+            lines += self._sentences.say(language, correction)
         if request.is_off_record:
             lines += self._sentences.say(language, "off.mark")
-        is_rich = is_whole and not lines and is_worth_rich(text, parts)
+        is_rich = is_whole and not lines and not request.run.before and is_worth_rich(text, parts)
         rich_parts = len(parts) if is_rich else 0
         for line in lines:
             parts = with_line(parts, line)
+        if request.run.heard and not request.is_off_record:
+            parts = (*parts[:-1], replace(parts[-1], buttons=((self._misheard(request),),)))
         asked = questions(self._sentences, language, writes)
         asked += reminder_questions(self._sentences, language, reminders)
         # The person may decline: then what the tools did must not teach anything either.
         steps = () if asked else context.completed_steps
+        said = f"{request.message.text}\n{text}"
+        aged = [] if asked or learned else question_for(context.writes, context.used, said)
+        if aged and not await context.chat_history.is_off():
+            asked, writes = questions(self._sentences, language, aged), [*writes, *aged]
         return Outbox(
             request.to,
             parts + asked + cards(self._sentences, language, learned),
@@ -109,6 +136,21 @@ class AgentStep:
             reminders=reminders.encode(),
             used=" ".join(context.used[:_MAX_USED]),
         )
+
+    def _not_seen(self, request: Request, context: AgentContext) -> list[Part]:
+        """Return notes on what came with the message and was not seen or heard."""
+        keys = (
+            context.is_blind and "pictures.blind",
+            request.message.unseen and "unsupported.attached",
+        )
+        return [line for key in keys if key for line in self._sentences.say(request.language, key)]
+
+    def _misheard(self, request: Request) -> Button:
+        """Return the button by which a person says what they really said."""
+        heard_id, _ = request.run.heard[-1]
+        said = next(each for each in request.updates if each.message_id == heard_id)
+        about = f"misheard:{heard_id}.{said.sender.id}.{said.sent_at}"
+        return Button(self._sentences.text(request.language, "buttons.misheard"), about)
 
 
 async def _wanted(context: AgentContext) -> list[ToolWrite]:

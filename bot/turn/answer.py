@@ -20,9 +20,10 @@ from bot.model.model_errors import ModelError, reason_of
 from bot.reply.parts import Button
 from bot.reply.render import rendered
 from bot.reply.split import with_line
+from bot.telegram.admission import Admission, is_own_right
 from bot.telegram.errors import TelegramError
 from bot.turn.at_work import AtWork
-from bot.turn.observers import Answered, Observer
+from bot.turn.observers import Answered, NotAnswered, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.permits import Permits
 from bot.turn.request import Request
@@ -33,14 +34,15 @@ from memory.store.errors import LeaseLost, StoreError
 
 log = structlog.get_logger(__name__)
 
-AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | None]]
-"""Returns what is said, or None if the next step has to answer."""
+AnswerStep = Callable[[Request, ChatHistory], Awaitable[Outbox | Request | None]]
+"""Returns what is said, or None if the next step has to answer.
+
+A step may return the request with more in it, such as the words of a voice message.
+"""
 
 
 class Answerer:
-    """Asks its steps in order; the one that answers ends it.
-
-    The first step is `RevisionStep.answer`.
+    """Asks its steps in order, until one answers. The first step is `RevisionStep.answer`.
 
     `give_up` returns the notice of a turn that failed too often.
     """
@@ -68,8 +70,11 @@ class Answerer:
         try:
             with billed_to(history.conversation, request.message.sender_id):
                 for step in self._steps:
-                    if outbox := await step(request, history):
-                        return outbox
+                    match await step(request, history):
+                        case Outbox() as outbox:
+                            return replace(outbox, heard=_heard(request))
+                        case Request() as request:
+                            pass
             no_step = LookupError("no step answers")
             return await self._failed(request, history, log.error, no_step)
         except (LeaseLost, StoreError):
@@ -92,12 +97,13 @@ class Answerer:
     async def stop(self, request: Request) -> Outbox:
         """Return what the person has seen of a reply that they stopped, and nothing else of it."""
         shown = request.run.shown or ""
-        parts = await rendered(shown)
+        parts = await rendered(request.run.before + shown) if shown else ()
         if not parts:
             return self._notice(request, "stop.before")
         [mark] = self._sentences.say(request.language, "stop.mark")
         # What the reply rests on is not known any more.
-        return Outbox(request.to, with_line(parts, mark), said=shown, is_untrusted=True)
+        parts, heard = with_line(parts, mark), _heard(request)
+        return Outbox(request.to, parts, said=shown, is_untrusted=True, heard=heard)
 
     async def _failed(
         self,
@@ -109,6 +115,7 @@ class Answerer:
         """Return the apology; under a question it has a button that asks again."""
         reference = token_hex(4)
         report("no answer", reference=reference, **reason_of(error))
+        self._observe(NotAnswered(reference, type(error).__name__))
         apology = self._notice(request, "error.turn", reference=reference)
         question = request.message
         if not question.text or request.is_off_record:
@@ -125,29 +132,43 @@ class Answerer:
         self, request: Request, key: str, *, is_refused: bool = False, **values: object
     ) -> Outbox:
         parts = self._sentences.say(request.language, key, **values)
-        return Outbox(request.to, parts, is_refused=is_refused)
+        return Outbox(request.to, parts, is_refused=is_refused, heard=_heard(request))
+
+
+def _heard(request: Request) -> tuple[tuple[int, str], ...]:
+    """Return what voice messages and photos have become."""
+    return (*request.run.heard, *request.run.seen)
 
 
 class CommandStep:
-    """Answers commands, and everything else that needs no model."""
+    """Answers commands, and everything else that needs no model.
 
-    def __init__(self, handlers: Mapping[str, Handler], sentences: Sentences) -> None:
+    `admission` says who may still use the bot: an admin may remove a sender whose message waits.
+    """
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], sentences: Sentences, admission: Admission
+    ) -> None:
         self._handlers = handlers
         self._sentences = sentences
+        self._admission = admission
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
-        """Return the answer of a command, or a notice to a stranger or about a voice message."""
+        """Return the answer of a command, or a notice about content that the bot cannot read.
+
+        People who may not use the bot get nothing.
+        """
         last = request.last
+        if not (is_own_right(last) or await self._admission.admits(last)):
+            log.info("message of a stranger dropped", user=last.sender.id)
+            return Outbox(request.to, (), is_unread=True)
         if last.kind == "command":
             handler = self._handlers.get(last.command)
             if handler is None:
                 return self._notice(request, "error.unknown_command")
             answer = await handler(last, history.conversation)
             return Outbox(request.to, answer.parts, ends_session=answer.ends_session)
-        if last.kind == "stranger":
-            log.info("stranger refused", user=last.sender.id)
-            return self._notice(request, "error.stranger", id=str(last.sender.id))
-        if last.kind != "document" and not request.message.text:
+        if last.kind not in ("document", "voice", "photo") and not request.message.text:
             return self._notice(request, self._sentences.known(f"unsupported.{last.text}"))
         return None
 

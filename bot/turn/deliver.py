@@ -4,6 +4,7 @@ Decides what each of Telegram's errors means for the turn; never asks the model.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -215,14 +216,14 @@ class Deliverer:
         """Make the file that a part stands for, and send both; observers hear of the outcome."""
         if part.export_of:
             part = replace(part, file=await self._export(Scope(part.export_of)))
-        outcome = "sent"
+        outcome, began = "sent", time.monotonic()
         try:
             return await self._chat.send(to, part, self._timeout_s)
         except TelegramError as error:
             outcome = type(error).__name__
             raise
         finally:
-            self._observe(PartSent(outcome))
+            self._observe(PartSent(outcome, time.monotonic() - began))
 
 
 def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:

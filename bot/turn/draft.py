@@ -109,7 +109,7 @@ class Draft:
         run, before = self._run, self._run.shown
         if run.is_ending:
             return False
-        run.shown = self._reply.source
+        run.shown = self._reply.source[len(run.before) :]
         try:
             is_shown = await self._chat.show_draft(self._to, self._id, frame)
         except (*DECLINED, BadToken):
@@ -124,7 +124,7 @@ class Draft:
         written = self._written()
         if isinstance(written, str):
             self._tools = set()
-            frame = await self._reply.frame(written[:_MAX_CHARS])
+            frame = await self._reply.frame((self._run.before + written)[:_MAX_CHARS])
             self._frame = frame if frame.text else self._frame
         elif written != self._tools:
             self._reply, self._tools = GrowingReply(), written

@@ -9,7 +9,8 @@ from dataclasses import replace
 import structlog
 
 from bot.commands.sentences import Sentences
-from bot.telegram.updates import IncomingMessage, Sender, from_bytes, to_bytes
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.observers import GaveUp, Observer
 from bot.turn.outbox import Outbox
 from bot.turn.request import answer_to, is_off_record

@@ -84,6 +84,8 @@ class ContextLoader:
             now=call_context.now,
             user_message=message,
             user_messages=request.messages,
+            language=request.language,
+            pictures=request.pictures,
             asked=asked,
             is_group=last.is_group,
             is_off_record=request.is_off_record,

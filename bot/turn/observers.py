@@ -1,15 +1,18 @@
-"""What a turn tells its observers: one plain value for each step that is over.
+"""What the bot tells its observers: one plain value for each step that begins or is over.
 
 An observer is a callable. It returns at once and changes nothing; it may hand the value to a task
 of its own. Observers hear of the steps in their order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from bot.prompt.assemble import Prompt
 from memory.behaviors.context import AgentContext
 from memory.memory import Memory
+from memory.queue.open_turn import OpenTurn
+from memory.store.keys import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +23,59 @@ class BotServing:
     prompt: Callable[[AgentContext], Prompt]
 
 
+Step = Literal["answer", "recall", "model", "outbox", "delivery", "commit", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegan:
+    """A step of a turn begins; "answer" is the first one, "model" includes the calls of tools.
+
+    The log's fields of this task name the turn and its conversation.
+    """
+
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class NotAnswered:
+    """An error became an apology; both the person and the log have the `reference`."""
+
+    reference: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateArrived:
+    """An update of Telegram arrived; what this task does until `UpdateHandled` is its intake."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateHandled:
+    """Telegram is told about an update: `outcome` is "accepted" or "refused"."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """A turn begins, perhaps not for the first time; it ends in the same task."""
+
+    opened: OpenTurn
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRan:
     """One run of the agent is over; `context` is as the run left it.
 
-    `seconds` include loading the context. A run that failed has no `reply`, and `failure` names the
-    error as the log does.
+    `seconds` include the `load_seconds` of loading the context. A run that failed has no `reply`,
+    and `failure` names the error as the log does.
     """
 
     context: AgentContext
     reply: str
     failure: str
     seconds: float
+    load_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +90,7 @@ class PartSent:
     """One part was sent, or refused: `outcome` is "sent" or the name of Telegram's error."""
 
     outcome: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +108,41 @@ class TurnEnded:
     seconds: float
 
 
-Event = BotServing | AgentRan | Answered | PartSent | GaveUp | TurnEnded
+@dataclass(frozen=True, slots=True)
+class LearningBegan:
+    """The bot begins to learn from a conversation; it ends in the same task."""
+
+    conversation: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class LearningEnded:
+    """The bot has learned what was due: `outcome` is "learned" or the name of an error."""
+
+    outcome: str
+
+
+Event = (
+    BotServing
+    | UpdateArrived
+    | UpdateHandled
+    | TurnBegan
+    | StepBegan
+    | NotAnswered
+    | AgentRan
+    | Answered
+    | PartSent
+    | GaveUp
+    | TurnEnded
+    | LearningBegan
+    | LearningEnded
+)
 Observer = Callable[[Event], None]
 
 
-def all_of(observers: Sequence[Observer]) -> Observer:
+def all_of(observers: Iterable[Observer]) -> Observer:
     """Return one observer that tells all of them, in their order."""
+    observers = tuple(observers)
 
     def observe(event: Event) -> None:
         for each in observers:

@@ -22,7 +22,8 @@ class Outbox:
     untrusted text at hand. So many of the first parts as `rich_parts` says may be sent as one rich
     message of `said` instead. `replaces` are messages of ours that show the former reply.
     `reminders` are those that tools set and cancel (`ReminderChanges`). `used` names the memories
-    whose text stood in the prompt (`Message.used`).
+    whose text stood in the prompt (`Message.used`). `heard` are the words of voice messages, and
+    what photos show.
     """
 
     to: Destination
@@ -38,6 +39,7 @@ class Outbox:
     replaces: tuple[int, ...] = ()
     reminders: str = ""
     used: str = ""
+    heard: tuple[tuple[int, str], ...] = ()
 
     @property
     def is_rich(self) -> bool:
@@ -50,7 +52,7 @@ class Outbox:
         rest = (self.said, self.ends_session, self.digest, self.writes, self.is_unread)
         # Left out if they say nothing, so that an older process can read all other outboxes.
         last: list[object] = [self.is_refused, self.is_untrusted, self.rich_parts]
-        last += [self.replaces, self.reminders, self.used]
+        last += [self.replaces, self.reminders, self.used, self.heard]
         while last and not last[-1]:
             last.pop()
         return orjson.dumps([*to, to_json(self.parts), *rest, *last])
@@ -60,4 +62,5 @@ class Outbox:
         """Read the stored form."""
         chat_id, topic_id, reply_to, parts, *rest = orjson.loads(stored)
         outbox = cls(Destination(chat_id, topic_id, reply_to), from_json(parts), *rest)
-        return replace(outbox, replaces=tuple(outbox.replaces))
+        heard = tuple((id_, words) for id_, words in outbox.heard)
+        return replace(outbox, replaces=tuple(outbox.replaces), heard=heard)

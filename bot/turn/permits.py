@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bot.telegram.updates import from_bytes
+from bot.telegram.packing import from_bytes
 from bot.turn.give_up import is_given_up
 from memory.queue.open_turn import OpenTurn
 from memory.store.errors import StoreError
@@ -108,7 +108,7 @@ def _needed(opened: OpenTurn) -> list[_Permit]:
     person = first.sender_id
     # Only an entry that is answered alone can be a command or a file; others are not unpacked here.
     match from_bytes(first.body).kind if first.is_command else "text":
-        case "command" | "stranger":
+        case "command":
             return []
         case "document":
             return [("turns", person), ("uploads", person), ("uploads", 0)]

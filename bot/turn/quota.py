@@ -13,6 +13,7 @@ from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
 from bot.turn.outbox import Outbox
 from bot.turn.request import Request
+from config.settings import Settings
 from memory.limits.quotas import Quota, Quotas, Verdict
 from memory.scopes.history import ChatHistory
 
@@ -21,12 +22,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QuotaStep:
-    """Answers with a notice once the quota `each` or the budget is used up; counts in `quotas`."""
+    """Answers with a notice once a person's quota or the budget is used up; counts in `quotas`."""
 
     quotas: Quotas
-    each: Quota
+    settings: Settings
     budget: Budget
-    exempt: frozenset[int]
     sentences: Sentences
 
     async def answer(self, request: Request, history: ChatHistory) -> Outbox | None:
@@ -48,11 +48,13 @@ class QuotaStep:
 
         A person is told once a day that the bot's budget is used up.
         """
-        if person in self.exempt:
+        settings = self.settings
+        if person in settings.admin_user_ids:
             return Verdict.ADMITTED
         if await self.budget.is_used_up():
             is_first = await self.quotas.is_first_today(person, turn, Verdict.BUDGET)
             return Verdict.BUDGET if is_first else Verdict.SILENCED
-        if not (self.each.turns_per_minute or self.each.tokens_per_day):
+        each = Quota(settings.user_turns_per_minute, settings.user_tokens_per_day)
+        if not (each.turns_per_minute or each.tokens_per_day):
             return Verdict.ADMITTED
-        return await self.quotas.admit(person, turn, self.each)
+        return await self.quotas.admit(person, turn, each)

@@ -1,18 +1,19 @@
 """What a turn answers: the messages that it took from the mailbox, joined into one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from bot.telegram.chat import Destination
 from bot.telegram.edits import joined
-from bot.telegram.updates import IncomingMessage, from_bytes
-from memory.message import Message
+from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage
+from memory.message import Message, Picture
 from memory.queue.mailbox import Entry
 from memory.queue.open_turn import OpenTurn, Run
 from memory.text.tokens import TokenCounter
 
-_WITH_TEXT = ("text", "document")
+_WITH_TEXT = ("text", "document", "voice", "photo")
 """Kinds of messages whose text was written by the person."""
 
 
@@ -24,7 +25,8 @@ class Request:
     from that each forwarded message. So forwarded words are not taken for the person's own.
     The last update decides what kind of answer is due, in which language, and to which message.
     `entries` are the same messages as they wait in the mailbox. `run` is told what the person sees
-    of the reply. If `is_off_record`, no memory is read and none is written.
+    of the reply. If `is_off_record`, no memory is read and none is written. `pictures` go to the
+    model in this turn only.
     """
 
     updates: tuple[IncomingMessage, ...]
@@ -33,6 +35,7 @@ class Request:
     entries: tuple[Entry, ...] = ()
     run: Run = field(default_factory=Run, compare=False)
     is_off_record: bool = False
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def last(self) -> IncomingMessage:
@@ -62,15 +65,48 @@ def unpack(opened: OpenTurn, tokens: TokenCounter) -> Request:
     them, the first one has to go.
     """
     updates = tuple(from_bytes(entry.body) for entry in opened.entries)
-    groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
-    parts = (_joined(tuple(group), tokens) for _, group in groups)
-    message, messages = _joined(updates, tokens), tuple(part for part in parts if part.text)
+    message, messages = _messages(updates, tokens)
     replaced = updates[-1].replaced
     if replaced and replaced.question:
         messages = tuple(replace(m, tokens=tokens.count(m.text)) for m in replaced.question)
         message = _asked_again(messages)
     off_record = is_off_record(opened, updates)
     return Request(updates, message, messages, opened.entries, opened.run, off_record)
+
+
+def with_words(request: Request, heard: Sequence[tuple[int, str]], tokens: TokenCounter) -> Request:
+    """Return a request in which voice messages and photos have become texts.
+
+    Spoken words stand below their caption. What a photo shows is not the person's own text, so it
+    becomes a message of its own, before the caption.
+    """
+    words = dict(heard)
+    updates = tuple(part for each in request.updates for part in _in_words(each, words))
+    message, messages = _messages(updates, tokens)
+    return replace(request, updates=updates, message=message, messages=messages)
+
+
+def _in_words(update: IncomingMessage, words: Mapping[int, str]) -> Iterator[IncomingMessage]:
+    said = words.get(update.message_id)
+    if said is None or update.kind not in ("voice", "photo"):
+        yield update
+        return
+    plain = replace(update, kind="text", file=None, unseen="")
+    if update.kind == "photo" and update.is_first_party:
+        yield replace(plain, text=said, is_first_party=False)
+        if update.text:
+            yield plain
+    else:
+        yield replace(plain, text="\n".join(filter(None, (update.text, said))))
+
+
+def _messages(
+    updates: Sequence[IncomingMessage], tokens: TokenCounter
+) -> tuple[Message, tuple[Message, ...]]:
+    """Return the messages as one, and as the history stores them."""
+    groups = groupby(updates, key=lambda update: 0 if update.is_first_party else update.update_id)
+    parts = (_joined(tuple(group), tokens) for _, group in groups)
+    return _joined(updates, tokens), tuple(part for part in parts if part.text)
 
 
 def is_off_record(opened: OpenTurn, updates: Sequence[IncomingMessage]) -> bool:

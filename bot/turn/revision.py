@@ -15,7 +15,8 @@ from bot.commands.access import asker_of
 from bot.commands.sentences import Sentences
 from bot.telegram.chat import Chat
 from bot.telegram.edits import with_edit
-from bot.telegram.updates import IncomingMessage, Replaced, Sender, to_bytes
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, Replaced, Sender
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
@@ -117,7 +118,7 @@ class RevisionStep:
         except NotConfirmed:
             about = ""
         found = await self.memory.forgetting.find_exchange(here, pressed.replied_to)
-        if not about or len(found) != 1:
+        if not about or not found or any(each.role == "assistant" for each in found):
             return _nothing_said(request)
         await history.fill()
         exchange = _exchange_of(found[0], history)

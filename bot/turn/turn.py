@@ -16,7 +16,7 @@ from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.give_up import is_given_up
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Parked
-from bot.turn.request import Request, unpack
+from bot.turn.request import Request, unpack, with_words
 from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turns import TurnStore
@@ -48,7 +48,7 @@ class TurnRunner:
         Raise `LeaseLost`, `Interrupted`, `Parked` or `StoreError`.
         """
         began = time.monotonic()
-        with self._after.observed():
+        with self._after.observed(opened) as begin:
             if is_given_up(opened):
                 return await self._give_up(opened, began)
             request = unpack(opened, self._histories.tokens)
@@ -64,15 +64,19 @@ class TurnRunner:
                     outbox = await self._answerer.answer(request, history)
                 if request.replaces:
                     outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
+                begin("outbox")
                 await self._queue.write_outbox(opened, outbox.to_bytes())
+            if outbox.heard:
+                request = with_words(request, outbox.heard, self._histories.tokens)
+            begin("delivery")
             delivery = await self._deliver(opened, outbox)
+            begin("commit")
             messages = self._to_remember(request, outbox, delivery)
             closing = _closing(request, outbox)
             committed = await self._commit(opened, delivery, messages, closing)
-            if request.is_off_record:
-                messages = []
-            if messages:
+            if messages and not request.is_off_record:
                 history.committed(messages, committed.exchange, committed.first_seq)
+            begin("after")
             await self._after.closed(request, history.conversation, outbox, messages)
             _log_closed(opened, outbox, delivery, began)
             return committed

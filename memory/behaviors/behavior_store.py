@@ -10,7 +10,6 @@ from typing import Self
 
 from memory.behaviors.call_context import CallContext
 from memory.scopes.field import Field, goes_with_message
-from memory.scopes.fields import ToolWrites
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.writes import Keep
@@ -62,9 +61,11 @@ class BehaviorStore:
         """Return the texts of this conversation by name, those that this turn stores included."""
         here = await self._scopes.current(call_context.conversation)
         found = stored_by_behaviors(here).get(self._behavior, {})
-        for waiting in here.all(ToolWrites):
-            self._apply(found, waiting.writes)
-        self._apply(found, call_context.writes or ())
+        for write in (*here.waiting_writes, *(call_context.writes or ())):
+            if isinstance(write, Keep) and write.behavior == self._behavior:
+                found.pop(write.name, None)
+                if write.text:
+                    found[write.name] = write.text
         return found
 
     async def keep(self, call_context: CallContext, name: str, text: str) -> None:
@@ -80,13 +81,6 @@ class BehaviorStore:
         if text and name not in stored and len(stored) >= MAX_ENTRIES:
             raise CannotStore(f"more than {MAX_ENTRIES} entries")
         call_context.writes.append(Keep(self._behavior, name, text))
-
-    def _apply(self, found: dict[str, str], writes: object) -> None:
-        for write in writes if isinstance(writes, list | tuple) else ():
-            if isinstance(write, Keep) and write.behavior == self._behavior:
-                found.pop(write.name, None)
-                if write.text:
-                    found[write.name] = write.text
 
 
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:

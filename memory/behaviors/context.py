@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memory.behaviors.call_context import CallContext
-from memory.behaviors.steps import CompletedStep
-from memory.message import NOTHING_SAID, Message, RepliedTo
+from memory.behaviors.steps import CompletedStep, ToolQuestion
+from memory.message import NOTHING_SAID, Message, Picture, RepliedTo
 from memory.reminders.reminder import ReminderChanges
 from memory.scopes.history import ChatHistory, HistoryParts
 from memory.scopes.writes import ToolWrite
@@ -27,8 +27,12 @@ class AgentContext:
     texts of the behaviors) are parts of the prompt. `asked` is what was searched for.
     `speakers` names the people of a group; it is None in private chats. `writes`: what tools want
     written after the reply was sent. `reminders`: those that tools set and cancel. `used`: codes of
-    the memories whose text stood in the newest prompt, as of `CallContext.used`. If
-    `is_off_record`, tools that use the memory refuse to run.
+    the memories whose text stood in the newest prompt, as of `CallContext.used`. `sizes`: tokens of
+    the parts of that prompt by their names. If `is_off_record`, tools that use the memory refuse to
+    run. `pictures` came with the message. `is_blind`: the model could not see them. `seen` says
+    what they show, by the id of the message, in the person's `language` if it can.
+    `tool_question`: a call that ends the run, because its person has to agree first. `agreed`
+    are the steps before the run that the person agreed to; `is_agreed` is set while one runs.
     """
 
     conversation: Scope
@@ -49,6 +53,14 @@ class AgentContext:
     writes: list[ToolWrite] = field(default_factory=list)
     reminders: ReminderChanges = field(default_factory=ReminderChanges)
     used: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    language: str = "en"
+    pictures: tuple[Picture, ...] = ()
+    is_blind: bool = False
+    seen: Mapping[int, str] = field(default_factory=dict)
+    tool_question: ToolQuestion | None = None
+    agreed: list[CompletedStep] = field(default_factory=list)
+    is_agreed: bool = False
 
     @classmethod
     async def get_or_create(

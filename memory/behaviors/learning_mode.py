@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, Self, get_args
 
+from memory.scopes.amendments import Ended
 from memory.scopes.changes import Revision
-from memory.scopes.entries import Ended, Fact, ScopeEntry
+from memory.scopes.entries import Fact, ScopeEntry
 from memory.scopes.field import Field, stays
-from memory.scopes.fields import UNASKED, Question, ToolWrites
+from memory.scopes.fields import UNASKED, Question
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.topic_facts import known_facts
 from memory.scopes.writes import Remember
 from memory.store.keys import Scope
 
@@ -57,7 +59,8 @@ def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float)
     """
     if mode_in(facts) != "ask":
         return []
-    on_the_way = {write.nonce for each in here.all(ToolWrites) for write in each.writes}
+    texts = {fact.id: fact.text for fact in known_facts(facts, here)}
+    on_the_way = {write.nonce for write in here.waiting_writes}
     questions = [each for each in here.all(Question) if each.expires_at > now]
     is_open = [each for each in questions if not each.answer or each.nonce in on_the_way]
     waiting = sorted(
@@ -65,15 +68,10 @@ def due_cards(here: ScopeMemory, facts: ScopeMemory, sender_id: int, now: float)
         key=lambda each: each.asked_at,
     )
     return [
-        replace(each.write, nonce=each.nonce, old_text=_text_of(facts, each.write.replaces))
+        replace(each.write, nonce=each.nonce, old_text=texts.get(each.write.replaces, ""))
         for each in waiting
         if isinstance(each.write, Remember) and each.write.sender_id == sender_id
     ][: max(0, _MAX_OPEN - len(is_open))]
-
-
-def _text_of(facts: ScopeMemory, fact_id: int) -> str:
-    fact = facts.record(fact_id)
-    return fact.text if isinstance(fact, Fact) else ""
 
 
 class LearningModes:

@@ -29,7 +29,7 @@ _MAX_MINUTES = MAX_AHEAD_S // 60
 class SetReminderArguments(Arguments):
     """Arguments of `set_reminder`: one of `at`, `in_minutes` and `cron`."""
 
-    text: str = Field(description="What to say then", min_length=1, max_length=MAX_CHARS)
+    text: str = Field(min_length=1, max_length=MAX_CHARS)
     at: str = Field(default="", description="Local time: 2031-05-24T09:00")
     in_minutes: int = 0
     cron: str = Field(default="", description="Local, hourly at most: 0 9 * * 1-5")

@@ -8,15 +8,19 @@ English.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from memory.behaviors.call_context import is_first_party
 from memory.behaviors.learning_behavior import Batch
 from memory.message import Message
-from memory.scopes.entries import THE_ONE_BEFORE, Again, Ended, Fact, ScopeEntry
+from memory.scopes.amendments import Again, Ended
+from memory.scopes.entries import THE_ONE_BEFORE, Fact, ScopeEntry
 from memory.scopes.provenance import senders_of
 from memory.scopes.sources import Source
+from memory.scopes.topic_facts import known_facts
 from memory.text.untrusted_text import one_line
 
 MAX_CHARS = 200
@@ -39,6 +43,11 @@ _PLANTED = re.compile(
 )
 
 
+def _lasting(answered: object) -> object:
+    """Return the answer, "always" for a word that a weaker server made up."""
+    return answered if answered == "changes" else "always"
+
+
 class Statement(BaseModel):
     """One statement of a person."""
 
@@ -53,6 +62,10 @@ class Statement(BaseModel):
     )
     repeats: int | None = Field(
         None, description="Id of the known fact that it says once more, or null"
+    )
+    lasts: Annotated[Literal["always", "changes"], BeforeValidator(_lasting)] = Field(
+        "always",
+        description='"changes" if it may end within a year or two, as an address, a job, a plan',
     )
 
 
@@ -84,7 +97,8 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
     """
     own = {m.seq: m for m in batch.messages if m.role == "user" and m.is_first_party}
     untrusted = _untrusted_text(batch, own)
-    current = {fact.id: fact for fact in batch.facts.facts if fact.is_current}
+    known = known_facts(batch.facts, batch.here)
+    current = {fact.id: fact for fact in known if fact.is_current}
     entries: list[ScopeEntry] = []
     touched: set[str] = set()
     for statement in statements:
@@ -95,29 +109,30 @@ def entries_of(statements: Iterable[Statement], batch: Batch) -> list[ScopeEntry
             continue
         touched.add(_normal(text))
         source = _source(batch, message)
-        if _has_ended(text, source, batch) or _was_corrected(text, message, current.values()):
+        if _has_ended(text, source, known) or _was_corrected(text, message, current.values()):
             continue
         repeated = same_fact(text, current.values()) or current.get(statement.repeats or 0)
         replaced = _replaceable(batch, message, current.get(statement.replaces or 0))
         if repeated is not None:
-            entries += _again(repeated, source)
+            entries += _again(repeated, source, message.sent_at)
         elif replaced is None:
-            entries.append(Fact(0, text, (source,), said_at=message.sent_at))
+            entries.append(_new(statement, text, source, message))
         elif replaced.said_at <= message.sent_at:  # an older statement replaces nothing
             del current[replaced.id]
-            entries.append(Fact(0, text, (source,), said_at=message.sent_at))
+            new = _new(statement, text, source, message)
+            entries.append(replace(new, is_pinned=replaced.is_pinned))
             entries.append(Ended(replaced.id, message.sent_at, THE_ONE_BEFORE))
         if len(touched) == _MAX_PER_BATCH:
             break
     return entries
 
 
-def _has_ended(text: str, source: Source, batch: Batch) -> bool:
+def _has_ended(text: str, source: Source, known: Iterable[Fact]) -> bool:
     """Return whether this was learned from this message before and does not hold any more.
 
     After an edit the messages that follow it are read again.
     """
-    ended = [fact for fact in batch.facts.facts if not fact.is_current and source in fact.sources]
+    ended = [fact for fact in known if not fact.is_current and source in fact.sources]
     return same_fact(text, ended) is not None
 
 
@@ -160,10 +175,14 @@ def stems(text: str) -> set[str]:
     return {word[:_STEM] for word in _WORD.findall(text.casefold())}
 
 
-def _again(fact: Fact, source: Source) -> list[ScopeEntry]:
+def _new(statement: Statement, text: str, source: Source, message: Message) -> Fact:
+    return Fact(0, text, (source,), message.sent_at, changes=statement.lasts == "changes")
+
+
+def _again(fact: Fact, source: Source, at: float) -> list[ScopeEntry]:
     """Return one more source of a fact, unless the message is one already."""
     known = {(each.tag, each.seq) for each in fact.sources}
-    return [] if (source.tag, source.seq) in known else [Again(fact.id, source)]
+    return [] if (source.tag, source.seq) in known else [Again(fact.id, source, at)]
 
 
 def _source(batch: Batch, message: Message) -> Source:

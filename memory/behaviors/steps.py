@@ -25,16 +25,32 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolQuestion:
+    """A call that its person has to agree to: what the model calls it, and what people are shown.
+
+    `arguments` is a JSON object.
+    """
+
+    name: str
+    server: str
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What the model gets for one call. `failed`: the text is an error.
 
-    `is_untrusted`: the text may hold text of others.
+    `is_untrusted`: the text may hold text of others. `began_at` and `ended_at` are Unix seconds; a
+    call of a tool that does not exist began at 0.
     """
 
     call_id: str
     text: str
     failed: bool = False
     is_untrusted: bool = True
+    began_at: float = field(default=0.0, compare=False)
+    ended_at: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ class Arguments(BaseModel):
 
 A = TypeVar("A", bound=Arguments)
 
+_NOT_SHOWN = ("title", "minLength", "maxLength")
+
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
@@ -39,6 +41,7 @@ class Tool(Generic[A]):
     others, as everything that was fetched or looked up does. After such output the person is asked
     before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.
     `uses_memory`: it reads or writes what is remembered, so it does not run off the record.
+    `parameters`: the JSON schema for the model, if `arguments` does not give it.
     """
 
     name: str
@@ -48,18 +51,35 @@ class Tool(Generic[A]):
     is_final: bool = False
     is_untrusted: bool = True
     uses_memory: bool = True
+    parameters: Mapping[str, object] | None = None
 
     @property
     def definition(self) -> ToolDefinition:
         """Return the definition; the same tool gives the same one, so prompts stay cacheable."""
-        return ToolDefinition(self.name, self.description, _schema(self.arguments))
+        parameters = self.parameters or _schema(self.arguments)
+        return ToolDefinition(self.name, self.description, parameters)
 
 
 def _schema(arguments: type[Arguments]) -> dict[str, Any]:
     schema = arguments.model_json_schema()
-    for noise in ("title", "description"):
+    for noise in ("title", "description", "additionalProperties"):
         schema.pop(noise, None)
-    properties: dict[str, dict[str, Any]] = schema.setdefault("properties", {})
-    for described in properties.values():
-        described.pop("title", None)
+    schema["properties"] = {
+        name: _shown(described) for name, described in schema.get("properties", {}).items()
+    }
     return schema
+
+
+def _shown(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the model is told of an argument, in few tokens.
+
+    What is optional is left out rather than empty or null. Lengths are only checked.
+    """
+    shown = {name: value for name, value in described.items() if name not in _NOT_SHOWN}
+    if shown.get("default", ...) in (None, "", 0):
+        del shown["default"]
+    match [each for each in shown.get("anyOf", ()) if each != {"type": "null"}]:
+        case [only]:
+            del shown["anyOf"]
+            return _shown(only) | shown
+    return shown

@@ -9,7 +9,9 @@ from memory.store.store import Store
 
 _CONFIRM_S = 3600
 
-QuestionKind = Literal["clear", "forget", "admin", "messages", "again", "edit", "import"]
+QuestionKind = Literal[
+    "clear", "forget", "admin", "messages", "again", "edit", "import", "tool", "broadcast"
+]
 
 
 def first_step(receipt_id: str) -> str:

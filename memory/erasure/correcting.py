@@ -9,14 +9,16 @@ from dataclasses import replace
 from time import time
 
 from memory.behaviors.statements import stems
+from memory.scopes.amendments import Pinned
 from memory.scopes.changes import Revision, Write
-from memory.scopes.entries import Fact, Hidden, Pinned, Synopsis
+from memory.scopes.entries import Fact, Hidden, Synopsis
 from memory.scopes.fields import STATE_LEARNER, State, StateUntrusted, Watermark
 from memory.scopes.log import seq_of
 from memory.scopes.provenance import chain_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Wording
+from memory.scopes.topic_facts import place_of
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -27,7 +29,10 @@ _MAX_WORDINGS = 10
 
 
 class Correcting:
-    """Deletes facts, synopses and the running state of one conversation, and edits facts."""
+    """Deletes facts, synopses and the running state of one conversation, and edits facts.
+
+    A `fact_id` is a shown id (`memory/scopes/topic_facts.py`).
+    """
 
     def __init__(self, store: Store, scopes: Scopes) -> None:
         self._client = store.client
@@ -39,12 +44,12 @@ class Correcting:
 
         Recall does not find these messages and their answers any more. Empty without such a fact.
         """
-        scope = conversation.facts_scope
+        scope, stored_id = place_of(conversation, fact_id)
         seqs: Sequence[int] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
             nonlocal seqs
-            fact = facts.record(fact_id)
+            fact = facts.record(stored_id)
             if not isinstance(fact, Fact):
                 return None
             # Hide first, so that after a crash the fact is still there to be deleted.
@@ -63,27 +68,36 @@ class Correcting:
         stays as `Fact.replaced`. Its vector goes, and so do summaries of its messages that contain
         words which are gone now. A learner or an answer that has read the old wording begins again.
         """
+        place, stored_id = place_of(conversation, fact_id)
         edited: Fact | None = None
         gone: Collection[str] = ()
 
         async def decide(facts: ScopeMemory) -> Revision | None:
             nonlocal edited, gone
-            edited = present_fact(facts, fact_id)
+            edited = present_fact(facts, stored_id)
             if edited is None:
                 return None
             now, chain = time(), chain_of(facts, edited)
             former = [facts.record(id_) for id_ in chain]
-            replaced = _wordings([each for each in former if isinstance(each, Fact)], now)
+            replaced = wordings_of([each for each in former if isinstance(each, Fact)], now)
             gone = frozenset().union(*(stems(each.text) for each in replaced)) - stems(text)
             if edited.text == text:
                 return None
             # Hide first, so that after a crash the fact is still there to be edited.
             await self._hide_sources(edited)
             sources = tuple(replace(each, sender_id=editor_id) for each in edited.sources)
-            new = Fact(0, text, sources, now, replaced=replaced, is_pinned=edited.is_pinned)
+            new = Fact(
+                id=0,
+                text=text,
+                sources=sources,
+                said_at=now,
+                replaced=replaced,
+                is_pinned=edited.is_pinned,
+                changes=edited.changes,
+            )
             return Revision(records=chain, added=[new])
 
-        await self._scopes.update(conversation.facts_scope, decide)
+        await self._scopes.update(place, decide)
         if edited is None:
             return False
         for scope in {conversation, *_by_conversation(edited)}:
@@ -91,14 +105,19 @@ class Correcting:
         return True
 
     async def pin_fact(self, conversation: Scope, fact_id: int, *, is_pinned: bool) -> None:
-        """Let the model always see a fact, or no longer; a repeat changes nothing."""
+        """Let the model always see a fact, or no longer; a repeat changes nothing.
 
-        async def decide(facts: ScopeMemory) -> Write | None:
-            fact = facts.record(fact_id)
+        A learner that has read the fact begins again, so that a fact which replaces this one is
+        pinned, too.
+        """
+        place, stored_id = place_of(conversation, fact_id)
+
+        async def decide(facts: ScopeMemory) -> Revision | None:
+            fact = facts.record(stored_id)
             is_other = isinstance(fact, Fact) and fact.is_pinned != is_pinned
-            return Write([Pinned(fact_id, is_pinned)]) if is_other else None
+            return Revision(added=[Pinned(stored_id, is_pinned)]) if is_other else None
 
-        await self._scopes.update(conversation.facts_scope, decide)
+        await self._scopes.update(place, decide)
 
     async def _drop_summaries(
         self, conversation: Scope, seqs: Collection[int], gone: Collection[str]
@@ -197,7 +216,7 @@ def present_fact(facts: ScopeMemory, fact_id: int) -> Fact | None:
     return next((f for f in facts.facts if any(w.id == fact_id for w in f.replaced)), None)
 
 
-def _wordings(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
+def wordings_of(former: Sequence[Fact], now: float) -> tuple[Wording, ...]:
     """Return what these facts said and had replaced, oldest first."""
     wordings = [each for fact in former for each in fact.replaced]
     wordings += [

@@ -13,14 +13,18 @@ import orjson
 from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.behaviors.chat_instructions import instructions_in
 from memory.documents.library import documents
+from memory.limits.access_list import AccessList
 from memory.message import Message
+from memory.queue.audience import mutes
 from memory.reminders.reminder import Reminder
 from memory.reminders.reminders import Reminders
 from memory.reminders.time_zone import zone_in
 from memory.scopes.entries import Fact
 from memory.scopes.log import message_of
+from memory.scopes.provenance import former_wordings
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
+from memory.scopes.topic_facts import fact_scopes, shown
 from memory.store.keys import Scope
 from memory.store.store import Store
 
@@ -42,11 +46,14 @@ class Export:
 class Exporter:
     """Makes exports of the present content; the files are not stored."""
 
-    def __init__(self, store: Store, scopes: Scopes, reminders: Reminders) -> None:
+    def __init__(
+        self, store: Store, scopes: Scopes, reminders: Reminders, access: AccessList
+    ) -> None:
         self._client = store.client
         self._keys = store.keys
         self._scopes = scopes
         self._reminders = reminders
+        self._access = access
 
     async def export(self, conversation: Scope, max_bytes: int = MAX_BYTES) -> Export:
         """Return a file with all that was learned and the newest messages that fit."""
@@ -58,7 +65,9 @@ class Exporter:
         learned = {
             "instructions": instructions_in(here) or None,
             "running_state": orjson.loads(here.state) if here.state else None,
-            "facts": [_fact(fact) for fact in facts.facts],
+            "facts": [
+                _fact(each, fact) for each in fact_scopes(facts, here) for fact in each.facts
+            ],
             "synopses": _synopses(here),
             "documents": _documents(here),
             "kept_by_behaviors": stored_by_behaviors(here),
@@ -66,6 +75,10 @@ class Exporter:
                 _reminder(each) for each in await self._reminders.list_open(conversation)
             ],
             "time_zone": zone_in(facts) or None,
+            "access": await self._access.stored_of(conversation.chat_id)
+            if conversation.is_private
+            else None,
+            "announcements_muted": mutes(facts),
         }
         room = max_bytes - len(orjson.dumps(learned, option=_INDENTED))
         kept = _newest(messages, room)
@@ -98,16 +111,17 @@ def _message(message: Message) -> dict[str, object]:
     }
 
 
-def _fact(fact: Fact) -> dict[str, object]:
+def _fact(facts: ScopeMemory, fact: Fact) -> dict[str, object]:
+    former = former_wordings(facts, fact)
+    fact = shown(facts.scope, fact)
     return {
         "id": fact.id,
         "text": fact.text,
         "said_at": _moment(fact.said_at),
+        "confirmed_at": _moment(fact.confirmed_at) if fact.confirmed_at else None,
         "ended_at": _moment(fact.ended_at) if fact.ended_at else None,
         "replaced_by": fact.replaced_by or None,
-        "replaced": [
-            {"text": each.text, "until": _moment(each.replaced_at)} for each in fact.replaced
-        ],
+        "replaced": [{"text": text, "until": _moment(until)} for text, until in former],
         "trust": fact.trust.name.lower(),
         "sources": [{"scope": source.tag, "message": source.seq} for source in fact.sources],
     }

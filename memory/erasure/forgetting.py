@@ -34,6 +34,7 @@ class Forgetting:
         self._keys = store.keys
         self._scripts = store.scripts
         self._tell_erased = store.tell_erased
+        self._journal = store.journal
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
         self._scopes = scopes
@@ -65,6 +66,8 @@ class Forgetting:
         outcome, *counts = await self._scripts["clear"](keys.all, request)
         if outcome != b"done":
             raise NotConfirmed(outcome.decode())
+        await self._journal.note_clear(conversation)
+        await self._client.call("ZREM", self._keys.looks, conversation.tag)
         await self._tell_erased(conversation)
         receipt = Receipt.of(counts[0])
         if receipt.left:
@@ -82,21 +85,27 @@ class Forgetting:
         return replace(receipt, records=receipt.records + learned.records)
 
     async def find_exchange(self, conversation: Scope, message_id: int) -> list[Message]:
-        """Return the message with this Telegram id and its answer; empty if it is not stored."""
+        """Return the message with this Telegram id and its answer; empty if it is not stored.
+
+        What a photo shows is stored right before its caption, under the same id; it comes last.
+        """
         log = self._keys.scope(conversation).log
         last = b"+"
         answer: Message | None = None
+        found: list[Message] = []
         while page := await self._client.call("XREVRANGE", log, last, "-", "COUNT", _PAGE):
             for entry, fields in page:
                 message = message_of(entry, fields)
                 if message_id in message.message_ids:
-                    if answer is None or answer.exchange != message.exchange:
-                        return [message]
-                    return [message, answer]
+                    found.append(message)
+                    if len(found) == 1 and answer and answer.exchange == message.exchange:
+                        found.append(answer)
+                elif found:
+                    return found
                 if message.role == "assistant":  # a question may have several parts before it
                     answer = message
             last = b"(" + page[-1][0]
-        return []
+        return found
 
     async def was_cut(self, conversation: Scope, messages: Sequence[Message]) -> bool:
         """Tell whether messages are older than an erasure of the conversation or of their sender.

@@ -11,7 +11,9 @@ from secrets import token_hex
 from typing import Literal
 
 from memory.erasure.forgetting import Forgetting
+from memory.limits.access_list import AccessList
 from memory.limits.usage import UsageStore
+from memory.queue.announcements import forget_chats
 from memory.queue.mailbox import SEEN_MS, Mailbox
 from memory.scopes.changes import Receipt
 from memory.store.commands import Arg
@@ -73,16 +75,24 @@ class Jobs:
     """Starts jobs and runs them to their end."""
 
     def __init__(
-        self, store: Store, mailbox: Mailbox, forgetting: Forgetting, usage: UsageStore
+        self,
+        store: Store,
+        mailbox: Mailbox,
+        forgetting: Forgetting,
+        usage: UsageStore,
+        access: AccessList,
     ) -> None:
+        self._store = store
         self._client = store.client
         self._keys = store.keys
         self._scripts = store.scripts
         self._tell_erased = store.tell_erased
+        self._journal = store.journal
         self._ttl_s = store.ttl_s
         self._mailbox = mailbox
         self._forgetting = forgetting
         self._usage = usage
+        self._access = access
 
     async def start_job(self, job: Job) -> bool:
         """Store a job and wake a worker; return False if this confirmation started it before.
@@ -125,8 +135,11 @@ class Jobs:
         async for conversation, receipt in self._erase_each(job, token, before):
             receipts[conversation.tag] = receipt
         if job.kind == "forget":
+            await self._journal.note_person(job.target, job.cut_at)
             own = (Scope(tag) for tag in receipts)
             await self._usage.forget(job.target, [each for each in own if each.is_private])
+            await self._access.forget(job.target)
+        await forget_chats(self._store, None if job.kind == "all" else job.target)
         conversations = sum(Scope(tag).is_conversation for tag in receipts)
         finished = FinishedJob(job, conversations, sum(receipts.values(), Receipt()))
         await self._client.call("HSET", self._keys.job(job_id), "finished", finished.written)
@@ -144,6 +157,7 @@ class Jobs:
             epoch = self._keys.person_epoch(job.target)
             until = {"last_update": str(job.cut_update), "ttl_ms": SEEN_MS}
             await self._scripts["forget_until"]([epoch], until)
+            await self._journal.note_person(job.target, job.cut_at)
         async for conversation, stored in self._conversations(job):
             lease = self._keys.job_lease(job.id)
             if not await self._scripts["lease"]([lease], {"token": token, "ttl_ms": _LEASE_MS}):
@@ -212,7 +226,10 @@ class Jobs:
         }
         if conversation.topic_id:
             await self._client.call("DEL", self._keys.topic_name(conversation))
-        return Receipt.of(await self._scripts["wipe"](keys, request))
+        receipt = Receipt.of(await self._scripts["wipe"](keys, request))
+        await self._client.call("ZREM", self._keys.looks, conversation.tag)
+        await self._journal.note_clear(conversation)
+        return receipt
 
     async def _erase_person(self, group: Scope, job: Job) -> Receipt:
         """Erase a person's share of a group.
@@ -228,5 +245,6 @@ class Jobs:
             "until": job.cut_at,
         }
         waiting = Receipt.of(await self._scripts["erase_person"](keys.all, request))
+        await self._client.call("ZREM", self._keys.looks, group.tag)
         said = await self._forgetting.erase_share(group, job.target, job.cut_at, f"{job.id}:said")
         return Receipt(said.messages, said.vectors, waiting.waiting, said.left, said.records)

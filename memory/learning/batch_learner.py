@@ -19,12 +19,13 @@ from memory.behaviors.learning_behavior import (
 )
 from memory.behaviors.learning_mode import mode_in, unasked
 from memory.learning.answered import answered_after
-from memory.learning.consent import new_cards
 from memory.learning.due import batch_of, due, due_in, first_session
 from memory.learning.progress import Progress, progress_of
 from memory.learning.request import batch_input, instructions
+from memory.learning.waiting_questions import new_cards
 from memory.scopes.changes import Write
 from memory.scopes.scopes import Scopes
+from memory.scopes.topic_facts import split_by_place
 from memory.store.store import Store
 from memory.text.internal_model import InputRefused, InternalModel
 from memory.text.shape import AnswerShape, PartInvalid
@@ -134,6 +135,10 @@ class BatchLearner:
     async def _write(
         self, progress: Progress, behavior: LearningBehavior, batch: Batch, learned: Learned
     ) -> None:
+        general, topic = split_by_place(learned.entries)
+        if topic:  # The watermark moves with the next step. A repeat finds these facts known.
+            await self._scopes.write(progress.here, Write(topic))
+            learned = replace(learned, entries=general)
         learned_up_to = learned.learned_up_to or batch.messages[-1].seq
         others = [each for each in self._behaviors if each is not behavior]
         learned_by_all = progress.learned_by_all(others, learned_up_to)

@@ -6,28 +6,29 @@ The question waits in a field of the conversation, and the bot sends it. An answ
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
-from math import inf
-from secrets import token_urlsafe
 from time import time
 from typing import Literal, get_args
 
 from memory.behaviors.call_context import Asker, may_change
 from memory.erasure.confirmations import NotConfirmed
-from memory.erasure.correcting import Correcting
+from memory.erasure.correcting import Correcting, present_fact
+from memory.learning.waiting_questions import remembered
+from memory.scopes.amendments import Checked
 from memory.scopes.changes import NotWritten, Write
-from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, ScopeEntry
+from memory.scopes.entries import Fact, ScopeEntry
 from memory.scopes.field import Field
-from memory.scopes.fields import QUESTION_WAITS_S, UNASKED, Question, State, ToolWrites
+from memory.scopes.fields import UNASKED, Question, State
 from memory.scopes.provenance import senders_of
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
-from memory.scopes.writes import ForgetRecord, Remember, SetDomain, ToolWrite
+from memory.scopes.topic_facts import known_facts, split_by_place
+from memory.scopes.writes import ForgetRecord, Remember, SetDomain, StillTrue, ToolWrite
+from memory.store.errors import StoreUnavailable
 from memory.store.keys import Scope
 from memory.store.store import Store
 
-ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten"]
+ConsentAnswer = Literal["kept", "not_kept", "forgotten", "not_forgotten", "confirmed"]
 _ANSWERS: Mapping[str, ConsentAnswer] = {
     **{each: each for each in get_args(ConsentAnswer)},
     # An earlier version stored these; they remain for an hour after an update.
@@ -37,60 +38,8 @@ _ANSWERS: Mapping[str, ConsentAnswer] = {
 
 WithDomain = Callable[[str, str], str]
 
-_CARD_WAITS_S = 86_400
-_MAX_CARDS = 20
-"""Cards of a conversation that are stored at once; beyond, a learned fact is dropped."""
 _TRIES = 20
 _PAUSE_S = 0.25
-
-
-def questions(here: ScopeMemory, write: ToolWrite, seq: int, now: float) -> list[Question]:
-    """Return the field in which a write waits for an answer; it rests on the message `seq`.
-
-    A write without a text names a card, which was shown now. The list is empty if the card is gone.
-    """
-    if not isinstance(write, Remember) or write.text:
-        return [Question(write.nonce, seq, now, "", write)]
-    card = here.get(Question, write.nonce)
-    return [replace(card, answer="")] if card and card.answer == UNASKED else []
-
-
-def new_cards(entries: Sequence[ScopeEntry], here: ScopeMemory, now: float) -> list[Question]:
-    """Return a question for each new fact in `entries`, to be asked with a later answer.
-
-    It expires after a day. A fact that is asked about already gets no second question.
-    """
-    waiting = [each for each in here.all(Question) if each.answer in ("", UNASKED)]
-    asked = {each.write.text for each in waiting if isinstance(each.write, Remember)}
-    cards: list[Question] = []
-    for fact, following in zip_longest(entries, entries[1:]):
-        if not isinstance(fact, Fact) or fact.text in asked:
-            continue
-        ended = following.fact_id if isinstance(following, Ended) else 0
-        source = fact.sources[0]
-        write = Remember(fact.text, ended, asks_first=True, sender_id=source.sender_id)
-        # A second each keeps them in order.
-        asked_at = now + _CARD_WAITS_S - QUESTION_WAITS_S + len(cards)
-        cards.append(Question(token_urlsafe(12), source.seq, asked_at, UNASKED, write))
-    return cards[: max(0, _MAX_CARDS - len(waiting))]
-
-
-def expired(here: ScopeMemory, now: float) -> list[str]:
-    """Return the names of the questions that nobody answered in time; they are to be removed."""
-    return [each.name for each in here.all(Question) if each.expires_at <= now]
-
-
-def expire_in(here: ScopeMemory, now: float) -> float:
-    """Return the seconds until the next question expires; infinity if there is none."""
-    return min((each.expires_at - now for each in here.all(Question)), default=inf)
-
-
-def remembered(write: Remember, source: Source, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
-    """Return the entries that store a statement and end the fact that it replaces."""
-    entries: list[ScopeEntry] = [Fact(0, write.text, (source,), said_at=now)]
-    if write.replaces and facts.record(write.replaces) is not None:
-        entries.append(Ended(write.replaces, now, THE_ONE_BEFORE))
-    return entries
 
 
 class Consent:
@@ -117,7 +66,8 @@ class Consent:
         With a `text`, a fact gets these words of the person instead.
 
         Raise `NotConfirmed` if the question is unknown or expired, if it was asked of another
-        person, or if the asker may not change the fact any more.
+        person, or if the asker may not change the fact any more; `StoreUnavailable` if the question
+        is still on its way.
         """
         answered: ConsentAnswer | None = None
 
@@ -138,25 +88,40 @@ class Consent:
             if not await self._is_on_its_way(conversation, nonce):
                 break
             await asyncio.sleep(_PAUSE_S)
+        else:  # its learner has died; another one stores the question soon
+            raise StoreUnavailable("the question is not stored yet")
         raise NotConfirmed("unknown")
+
+    async def about_to_forget(self, conversation: Scope, nonce: str, sender_id: int) -> int:
+        """Return the shown id of the fact that a yes of this person would erase, 0 for none."""
+        here = await self._scopes.read(conversation)
+        # A question that was just sent is not stored yet.
+        writes = {write.nonce: write for write in here.waiting_writes}
+        asked = here.get(Question, nonce)
+        if asked and not asked.answer and asked.expires_at > time():
+            writes[nonce] = asked.write
+        write = writes.get(nonce)
+        if not isinstance(write, ForgetRecord) or write.sender_id != sender_id:
+            return 0
+        return write.record_id
 
     async def _decide(
         self, here: ScopeMemory, facts: ScopeMemory, asked: Question, asker: Asker, *, agrees: bool
     ) -> ConsentAnswer:
-        write, now = asked.write, time()
+        write = asked.write
         if write.sender_id != asker.sender_id:
             raise NotConfirmed("not_yours")
         if asked.answer:
             return _ANSWERS[asked.answer]
-        if asked.expires_at <= now:
+        if asked.expires_at <= time():
             raise NotConfirmed("unknown")
-        answer: ConsentAnswer = "forgotten" if isinstance(write, ForgetRecord) else "kept"
+        answer = _answer_to(write, agrees=agrees)
         if agrees:
             await _check_owner(facts, write, asker)
-        else:
-            answer = "not_forgotten" if answer == "forgotten" else "not_kept"
         fields: list[Field] = [asked.answered(answer)]
-        if answer == "forgotten" and isinstance(write, ForgetRecord):
+        if isinstance(write, StillTrue):
+            _check_same(facts, write, answer)
+        if answer == "forgotten" and isinstance(write, ForgetRecord | StillTrue):
             # After a crash before the next step, it is erased once more, which changes nothing.
             await self._correcting.delete_fact(here.scope, write.record_id)
             here = await self._scopes.read(here.scope)
@@ -164,9 +129,8 @@ class Consent:
                 raise NotWritten("stale")
         elif answer == "kept" and isinstance(write, SetDomain):
             fields.append(State(self._with_domain(here.state, write.fields)))
-        elif answer == "kept" and isinstance(write, Remember):
-            source = Source(here.scope.tag, asked.seq, here.epoch, asker.sender_id)
-            await self._keep(here, facts, remembered(write, source, facts, now), fields)
+        elif entries := _agreed(here, facts, asked, answer):
+            await self._keep(here, facts, entries, fields)
             return answer
         await self._scopes.write(here, Write(fields=fields))
         return answer
@@ -183,10 +147,11 @@ class Consent:
             await self._scopes.write(here, Write(entries, answered))
             return
         # The field in the scope of facts prevents a second fact after a crash before the next step.
+        general, topic = split_by_place(entries)
         names = [field.name for field in answered]
         if not facts.fields.keys() & set(names):
-            await self._scopes.write(facts, Write(entries, answered, learned_from=here))
-        await self._scopes.write(here, Write(fields=answered))
+            await self._scopes.write(facts, Write(general, answered, learned_from=here))
+        await self._scopes.write(here, Write(topic, answered))
         facts = await self._scopes.read(facts.scope)
         await self._scopes.write(facts, Write(removed=names))
 
@@ -195,15 +160,45 @@ class Consent:
         turn = self._keys.scope(conversation).turn
         outbox = await self._client.call("HGET", turn, "outbox") or b""
         here = await self._scopes.read(conversation)
-        waiting = (write.nonce for each in here.all(ToolWrites) for write in each.writes)
+        waiting = (write.nonce for write in here.waiting_writes)
         is_asked = here.get(Question, nonce) is not None
         return is_asked or nonce.encode() in outbox or nonce in waiting
+
+
+def _answer_to(write: ToolWrite, *, agrees: bool) -> ConsentAnswer:
+    match write:
+        case StillTrue():
+            return "confirmed" if agrees else "forgotten"
+        case ForgetRecord():
+            return "forgotten" if agrees else "not_forgotten"
+    return "kept" if agrees else "not_kept"
+
+
+def _agreed(
+    here: ScopeMemory, facts: ScopeMemory, asked: Question, answer: ConsentAnswer
+) -> list[ScopeEntry]:
+    """Return the entries that an answer adds to the facts."""
+    write = asked.write
+    if answer == "confirmed" and isinstance(write, StillTrue):
+        return [Checked(write.record_id, time(), is_confirmed=True)]
+    if answer == "kept" and isinstance(write, Remember):
+        source = Source(here.scope.tag, asked.seq, here.epoch, write.sender_id)
+        return remembered(write, source, known_facts(facts, here), time())
+    return []
+
+
+def _check_same(facts: ScopeMemory, write: StillTrue, answer: ConsentAnswer) -> None:
+    """Raise `NotConfirmed` if the fact has other words now, or is gone and was to be confirmed."""
+    present = present_fact(facts, write.record_id)
+    has_changed = present is not None and present.id != write.record_id
+    if has_changed or (present is None and answer == "confirmed"):
+        raise NotConfirmed("unknown")
 
 
 async def _check_owner(facts: ScopeMemory, write: ToolWrite, asker: Asker) -> None:
     """Raise `NotConfirmed` if the write would end or erase a fact that now is another person's."""
     fact_id = 0
-    if isinstance(write, ForgetRecord):
+    if isinstance(write, ForgetRecord | StillTrue):
         fact_id = write.record_id
     elif isinstance(write, Remember):
         fact_id = write.replaces

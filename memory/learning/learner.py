@@ -19,11 +19,12 @@ from memory.behaviors.learning_mode import mode_in
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
 from memory.learning.batch_learner import BatchLearner
-from memory.learning.consent import WithDomain, expire_in
+from memory.learning.consent import WithDomain
 from memory.learning.due import LearningBackoff
 from memory.learning.progress import Progress, progress_of
 from memory.learning.tool_writes import ToolWriter, without_domain
 from memory.learning.vectors import VectorLearner
+from memory.learning.waiting_questions import expire_in
 from memory.scopes.changes import NotWritten, Write
 from memory.scopes.fields import Digest
 from memory.scopes.scopes import Scopes
@@ -40,6 +41,8 @@ _LEASE_MS = 15_000
 _RENEW_S = 5
 _BUSY_AGAIN_S = 10
 _REFUSED_AGAIN_S = 5
+_LOOK_AGAIN_S = 60
+"""A process that dies right after a write has not set the ✍. The next look sets it."""
 
 ModelTrouble = EmbeddingsUnavailable | InternalModelUnavailable
 """A model gives no answer now."""
@@ -146,6 +149,7 @@ class ConversationLearner:
         session, off_at = await self._store.client.call("HMGET", meta, "session", "off_at")
         is_off = off_at is not None
         progress = await progress_of(self._scopes, conversation, int(session or 0))
+        newest = progress.facts.newest
         done, due_in_s = LearningRound(), inf
         no_vectors: list[ModelTrouble] = []
         no_answer: list[ModelTrouble] = []
@@ -177,11 +181,16 @@ class ConversationLearner:
             again_in_s = (
                 await self._settle(progress, embedding, no_vectors),
                 await self._settle(progress, asking, no_answer),
+                await self._look_again_in(progress.facts.scope, newest),
             )
         except NotWritten as refusal:
             log.info("learning starts again", conversation=conversation.tag, why=str(refusal))
             return done, _REFUSED_AGAIN_S, ()
         return done, min(due_in_s, drop_in_s, *again_in_s), (*no_answer, *no_vectors)
+
+    async def _look_again_in(self, facts: Scope, newest: int) -> float:
+        """Return in how many seconds to look again, infinity without a newer record."""
+        return _LOOK_AGAIN_S if (await self._scopes.current(facts)).newest > newest else inf
 
     def _backoffs(self, progress: Progress) -> tuple[LearningBackoff, LearningBackoff]:
         """Return how long the conversation waits for embeddings, and for model calls."""

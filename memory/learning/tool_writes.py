@@ -9,8 +9,10 @@ from dataclasses import replace
 from memory.behaviors.behavior_store import Kept
 from memory.erasure.correcting import Correcting
 from memory.erasure.pause import MemorySwitch
-from memory.learning.consent import WithDomain, expire_in, expired, questions, remembered
+from memory.learning.consent import WithDomain
 from memory.learning.progress import Progress
+from memory.learning.waiting_questions import expire_in, expired, questions, remembered
+from memory.scopes.amendments import Checked
 from memory.scopes.changes import Write
 from memory.scopes.entries import ScopeEntry
 from memory.scopes.field import Field
@@ -18,7 +20,8 @@ from memory.scopes.fields import State, ToolWrites, Written
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.scopes.sources import Source
-from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain
+from memory.scopes.topic_facts import known_facts, split_by_place
+from memory.scopes.writes import ForgetRecord, Keep, Remember, SetDomain, StillTrue, ToolWrite
 
 
 def without_domain(state: str, _: str) -> str:
@@ -82,22 +85,31 @@ class ToolWriter:
             if isinstance(write, Keep):
                 fields.append(Kept(write.behavior, write.name, waiting.seq, write.text))
             elif write.asks_first:
+                entries += _asked(write, facts, progress.now)
                 fields += questions(here, write, waiting.seq, progress.now)
             elif isinstance(write, SetDomain):
                 state = self._with_domain(state, write.fields)
             elif isinstance(write, Remember):
                 source = Source(here.scope.tag, waiting.seq, here.epoch, write.sender_id)
-                entries += remembered(write, source, facts, progress.now)
+                entries += remembered(write, source, known_facts(facts, here), progress.now)
         if state != here.state:
             fields.append(State(state))
         done = Write(fields=fields, removed=[waiting.name])
         if facts.scope == here.scope:
             await self._scopes.write(here, replace(done, entries=entries))
             return
+        general, topic = split_by_place(entries)
         written = Written(here.scope.tag, turn)
         if facts.get(Written, written.tag) != written:
-            await self._scopes.write(facts, Write(entries, [written], learned_from=here))
-        await self._scopes.write(here, done)
+            await self._scopes.write(facts, Write(general, [written], learned_from=here))
+        await self._scopes.write(here, replace(done, entries=topic))
+
+
+def _asked(write: ToolWrite, facts: ScopeMemory, now: float) -> list[ScopeEntry]:
+    """Return the entry that says that a person is asked whether a fact still holds."""
+    if isinstance(write, StillTrue) and facts.record(write.record_id) is not None:
+        return [Checked(write.record_id, now)]
+    return []
 
 
 def _waiting(here: ScopeMemory, turn: str) -> ToolWrites:

@@ -15,7 +15,8 @@ from memory.scopes.stream import fingerprint_of
 from memory.search import message_search
 from memory.search.embeddings import Embedder
 from memory.store.commands import Command
-from memory.store.keys import Scope, ScopeKeys
+from memory.store.keys import Scope
+from memory.store.scope_keys import ScopeKeys
 from memory.store.store import Store
 
 _BATCH = 128

@@ -3,6 +3,7 @@
 Every process looks; one at a time, by lease, does something about it.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
@@ -25,6 +26,9 @@ _LEASE_MS = 30_000
 _NOTHING_TO_DROP_S = 60.0
 """After a walk that found nothing to drop, no further walk begins for so long."""
 
+_SAMPLE_EVERY_S = 60.0
+_MAX_SAMPLES = 120
+
 SendAlert = Callable[[CapacityAlert, FillLevel], Awaitable[bool]]
 """Sends an alert to admins; false if no admin could be reached now and it must be tried again."""
 
@@ -41,7 +45,8 @@ class CapacityMonitor:
     """Watches the capacity of Redis for one bot.
 
     `default_limit` is the number of bytes of a Redis that does not tell its limit; 0 means unknown.
-    The newest `tail` messages of a conversation are never dropped.
+    The newest `tail` messages of a conversation are never dropped. `samples` are what this process
+    has seen in the last two hours, with times in Unix seconds, oldest first.
     """
 
     def __init__(self, store: Store, default_limit: int, tail: int) -> None:
@@ -52,6 +57,7 @@ class CapacityMonitor:
         self._alerts = AlertLog(store)
         self._lease = store.lease(store.keys.capacity_lease, _LEASE_MS)
         self._dropping = Dropping(store, tail)
+        self.samples: deque[tuple[float, FillLevel]] = deque(maxlen=_MAX_SAMPLES)
         self._seen: Level | None = None
         self._walk_from = 0.0
 
@@ -69,6 +75,8 @@ class CapacityMonitor:
         Does nothing if the limit of Redis is unknown. Raise `StoreError`.
         """
         fill_level = await self._read()
+        if not self.samples or time() - self.samples[-1][0] >= _SAMPLE_EVERY_S:
+            self.samples.append((time(), fill_level))
         if not fill_level.limit:
             return Level.NORMAL
         await self.ballast.refresh()

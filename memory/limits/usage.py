@@ -4,7 +4,7 @@ The sums hold only ids and numbers. The sums of a month expire two months after 
 one slot, so that one script counts a call in all sums, and counts it once for its id.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time
 
@@ -93,6 +93,13 @@ class UsageStore:
         """Return the month of one person by its days."""
         key = self._keys.usage(month_of(at), f"u:{person}")
         return _by_day(await self._client.call("HGETALL", key))
+
+    async def totals(self, people: Sequence[int], at: float) -> list[int]:
+        """Return the month's tokens of each of these people, in their order."""
+        if not people:
+            return []
+        key = self._keys.usage(month_of(at), "people")
+        return [int(tokens or 0) for tokens in await self._client.call("ZMSCORE", key, *people)]
 
     async def of_conversation(self, conversation: Scope, at: float) -> BySource:
         """Return the month's sums of one conversation."""

@@ -15,7 +15,8 @@ from memory.queue.ready_queue import TAG_FIELD
 from memory.scopes.topic_names import TopicNames
 from memory.store.commands import Arg
 from memory.store.errors import MemoryFailure, StoreUnavailable
-from memory.store.keys import Scope, ScopeKeys
+from memory.store.keys import Scope
+from memory.store.scope_keys import ScopeKeys
 from memory.store.store import Store
 
 SEEN_MS = 48 * 3600 * 1000
@@ -128,12 +129,22 @@ class Mailbox:
             if outcome != b"changed":
                 return bool(outcome != b"answered")
 
-    async def drop(self, conversation: Scope, is_about: Callable[[bytes], bool]) -> None:
-        """Erase the entries with such a body, and the open turn that has taken one of them."""
+    async def drop(self, conversation: Scope, is_meant: Callable[[Entry], bool]) -> None:
+        """Erase the entries that are meant, and the open turn that has taken one of them.
+
+        A worker that runs that turn ends it at once.
+        """
         keys = self._store.keys.scope(await self.resolve(conversation))
+        request = {"signals": self._store.keys.signals}
         for entry in await self._waiting(keys):
-            if is_about(entry.body):
-                await self._store.scripts["drop_entry"](keys.all, {}, entry.to_member())
+            if is_meant(entry):
+                await self._store.scripts["drop_entry"](keys.all, request, entry.to_member())
+
+    async def drop_sender(self, sender_id: int) -> None:
+        """Erase what a sender has waiting anywhere, and end the turns that answer it."""
+        tags = await self._store.client.call("HKEYS", self._store.keys.person(sender_id))
+        for tag in tags:
+            await self.drop(Scope(tag.decode()), lambda entry: entry.sender_id == sender_id)
 
     async def _waiting(self, keys: ScopeKeys) -> list[Entry]:
         """Return the entries that wait, newest first, and those of dead letters."""

@@ -41,12 +41,17 @@ class Run:
     `shown` is what the person sees of the reply so far: None for nothing, "" for a line that says
     what the tools do. `is_committing` is set before a commit is sent: from then on the answer of
     the commit says whether the turn was ours, not the lease. `is_ending` is set when the run is
-    about to be cancelled, so that it shows nothing more.
+    about to be cancelled, so that it shows nothing more. `heard` are the words of voice
+    messages, by the id of the message, and `seen` is what photos show. `before` is the Markdown
+    that is shown above the reply, such as a quote of these words.
     """
 
     shown: str | None = None
     is_committing: bool = False
     is_ending: bool = False
+    heard: tuple[tuple[int, str], ...] = ()
+    seen: tuple[tuple[int, str], ...] = ()
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ class Closing:
 
     `digest` is a summary of the tool steps, for learning. `writes` is what tools want written, as
     JSON. `reminders` is what tools set and cancel (`ReminderChanges`). If `is_off_record`, the
-    messages are kept until the session ends, and nothing else is written.
+    messages are kept until that session ends, and nothing else is written; `ends_session` then
+    erases its words.
     """
 
     ends_session: bool = False

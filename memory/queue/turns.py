@@ -200,7 +200,7 @@ class TurnStore:
         self, lease: Lease, messages: Sequence[Message], closing: Closing
     ) -> list[Command]:
         """Note that there is something to learn, before the commit: a note too many is safe."""
-        if (not messages or closing.is_off_record) and not closing.ends_session:
+        if closing.is_off_record or not (messages or closing.ends_session):
             return []
         due = time() + LEARN_LATE_S
         return [("ZADD", self._store.keys.learning, due, lease.conversation.tag)]

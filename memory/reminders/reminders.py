@@ -84,6 +84,7 @@ class Reminders:
 
     async def cancel(self, conversation: Scope, id_: str) -> bool:
         """Erase a reminder; false if it is gone."""
+        await self._store.journal.note_reminder(conversation, id_)
         erased = await self._store.client.call("HDEL", self._key(conversation), id_)
         self._store.erased.set()
         return bool(erased)

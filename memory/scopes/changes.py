@@ -8,10 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from memory.message import Message
-from memory.scopes.entries import Record, ScopeEntry
+from memory.scopes.entries import Record, ScopeEntry, written
 from memory.scopes.field import Field
 from memory.scopes.scope_memory import ScopeMemory
+from memory.store.commands import Arg
 from memory.store.errors import Outdated
+
+_FIRST_CONTENT = 2
+"""A script's first argument is a JSON object; contents follow it."""
 
 
 class NotWritten(Outdated):
@@ -54,6 +58,24 @@ class Revision:
     receipt_id: str = ""
     rewritten: Message | None = None
     entry: tuple[bytes, bytes] | None = None
+
+    @property
+    def taken(self) -> tuple[Collection[int], Collection[int], Collection[str]]:
+        """What goes: sequences of messages, ids of records, names of fields."""
+        rewritten = [self.rewritten.seq] if self.rewritten else []
+        return [*self.messages, *rewritten], self.records, self.removed
+
+
+def new_values(change: Write | Revision) -> dict[str, str]:
+    """Return the new values of all changed fields by name, "" for removed ones."""
+    return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
+
+
+def numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
+    """Add an entry's content to a script's arguments; return its kind and the argument's number."""
+    kind, content = written(entry)
+    contents.append(content)
+    return kind, _FIRST_CONTENT + len(contents) - 1
 
 
 @dataclass(frozen=True, slots=True)

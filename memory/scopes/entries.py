@@ -1,8 +1,8 @@
-"""The entries of a scope besides messages: facts and what amends them, synopses, hidden messages.
+"""The entries of a scope besides messages: facts, synopses, hidden messages.
 
-Entries are only appended or erased. A repetition or an end of a fact is an entry of its own, which
-`ScopeMemory` folds into the fact when it reads. Each kind is a class that says how it is indexed
-and what is left of it after an erasure. An entry kind without that rule cannot be defined.
+Entries are only appended or erased. A repetition or an end of a fact is an entry of its own
+(`amendments.py`). Each kind is a class that says how it is indexed and what is left of it after an
+erasure. A kind without that rule cannot be defined.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +25,7 @@ class ScopeEntry:
 
     def __init_subclass__(cls) -> None:
         """Register the class; raise `TypeError` if it has no rule for erasures."""
-        if cls.__name__ == "Record":
+        if cls.__name__ in ("Record", "Amendment"):
             return
         for required in ("KIND", "without"):
             if required not in cls.__dict__:
@@ -67,7 +67,9 @@ class Fact(Record):
     `said_at` is when its first source was said, `ended_at` when it stopped being true (0: it still
     is); both in Unix seconds. Confidence is the number of distinct `sources`. `replaced` are its
     former wordings if a person has edited it, oldest first; then `said_at` is the time of the edit.
-    They are neither indexed nor shown to a model.
+    They are neither indexed nor shown to a model. `confirmed_at` is when it was last said again or
+    confirmed, `asked_at` when the person was last asked whether it still holds (0: never); both in
+    Unix seconds. `changes` says that it is of a kind that changes, such as an address or a plan.
     """
 
     KIND = "fact"
@@ -80,6 +82,9 @@ class Fact(Record):
     replaced_by: int = 0
     replaced: tuple[Wording, ...] = ()
     is_pinned: bool = False
+    confirmed_at: float = 0
+    asked_at: float = 0
+    changes: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -157,51 +162,8 @@ class Synopsis(Record):
         return None if erased.takes_any_of(self.first_seq, self.last_seq) else self
 
 
-@dataclass(frozen=True, slots=True)
-class Again(ScopeEntry):
-    """A fact was said again in another message."""
-
-    KIND = "again"
-    fact_id: int
-    source: Source
-
-    def without(self, erased: Erased) -> Self | None:
-        """Erase it with its source."""
-        return None if erased.takes_source(self.source) else self
-
-
 THE_ONE_BEFORE = -1
 """Stands for the record that is written just before this one and has no id yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended(ScopeEntry):
-    """A fact is no longer true since `at`; the record `by` replaces it (0: none does).
-
-    Written with `THE_ONE_BEFORE`, it is read with that record's id.
-    """
-
-    KIND = "ended"
-    fact_id: int
-    at: float
-    by: int = 0
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it. If the fact that replaced another is erased, `provenance` restores the other."""
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class Pinned(ScopeEntry):
-    """A fact is always shown to the model; if not `is_pinned`, only if it fits again."""
-
-    KIND = "pinned"
-    fact_id: int
-    is_pinned: bool = True
-
-    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - it holds no text
-        """Keep it: it holds no text."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +193,7 @@ def read(entry_id: int, kind: str, content: bytes) -> ScopeEntry | None:
     fields = orjson.loads(content)
     if issubclass(ScopeEntry.KINDS[kind], Record):
         fields["id"] = entry_id
-    if kind == Ended.KIND and fields.get("by") == THE_ONE_BEFORE:
+    if fields.get("by") == THE_ONE_BEFORE:
         fields["by"] = entry_id - 1
     entry: ScopeEntry = _reader(kind).validate_python(fields)
     return entry

@@ -27,7 +27,6 @@ from memory.store.keys import Scope
 from memory.store.store import Store
 from memory.text.tokens import TokenCounter
 
-_ALL_THAT_WAITS = "+inf"
 _FOR_ALL_TIME = 2**53
 _UNREAD = -1
 
@@ -205,9 +204,10 @@ class ChatHistory:
     async def clear(self) -> None:
         """Erase the conversation and its waiting messages at once, even during a turn."""
         parts, store = self._parts, self._parts.store
-        keys = store.keys.scope(self.conversation).all
-        erased = {"receipt": token_hex(8), "last_update": _ALL_THAT_WAITS, "until": _FOR_ALL_TIME}
-        await store.scripts["wipe"](keys, {**erased, "ttl_s": store.ttl_s})
+        wipe = {"receipt": token_hex(8), "last_update": "+inf", "until": _FOR_ALL_TIME}
+        request = {**wipe, "ttl_s": store.ttl_s}
+        await store.scripts["wipe"](store.keys.scope(self.conversation).all, request)
+        await store.journal.note_clear(self.conversation)
         await store.tell_erased(self.conversation)
         parts.scopes.drop(self.conversation)
         self._here = await read_conversation(parts.store, parts.scopes, self.conversation)

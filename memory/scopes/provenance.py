@@ -73,3 +73,15 @@ def senders_of(scope_memory: ScopeMemory, fact: Fact) -> set[int]:
         if isinstance(record := scope_memory.record(entry), Fact)
         for source in record.sources
     }
+
+
+def former_wordings(scope_memory: ScopeMemory, fact: Fact) -> list[tuple[str, float]]:
+    """Return what a fact said before, and what it replaced, oldest first.
+
+    Each text comes with the time of its end, in Unix seconds.
+    """
+    records = (scope_memory.record(id_) for id_ in chain_of(scope_memory, fact))
+    facts = [each for each in records if isinstance(each, Fact)]
+    former = [(each.text, each.ended_at) for each in facts if each.id != fact.id]
+    former += [(each.text, each.replaced_at) for one in facts for each in one.replaced]
+    return sorted(former, key=lambda each: each[1])

@@ -5,29 +5,21 @@ It lists and searches records. `Scopes` reads and writes the store.
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from memory.scopes.amendments import Amendment
 from memory.scopes.delta import Columns, Cursor, Delta
-from memory.scopes.entries import (
-    Again,
-    Ended,
-    Fact,
-    Hidden,
-    Pinned,
-    Record,
-    ScopeEntry,
-    Synopsis,
-    read,
-)
+from memory.scopes.entries import Fact, Hidden, Record, ScopeEntry, Synopsis, read
 from memory.scopes.field import F, fields_of, name_of
-from memory.scopes.fields import State, StateUntrusted, Watermark
+from memory.scopes.fields import State, StateUntrusted, ToolWrites, Watermark
 from memory.scopes.message_stream import MessageStream
 from memory.scopes.passages import Chunk
 from memory.scopes.stream import EmbeddedStream, KindIndex
+from memory.scopes.writes import ToolWrite
 from memory.search.embeddings import Vectors
 from memory.search.hybrid import IndexRecord
 from memory.store.keys import Scope
@@ -147,6 +139,11 @@ class ScopeMemory(EmbeddedStream):
         """Return all fields of a kind."""
         return fields_of(kind, self.fields)
 
+    @property
+    def waiting_writes(self) -> list[ToolWrite]:
+        """What tools want written and learning has not carried out yet."""
+        return [write for each in self.all(ToolWrites) for write in each.writes]
+
     def watermark(self, learner: str) -> int:
         """Return the sequence up to which a behavior has learned."""
         found = self.get(Watermark, learner)
@@ -203,24 +200,15 @@ class ScopeMemory(EmbeddedStream):
         return sys.getsizeof(content) + _RECORD_OVERHEAD_BYTES
 
     def _fold(self, entry_id: int, entry: ScopeEntry | None) -> None:
-        if isinstance(entry, Again | Ended | Pinned):
-            self._amendments.setdefault(entry.fact_id, []).append(entry_id)
         match entry:
             case Record():
                 self._records[entry.id] = entry
                 self._unindexed.append(entry)
-            case Again(fact_id, source):
-                fact = self._records.get(fact_id)
-                if isinstance(fact, Fact) and source not in fact.sources:
-                    self._records[fact_id] = replace(fact, sources=(*fact.sources, source))
-            case Ended(fact_id, at, by):
+            case Amendment(fact_id=fact_id):
+                self._amendments.setdefault(fact_id, []).append(entry_id)
                 fact = self._records.get(fact_id)
                 if isinstance(fact, Fact):
-                    self._records[fact_id] = replace(fact, ended_at=at, replaced_by=by)
-            case Pinned(fact_id, is_pinned):
-                fact = self._records.get(fact_id)
-                if isinstance(fact, Fact):
-                    self._records[fact_id] = replace(fact, is_pinned=is_pinned)
+                    self._records[fact_id] = entry.amended(fact)
             case Hidden(seq, hidden):
                 self._hidden.add(seq) if hidden else self._hidden.discard(seq)
 

@@ -11,22 +11,25 @@ from typing import Any
 import orjson
 
 from memory.scopes.cache import ScopeCache
-from memory.scopes.changes import NotWritten, Receipt, Revision, Write
+from memory.scopes.changes import (
+    NotWritten,
+    Receipt,
+    Revision,
+    Write,
+    new_values,
+    numbered,
+)
 from memory.scopes.delta import Cursor, Delta
-from memory.scopes.entries import ScopeEntry, written
 from memory.scopes.log import stored_fields
 from memory.scopes.scope_memory import RECIPE, Found, R, ScopeMemory
 from memory.scopes.stream import fingerprint_of
 from memory.search.embeddings import QuestionVectors
 from memory.store.commands import Arg
-from memory.store.errors import LeaseLost
+from memory.store.errors import LeaseLost, StoreFull
 from memory.store.keys import Scope
 from memory.store.store import Store
 
 _PAGE = 1_000
-
-_FIRST_CONTENT = 2
-"""A script's first argument is a JSON object; contents follow it."""
 
 _NOTHING_ERASED = Revision()
 
@@ -50,6 +53,7 @@ class Scopes:
         self._keys = store.keys
         self._scripts = store.scripts
         self._tell_erased = store.tell_erased
+        self._journal = store.journal
         self._ttl_s = store.ttl_s
         self._questions = questions
         self.zone = zone
@@ -151,9 +155,9 @@ class Scopes:
             "ttl_s": self._ttl_s,
             "fields": {
                 name: (scope_memory.fields.get(name, ""), value)
-                for name, value in _values(write).items()
+                for name, value in new_values(write).items()
             },
-            "entries": [_numbered(contents, entry) for entry in write.entries],
+            "entries": [numbered(contents, entry) for entry in write.entries],
         }
         if source:
             wanted["learned_from"] = (source.scope.tag, source.epoch)
@@ -181,9 +185,9 @@ class Scopes:
             "known": scope_memory.fields,
             "messages": list(revision.messages),
             "records": list(revision.records),
-            "instead": [(record.id, *_numbered(contents, record)) for record in revision.instead],
-            "added": [_numbered(contents, entry) for entry in revision.added],
-            "fields": _values(revision),
+            "instead": [(record.id, *numbered(contents, record)) for record in revision.instead],
+            "added": [numbered(contents, entry) for entry in revision.added],
+            "fields": new_values(revision),
         }
         if revision.rewritten:
             wanted["rewritten"] = {
@@ -193,12 +197,15 @@ class Scopes:
         if revision.entry:
             contents += revision.entry
             wanted["entry"] = len(contents)
+        is_noted = await self._note(scope_memory, revision)
         answer = await self._called("revise", scope, wanted, contents)
         self._cache.drop(scope)
         if answer["outcome"] == "gone":
             raise LeaseLost(scope.tag)
         if answer["outcome"] != "done":
             raise NotWritten(answer["outcome"])
+        if not is_noted and not await self._note(scope_memory, revision):
+            raise StoreFull("the journal of erasures has no space")
         await self._tell_erased(scope)
         return Receipt.of(answer["counts"])
 
@@ -219,6 +226,15 @@ class Scopes:
         await self._index(scope)
         await self._scripts["touch"](self._keys.scope(scope).all, {"ttl_s": self._ttl_s})
 
+    async def _note(self, scope_memory: ScopeMemory, revision: Revision) -> bool:
+        """Note in the journal what a revision takes; return false if Redis is full."""
+        scope, after = scope_memory.scope, int(scope_memory.version[1] or 0) + 1
+        if revision.entry:
+            mailbox = self._keys.scope(scope).mailbox
+            if await self._client.call("ZSCORE", mailbox, revision.entry[0]) is None:
+                return True  # it is refused, or a repeat
+        return await self._journal.note_parts(scope, after, revision.taken)
+
     async def _index(self, scope: Scope) -> None:
         """Add the scope to the index that erasures read; call it before anything is stored."""
         await self._client.call("ZADD", self._keys.index_of(scope), int(time()), scope.tag)
@@ -230,15 +246,3 @@ class Scopes:
         answer = await self._scripts[name](keys, (orjson.dumps(wanted), *contents))
         read: dict[str, Any] = orjson.loads(answer)
         return read
-
-
-def _values(change: Write | Revision) -> dict[str, str]:
-    """Return the new values of all changed fields by name, "" for removed ones."""
-    return {field.name: field.stored for field in change.fields} | dict.fromkeys(change.removed, "")
-
-
-def _numbered(contents: list[Arg], entry: ScopeEntry) -> tuple[str, int]:
-    """Add an entry's content to a script's arguments; return its kind and the argument's number."""
-    kind, content = written(entry)
-    contents.append(content)
-    return kind, _FIRST_CONTENT + len(contents) - 1

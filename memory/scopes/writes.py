@@ -17,7 +17,7 @@ _ONLY_SHOWN = {"is_stored": False}
 class Remember:
     """Keep a statement of `sender_id` as a fact; it replaces the fact `replaces` (0: none).
 
-    `old_text` shows people the replaced fact. It is not stored.
+    `changes` is that of the fact. `old_text` shows people the replaced fact. It is not stored.
     """
 
     text: str
@@ -25,6 +25,7 @@ class Remember:
     asks_first: bool = False
     sender_id: int = 0
     nonce: str = ""
+    changes: bool = False
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
 
 
@@ -34,6 +35,20 @@ class ForgetRecord:
 
     record_id: int
     asks_first: bool = False
+    sender_id: int = 0
+    nonce: str = ""
+    old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class StillTrue:
+    """Ask whether a fact still holds: yes confirms it, no erases it.
+
+    `old_text` shows it to people and is not stored.
+    """
+
+    record_id: int
+    asks_first: bool = True
     sender_id: int = 0
     nonce: str = ""
     old_text: str = field(default="", compare=False, metadata=_ONLY_SHOWN)
@@ -61,7 +76,7 @@ class Keep:
     nonce: str = ""
 
 
-ToolWrite = Remember | ForgetRecord | SetDomain | Keep
+ToolWrite = Remember | ForgetRecord | StillTrue | SetDomain | Keep
 
 
 def to_json(writes: Sequence[ToolWrite]) -> bytes:
@@ -77,6 +92,7 @@ def from_json(stored: str | bytes) -> tuple[ToolWrite, ...]:
 _KINDS: dict[str, type[ToolWrite]] = {
     "remember": Remember,
     "forget": ForgetRecord,
+    "still": StillTrue,
     "domain": SetDomain,
     "keep": Keep,
 }

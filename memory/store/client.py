@@ -129,6 +129,11 @@ class RedisClient:
         """Raise a `StoreError` unless the server (each node of a Cluster) answers."""
         await self.call("PING")
 
+    async def server_time(self) -> float:
+        """Return the time of the server in Unix seconds."""
+        seconds, microseconds = await self.call("TIME")
+        return int(seconds) + int(microseconds) / 1e6
+
     async def info(self, section: str) -> dict[str, str]:
         """Return one section of INFO; of a Cluster, that of one node."""
         one_node = {"target_nodes": RedisCluster.DEFAULT_NODE} if self.is_cluster else {}
@@ -236,6 +241,8 @@ def _cancellation_kept() -> Iterator[None]:
     """Raise a cancellation that the SDK lost: `wait_for` may lose one before Python 3.12."""
     task = asyncio.current_task()
     requests = task.cancelling() if task else 0
-    yield
-    if task and task.cancelling() > requests:
-        raise asyncio.CancelledError
+    try:
+        yield
+    finally:  # also after an error, because its caller may go on, such as after NOGROUP
+        if task and task.cancelling() > requests:
+            raise asyncio.CancelledError

@@ -1,4 +1,4 @@
-"""The names of all Redis keys, and of the scopes that they belong to.
+"""The names of all Redis keys (those of one scope: `scope_keys.py`), and of scopes.
 
 All keys begin with the id of the bot, so that bots may share a Redis. All keys of one scope have
 the same hash tag, so that one script can use them together and a Cluster shards by scope.
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 from zlib import crc32
+
+from memory.store.scope_keys import ScopeKeys
 
 SHARDS = 16
 """The number of sorted sets into which the index of conversations is split."""
@@ -88,55 +90,6 @@ class Scope:
         return self.chat_id > 0
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeKeys:
-    """The keys of one scope. A script takes those that it uses."""
-
-    meta: str
-    lease: str
-    turn: str
-    mailbox: str
-    seen: str
-    log: str
-    vectors: str
-    confirm: str
-    learned: str
-    records: str
-    record_vectors: str
-    dead_letters: str
-    reminders: str
-    off_record: str
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Return all keys."""
-        return (
-            *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
-            *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
-            *(self.reminders, self.off_record),
-        )
-
-    @property
-    def of_turns(self) -> tuple[str, ...]:
-        """Return the keys of intake and turns, which need no confirmations."""
-        return tuple(key for key in self.all if key != self.confirm)
-
-    @property
-    def of_step(self) -> tuple[str, ...]:
-        """Return the keys of a step that changes only the open turn and its lease."""
-        return self.meta, self.lease, self.turn
-
-    @property
-    def of_run(self) -> tuple[str, ...]:
-        """Return the keys of a step that also looks for messages which follow those of the turn."""
-        return *self.of_step, self.mailbox, self.seen
-
-    @property
-    def of_records(self) -> tuple[str, ...]:
-        """Return the keys of what was learned, for a reader."""
-        return self.meta, self.learned, self.records, self.record_vectors
-
-
 class Keys:
     """The names of one bot's keys."""
 
@@ -157,10 +110,18 @@ class Keys:
         self.admins = self.prefix + "admins"
         self.models = self.prefix + "models"
         self.erased = self.prefix + "erased"
+        self.erasures = self.prefix + "erasures"
+        self.erasure_secrets = self.prefix + "erasure_secrets"
+        self.last_backup = self.prefix + "last_backup"
         self.signals = self.prefix + "signals"
+        self.looks = self.prefix + "looks"
+        self.reporters = self.prefix + "reporters"
+        self.reloads = self.prefix + "reloads"
         self.layout = self.prefix + "layout"
         self.migrator = self.prefix + "migrator"
         self._usage = self.prefix + "{usage}:"
+        self._access = self.prefix + "{access}:"
+        self._announcement = self.prefix + "{announcement}:"
         self.counted_calls = self._usage + "calls"
 
     def scope(self, scope: Scope) -> ScopeKeys:
@@ -183,9 +144,17 @@ class Keys:
             off_record=base + "off_record",
         )
 
+    def restoring(self, scope: Scope, name: str) -> str:
+        """Name the key under which a restore collects one key of a scope, until all is there."""
+        return f"{self.prefix}{{{scope.tag}}}:restoring_{name}"
+
     def learner(self, conversation: Scope) -> str:
         """Name the lease of the process that learns from a conversation."""
         return f"{self.prefix}{{{conversation.tag}}}:learner"
+
+    def report_of(self, process: str) -> str:
+        """Name the report of one process for the inspector."""
+        return f"{self.prefix}report:{process}"
 
     def conversations(self, shard: int) -> str:
         """Name one shard of the index of conversations by last activity."""
@@ -223,6 +192,14 @@ class Keys:
     def spent_of(self, user_id: int, day: int) -> str:
         """Name the tokens of answers to a person on a day, counted from 1970."""
         return f"{self._usage}spent:{day}:{user_id}"
+
+    def access(self, name: str) -> str:
+        """Name a part of what is stored of who may use the bot; all of it shares one slot."""
+        return self._access + name
+
+    def announcement(self, part: str) -> str:
+        """Name a part of the announcement to many chats; all of it shares one slot."""
+        return self._announcement + part
 
     def topic_name(self, topic: Scope) -> str:
         """Name the key that says who named a topic."""

@@ -1,20 +1,24 @@
 """Gives what an earlier version stored the names of this version, once, before anything reads it.
 
-Layout 1 had names of our own for keys and fields; layout 2 has the field's words. One process
-migrates under a lease and the others wait. Each scope is renamed by one script, and a repeat
-changes nothing, so a process that dies in between is followed by another that starts again.
-Processes of the earlier version must be stopped before: they would write the old names again.
+Layout 1 had names of our own for keys and fields; layout 2 has the field's words. A later layout
+gets a step of its own, and older data goes through all of them in turn. One process migrates under
+a lease and the others wait. Each scope is renamed by one script, and a repeat changes nothing, so a
+process that dies in between is followed by another that starts again. Processes of the earlier
+version must be stopped before: they would write the old names again.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from time import monotonic
 
 import structlog
 
 from memory.store.client import RedisClient
 from memory.store.commands import ScriptCall
 from memory.store.errors import StoreRefused
-from memory.store.keys import SHARDS, Keys, Scope, ScopeKeys
+from memory.store.keys import Keys, Scope
+from memory.store.scope_index import count_scopes, pages_of_scopes
+from memory.store.scope_keys import ScopeKeys
 from memory.store.scripts import Scripts
 from memory.store.store import NamedLease
 
@@ -25,7 +29,7 @@ LAYOUT = 2
 
 _LEASE_MS = 30_000
 _LOOK_AGAIN_S = 0.5
-_PAGE = 100
+_PROGRESS_S = 5.0
 
 _META_FIELDS = {
     "bell": "wake_up",
@@ -69,20 +73,21 @@ async def migrate(
     `LayoutTooNew`, or `StoreError` if the store fails; then the next start goes on.
     """
     lease = NamedLease(scripts, keys.migrator, _LEASE_MS)
-    while await _layout(client, keys) < LAYOUT:
+    shared = [Scope.of_namespace(namespace) for namespace in namespaces]
+    while (layout := await stored_layout(client, keys)) < LAYOUT:
         if not await lease.hold():
             await asyncio.sleep(_LOOK_AGAIN_S)
             continue
         try:
-            shared = [Scope.of_namespace(namespace) for namespace in namespaces]
-            if await _scopes_renamed(client, keys, scripts, lease, shared):
-                await _rename_shared_keys(client, keys)
-                await client.call("SET", keys.layout, LAYOUT)
+            # Another process may have done this step while we waited for the lease.
+            if layout == await stored_layout(client, keys):
+                await _STEPS[layout](client, keys, scripts, lease, shared)
         finally:
             await lease.release()
 
 
-async def _layout(client: RedisClient, keys: Keys) -> int:
+async def stored_layout(client: RedisClient, keys: Keys) -> int:
+    """Return the layout of what is stored; raise `LayoutTooNew`."""
     stored = int(await client.call("GET", keys.layout) or 1)
     if stored > LAYOUT:
         raise LayoutTooNew(
@@ -90,6 +95,24 @@ async def _layout(client: RedisClient, keys: Keys) -> int:
             "start the version that wrote it, or a newer one"
         )
     return stored
+
+
+async def _to_layout_2(
+    client: RedisClient,
+    keys: Keys,
+    scripts: Scripts,
+    lease: NamedLease,
+    shared: Sequence[Scope],
+) -> None:
+    """Give keys and fields the field's words."""
+    if await _scopes_renamed(client, keys, scripts, lease, shared):
+        await _rename_shared_keys(client, keys)
+        await client.call("SET", keys.layout, 2)
+
+
+_STEPS = {1: _to_layout_2}
+"""By layout: the function that makes the next layout of it. A process that loses its lease on the
+way leaves the layout as it was, and the step is done again."""
 
 
 async def _scopes_renamed(
@@ -100,15 +123,19 @@ async def _scopes_renamed(
     shared: Sequence[Scope],
 ) -> bool:
     """Rename what is stored of every scope; return false if the lease was lost on the way."""
-    script, migrated = scripts["migrate_scope"], 0
+    script, migrated, said_at = scripts["migrate_scope"], 0, monotonic()
+    total = await count_scopes(client, keys)
     request = {"meta": _META_FIELDS, "turn": _TURN_FIELDS, "fields": _FIELD_PREFIXES}
-    async for scopes in _pages(client, keys, shared):
+    async for scopes in pages_of_scopes(client, keys, shared):
         names = [keys.scope(scope) for scope in scopes]
         calls: list[ScriptCall] = [
             script.command((*each.all, _old_dead_letters(each)), request) for each in names
         ]
         await client.pipeline(calls)
         migrated += len(scopes)
+        if monotonic() - said_at > _PROGRESS_S:
+            said_at = monotonic()
+            log.info("migrating stored data", scopes=migrated, of=total)
         if not await lease.hold():
             return False
     if migrated > len(shared):  # namespaces are visited even in an empty store
@@ -118,28 +145,6 @@ async def _scopes_renamed(
 
 def _old_dead_letters(names: ScopeKeys) -> str:
     return names.dead_letters.removesuffix("_letters")
-
-
-async def _pages(
-    client: RedisClient, keys: Keys, shared: Sequence[Scope]
-) -> AsyncIterator[Sequence[Scope]]:
-    """Give all scopes that the indexes name, in pages, then the `shared` ones."""
-    indexes = [
-        index(shard) for index in (keys.conversations, keys.scopes) for shard in range(SHARDS)
-    ]
-    cursors = dict.fromkeys(indexes, 0)
-    while cursors:
-        asked = [("ZSCAN", index, cursor, "COUNT", _PAGE) for index, cursor in cursors.items()]
-        for index, (cursor, found) in zip(
-            tuple(cursors), await client.pipeline(asked), strict=True
-        ):
-            if found:
-                yield [Scope(member.decode()) for member, _ in found]
-            cursors[index] = int(cursor)
-            if not cursors[index]:
-                del cursors[index]
-    if shared:
-        yield shared
 
 
 async def _rename_shared_keys(client: RedisClient, keys: Keys) -> None:

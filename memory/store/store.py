@@ -7,6 +7,7 @@ from secrets import token_hex
 
 from memory.store.client import RedisClient
 from memory.store.errors import StoreError
+from memory.store.journal import ErasureJournal
 from memory.store.keys import Keys, Scope
 from memory.store.scripts import Scripts
 
@@ -28,6 +29,11 @@ class Store:
     scripts: Scripts
     erased: asyncio.Event
     ttl_s: int
+
+    @property
+    def journal(self) -> ErasureJournal:
+        """The journal of erasures."""
+        return ErasureJournal(self.client, self.keys, self.ttl_s)
 
     async def tell_erased(self, *scopes: Scope) -> None:
         """Tell every process that something in these scopes was erased (`Memory.drop_erased`).
@@ -55,14 +61,14 @@ class NamedLease:
     def __init__(self, scripts: Scripts, key: str, ttl_ms: int) -> None:
         self._scripts = scripts
         self._key = key
-        self._ttl_ms = ttl_ms
-        self._token = token_hex(16)
+        self.ttl_ms = ttl_ms
+        self.token = token_hex(16)
 
     async def hold(self) -> bool:
         """Take or extend the lease; false if another process has it."""
-        request = {"token": self._token, "ttl_ms": self._ttl_ms}
+        request = {"token": self.token, "ttl_ms": self.ttl_ms}
         return bool(await self._scripts["lease"]([self._key], request))
 
     async def release(self) -> None:
         """Give the lease back if this process has it."""
-        await self._scripts["unlease"]([self._key], {"token": self._token})
+        await self._scripts["unlease"]([self._key], {"token": self.token})

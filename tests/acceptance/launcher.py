@@ -90,6 +90,7 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     os.dup2(output, 2)
     os.environ.clear()
     os.environ.update(environment)
+    os.chdir(environment.get("PWD", "."))
     sys.argv = ["bot", *command]
     status = 1
     try:

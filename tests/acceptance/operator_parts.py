@@ -54,3 +54,14 @@ class Rumours(AIContextBehavior):
 
     name = "rumours"
     functions = (Tool("rumours", "Tell what others say.", Nothing, rumours),)
+
+
+async def sink(booking: Booking, _context: AgentContext) -> str:
+    raise ValueError(f"the {booking.ship} cannot sink")
+
+
+class Shipwreck(AIContextBehavior):
+    """Has a tool whose error repeats what the person said."""
+
+    name = "shipwreck"
+    functions = (Tool("sink_ship", "Sink a ship.", Booking, sink),)

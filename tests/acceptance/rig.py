@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
+from bot.playground.bot_api.server import BOT
 from tests.acceptance.forked import Forked
-from tests.servers.bot_api import BotApiServer, Chat, Message, Pace, Person
+from tests.servers.bot_api import BotApiServer, Chat, Message, Pace, Person, User
 from tests.servers.model_api import Call, ChatRequest, Dialect, ModelApiServer, Scripted
 from tests.valkey import free_port
 
@@ -25,7 +26,7 @@ class BotProcess:
     """One bot, whose log is read line by line.
 
     A launcher forks it if there is one, otherwise `python -m bot` starts it. `command` follows
-    that, such as `web`.
+    that, such as `web`. It runs in the folder that `PWD` names.
     """
 
     launcher: ClassVar[str] = ""
@@ -60,7 +61,7 @@ class BotProcess:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "bot", *self._command),
-            cwd=ROOT,
+            cwd=self._environment.get("PWD", ROOT),
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -75,6 +76,10 @@ class BotProcess:
     async def kill(self) -> None:
         """End the bot as a crash does."""
         await self._end(signal.SIGKILL, 5)
+
+    def hang_up(self) -> None:
+        """Send the signal at which servers read their settings again."""
+        self._signal(signal.SIGHUP)
 
     def pause(self) -> None:
         """Stop the bot anywhere, as a suspended machine does."""
@@ -126,7 +131,13 @@ class BotProcess:
         if self._process is None or self._process.returncode is not None:
             return self._process.returncode or 0 if self._process else 0
         self._signal(number)
-        return await self.exit_status(within_s)
+        try:
+            return await self.exit_status(within_s)
+        except TimeoutError:
+            # A process that is left alive would keep the event loop of its test from closing.
+            self._signal(signal.SIGKILL)
+            await self._process.wait()
+            raise TimeoutError("the bot did not end:\n" + "\n".join(self.raw[-30:])) from None
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process
@@ -260,11 +271,12 @@ async def open_rig(
     folder: Path,
     mode: Literal["polling", "webhook"] = "polling",
     pace: Pace | None = None,
+    bot: User = BOT,
 ) -> AsyncIterator[Rig]:
     """Give a rig whose bot is not started yet; `pace` says how Telegram repeats its deliveries."""
     script = Scripted()
     model = ModelApiServer(script, dialect=Dialect(api_key=KEY))
-    async with BotApiServer(pace=pace) as telegram, model:
+    async with BotApiServer(bot=bot, pace=pace) as telegram, model:
         port = free_port()
         environment = {
             "PATH": os.environ["PATH"],

@@ -24,12 +24,16 @@ IN_PRIVATE = (
     "forget",
     "reminders",
     "usage",
+    "mute",
     "privacy",
     "help",
 )
-_PRIVATE_ONLY = ("off", "back", "import", "usage")
+_PRIVATE_ONLY = ("off", "back", "import", "usage", "mute")
 IN_GROUPS = ("ask", *(name for name in IN_PRIVATE if name not in _PRIVATE_ONLY))
-OF_OPERATORS = ("stats", "inspect", "deadletters", "clear_memory")
+OF_OPERATORS = (
+    *("stats", "inspect", "deadletters", "clear_memory"),
+    *("reload", "people", "invite", "broadcast"),
+)
 
 
 def sentence(*keys: str, **values: object) -> str:

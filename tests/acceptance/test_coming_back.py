@@ -1,15 +1,17 @@
-"""A person who comes back after days is asked about what they left open, once."""
+"""A person who comes back is asked about what they left open, and about facts that have aged."""
 
 import asyncio
 import time
+from dataclasses import replace
 
 from memory.behaviors.running_state import BACK
 from memory.scopes.fields import STATE_LEARNER, State, Watermark
 from memory.store.keys import Scope
-from tests.acceptance.asking import ask_to_the_end
-from tests.acceptance.buttons import shown
-from tests.acceptance.planting import plant
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.buttons import press, shown
+from tests.acceptance.planting import fact, plant, stored_memory
 from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.servers.model_api import Reply
 
@@ -42,3 +44,29 @@ async def test_the_first_answer_after_days_asks_about_the_open_matter(webhook_ri
     asked = [request.memory.splitlines()[-1:] == [ASKED] for request in rig.requests]
     assert asked == [False, True, True, True, False]
     assert len({said(request)[0] for request in rig.requests}) == 1
+
+
+async def test_an_answer_asks_whether_an_old_fact_still_holds_also_after_a_crash(
+    webhook_rig: Rig,
+) -> None:
+    """Its question comes once, with the answer. The next turn asks about no second fact."""
+    rig = webhook_rig
+    await rig.start(learn="facts", learn_every_turns=99, learn_after_s=3_600)
+    anna, chat = rig.anna()
+    here, mine = Scope.of_chat(chat.id), Scope.of_person(anna.id)
+    rig.script.on("I live", "Nice.")
+    rig.script.on("bus", "The bus in Graz leaves at nine, from Siemens.")
+    await ask_and_learn(rig, anna, chat, "I live in Graz")
+    told = (fact(text, 1, here, anna.id) for text in ("Lives in Graz.", "Works at Siemens."))
+    await plant(rig, mine, *(replace(each, changes=True) for each in told))
+    asked = sentence("consent.ask_still", text="Lives in Graz.")
+    await ask_and_learn(rig, anna, chat, "When is my bus?")
+    await rig.restart()
+    await ask_to_the_end(rig, anna, chat, "And the next bus?")
+    [question] = [message for message in chat.messages if message.text == asked]
+    assert sum("Siemens.”" in message.text for message in chat.messages) == 0
+    await press(rig, anna, question, "Yes")
+    await shown(rig, question, sentence("consent.confirmed"))
+    first, second = (await stored_memory(rig, mine)).facts
+    assert time.time() - first.confirmed_at < 60
+    assert (first.text, second.confirmed_at) == ("Lives in Graz.", 0)

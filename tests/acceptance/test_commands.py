@@ -43,7 +43,7 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(webhook_
     people = {code: rig.person(2000 + number, "Sam", code) for number, code in enumerate(LANGUAGES)}
     (admin, admins), (person, chat) = people["de"], people["fa"]
     group = rig.telegram.group("Club", [person])
-    await rig.start(admin_user_ids=admin.id)
+    await rig.start(admin_user_ids=admin.id, transcription_model="off")
     for code, language in LANGUAGES.items():
         somebody, with_bot = people[code]
         reply = await rig.ask(somebody, with_bot, "/start")
@@ -56,7 +56,7 @@ async def test_everybody_gets_sentences_and_menus_in_their_own_language(webhook_
         ]
         voice = await somebody.send(with_bot, "voice")
         refused = await with_bot.wait_for_reply(after=voice)
-        assert refused.text == sentence_in(language, "unsupported.voice")
+        assert refused.text == sentence_in(language, "voice.off")
 
     def menu(somebody: Person, where: Chat) -> dict[str, str]:
         return {line.command: line.description for line in rig.telegram.menu(somebody, where)}

@@ -6,6 +6,7 @@ from memory.store.embedded import EmbeddedValkey
 from tests.acceptance.buttons import ask_first, delete_now, erase, press, shown
 from tests.acceptance.rig import Rig, run_command
 from tests.acceptance.sentences import sentence, sentence_in
+from tests.bot.documents.office import word
 from tests.bot.documents.pdfs import encrypted, pdf
 from tests.servers.bot_api import Chat, Hang, Message, Person, Upload
 from tests.stored import everything_stored
@@ -71,6 +72,8 @@ async def test_the_caption_of_a_file_is_answered_from_the_file(webhook_rig: Rig)
     )
     assert "[sea.pdf, page 2]" in asked_last(rig)
     assert asked_last(rig).endswith(QUESTION)
+    await send(anna, chat, notes(word(), "animals.docx", ""), "Which animal has 190 tonnes?")
+    assert "[animals.docx, Whales] Whales\n  Animal | Tonnes\n  Blue whale | 190" in asked_last(rig)
     await rig.ask(anna, chat, "Thanks")
     assert next(m.content for m in rig.requests[-1].messages if m.role == "user") == QUESTION
 
@@ -154,21 +157,25 @@ async def test_an_unreadable_file_is_refused_in_the_persons_language(webhook_rig
     rig = webhook_rig
     await rig.start(max_document_mb=0.1)
 
-    async def refused(person: Person, chat: Chat, language: str) -> None:
-        for reason, file in {
-            "type": Upload(b"PK", "a.zip", "application/zip"),
-            "too_big": notes(b"a " * 60_000),
-            "letters": notes("Привет".encode("cp1251")),
-            "encrypted": Upload(encrypted(pdf("x"), "secret"), "a.pdf", "application/pdf"),
-            "no_text": Upload(pdf(""), "a.pdf", "application/pdf"),
-            "damaged": Upload(b"%PDF-1.4", "a.pdf", "application/pdf"),
-        }.items():
-            reply = await send(person, chat, file)
-            key = f"documents.refused_{reason}"
-            assert reply.text == sentence_in(language, key, name=file.name, mb="0.1")
+    files = {
+        "type": Upload(b"PK", "a.zip", "application/zip"),
+        "too_big": notes(b"a " * 60_000),
+        "letters": notes("Привет".encode("cp1251")),
+        "encrypted": Upload(encrypted(pdf("x"), "secret"), "a.pdf", "application/pdf"),
+        "no_text": Upload(pdf(""), "a.pdf", "application/pdf"),
+        "damaged": Upload(b"%PDF-1.4", "a.pdf", "application/pdf"),
+    }
 
-    for number, language in enumerate(("en", "de", "ru", "es", "fa")):
-        await refused(*rig.person(1001 + number, "Anna", language), language)
+    async def refused(language: str, number: int, *reasons: str) -> None:
+        person, chat = rig.person(1001 + number, "Anna", language)
+        for reason in reasons:
+            reply = await send(person, chat, files[reason])
+            key, name = f"documents.refused_{reason}", files[reason].name
+            assert reply.text == sentence_in(language, key, name=name, mb="0.1")
+
+    await refused("en", 0, *files)
+    for number, language in enumerate(("de", "ru", "es", "fa"), 1):
+        await refused(language, number, "type", "too_big")
     assert rig.requests == []
 
 
@@ -256,10 +263,10 @@ async def test_ingest_names_each_refused_file_and_a_folder_without_documents(
 ) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00\xff")
     said = await _ingest(webhook_rig, tmp_path, status=1)
-    assert said == f"no .txt, .md or .pdf file in {tmp_path}\n"
+    assert said == f"no document in {tmp_path}\n"
     said = await _ingest(webhook_rig, tmp_path / "picture.png", status=1)
     assert said == (
-        "picture.png: refused: neither text, Markdown nor PDF\n"
+        "picture.png: refused: no format that is read\n"
         "namespace manual: 0 files, 0 passages, 1 refused\n"
     )
 

@@ -2,7 +2,7 @@
 
 import orjson
 
-from tests.acceptance.buttons import ask_first, erase
+from tests.acceptance.buttons import ask_first, erase, press_now, shown
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.servers.bot_api import Chat, Person, Topic
@@ -49,8 +49,16 @@ async def test_instructions_hold_in_their_conversation_until_they_are_removed_or
     assert await told("Answer in rhymes", ben, group) == sentence("instructions.set")
     rhymes = sentence("instructions.shown", text="Answer in rhymes")
     assert await told("", anna, group) == rhymes
-    assert await told("off", ben, group) == sentence("instructions.removed")
+    shows = await ask_first(rig, anna, group, "/instructions")
+    assert await press_now(rig, anna, shows, "Remove") == sentence("clear.not_yours")
+    assert await told("Answer in prose", ben, group) == sentence("instructions.set")
+    await press_now(rig, ben, shows, "Remove")
+    await shown(rig, shows, sentence("instructions.shown", text="Answer in prose"))
+    await press_now(rig, ben, shows, "Remove")
+    await shown(rig, shows, sentence("instructions.removed"))
     assert await told("", ben, group) == sentence("instructions.none")
+    assert await told("Answer in rhymes", ben, group) == sentence("instructions.set")
+    assert await told("off", ben, group) == sentence("instructions.removed")
 
     question = await ask_first(rig, anna, chat, "/clear")
     await erase(rig, anna, question, "clear.done", messages=4, vectors=4, waiting=0)

@@ -1,14 +1,24 @@
 """A message from which something was learned gets the reaction ✍."""
 
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end
-from tests.acceptance.buttons import ERASE, ask_first, delete_now, press
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
+from tests.acceptance.buttons import (
+    ERASE,
+    ask_first,
+    ask_for_wording,
+    delete_now,
+    press,
+    press_now,
+)
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat, Message
+from tests.acceptance.test_poisoning import forward
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import Reply, tool_call
 
 US = "@ricordo_bot"
 LEARNED = ("✍",)
+CHANGE = sentence("buttons.change_entry")
 
 
 def said(chat: Chat, text: str) -> Message:
@@ -19,6 +29,12 @@ def said(chat: Chat, text: str) -> Message:
 def reaction(rig: Rig, chat: Chat, text: str) -> tuple[str, ...]:
     """Return how the bot reacted to a message."""
     return chat.reaction(said(chat, text), rig.telegram.bot)
+
+
+def now(message: Message) -> str:
+    """Return the text of a message as it is now."""
+    shown = message.chat.message(message.id)
+    return shown.text if shown else ""
 
 
 async def marked(rig: Rig, chat: Chat, text: str, mark: tuple[str, ...] = LEARNED) -> None:
@@ -45,8 +61,25 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     assert len({call.given.integer("message_id") for call in calls}) == 2
 
     shows = await ask_to_the_end(rig, anna, chat, "/memory")
-    await delete_now(rig, anna, shows, f"{sentence('buttons.change_entry')} 1")
+    await delete_now(rig, anna, shows, f"{CHANGE} 1")
     await marked(rig, chat, "Rex", ())
+    assert reaction(rig, chat, "Ida") == LEARNED
+
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    await marked(rig, chat, "Aurora")
+    shows = await ask_to_the_end(rig, anna, chat, "/memory")
+    question = await ask_for_wording(rig, anna, shows, f"{CHANGE} 1")
+    await rig.ask(anna, chat, "Their boat is Borealis.", reply_to=question)
+    await marked(rig, chat, "Aurora", ())
+    shows = await ask_to_the_end(rig, anna, chat, "/memory")
+    await press_now(rig, anna, shows, f"{CHANGE} 1")
+    await rig.telegram.wait_for(lambda: "“Their boat is Aurora.”" in now(shows))
+
+    await ask_and_learn(rig, anna, chat, "My goat is called Meck")
+    await marked(rig, chat, "Meck")
+    question = await ask_first(rig, anna, chat, "/forget", reply_to=said(chat, "Meck"))
+    await press(rig, anna, question, ERASE)
+    await marked(rig, chat, "Meck", ())
     assert reaction(rig, chat, "Ida") == LEARNED
 
     quiet = await ask_to_the_end(rig, anna, chat, "/memory quiet")
@@ -63,6 +96,11 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
     await marked(rig, chat, "Kiki", ())
     assert reaction(rig, chat, "Ida") == ()
 
+    await no_mark_where_the_group_allows_none(rig, anna)
+
+
+async def no_mark_where_the_group_allows_none(rig: Rig, anna: Person) -> None:
+    """Fail if a refused mark is tried again, or keeps a question from its answer."""
     group = rig.telegram.group("Club", [], admins=[anna])
     group.available_reactions = ["👍"]
     before = len(rig.telegram.calls_to("setMessageReaction"))
@@ -70,3 +108,22 @@ async def test_a_message_is_marked_once_a_fact_of_it_is_written_unless_it_is_qui
         await ask_and_learn(rig, anna, group, f"{US} My {pet}")
     assert len(rig.telegram.calls_to("setMessageReaction")) == before + 1
     assert len(group.replies) == 2
+
+
+async def test_a_yes_that_erases_a_fact_takes_its_mark_away(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    forget = Reply(tool_calls=(tool_call("forget_memory", id=1),))
+    rig.script.on("Forget my sister", forget, "I have to ask you.")
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    await ask_and_learn(rig, anna, chat, "My sister is called Ida")
+    await marked(rig, chat, "Ida")
+    before = len(rig.bot.log)
+    forwarded = await forward(anna, chat, "Forget my sister")
+    answer = await chat.wait_for_reply(after=forwarded)
+    await wait_until_learned_from(rig, chat, before)
+    question = await chat.wait_for_reply(after=answer)
+    assert reaction(rig, chat, "Ida") == LEARNED
+    assert await press(rig, anna, question, sentence("buttons.forget")) == ""
+    await marked(rig, chat, "Ida", ())

@@ -10,7 +10,7 @@ import pytest
 
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
-from tests.acceptance.asking import ask_and_learn, ask_to_the_end
+from tests.acceptance.asking import ask_and_learn, ask_to_the_end, wait_until_learned_from
 from tests.acceptance.buttons import press, shown
 from tests.acceptance.memory_model import (
     Batch,
@@ -57,7 +57,7 @@ async def test_a24_the_state_is_learned_after_the_reply_and_sent_with_the_next_m
     assert '"discussion_summary": "It was said: My boat is called Aurora"' in second.memory
     assert '"key_entities": ["Aurora"]' in second.memory
     assert first.messages[0] == second.messages[0]
-    assert "for your reference only: never show or recite it" in first.messages[0].content
+    assert "for your reference only: never show, recite or mention it" in first.messages[0].content
     assert model.batches[1].state["key_entities"] == ["Aurora"]
     assert len(model.batches) == 2
     assert [reply.text for reply in chat.replies] == ["A fine name for a boat.", "All right."]
@@ -146,9 +146,13 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     await say(4, 5, ask=learning)
     await say(6)
     await model.batch_about("Boat-6")
-    await say(7, 8)
+    await say(7, 8, ask=partial(ask_to_the_end, rig))
     assert "Boat-3" in main_requests(rig)[-1].memory
+    # Not while a turn reads the conversation: its older answer may reach the learner's copy later,
+    # and the learner would ask once more before the store refuses what rests on it.
+    before = len(rig.bot.log)
     slow.set()
+    await wait_until_learned_from(rig, chat, before)
     await say(9)
     await model.batch_about("Boat-9")
     assert [turns(batch) for batch in model.batches[1:]] == [claims(4, 5, 6), claims(7, 8, 9)]
@@ -161,8 +165,10 @@ async def test_a26_learning_delays_no_reply_keeps_its_order_and_survives_a_stop(
     assert await rig.bot.stop() == 0
     slow.set()
     await rig.start()
+    before = len(rig.bot.log)
     await say(13)
     await model.batch_about("Boat-13")
+    await rig.bot.wait_until(lambda: any(line.get("calls") for line in rig.bot.log[before:]))
     assert turns(model.batches[-1]) == claims(10, 11, 12, 13)
     assert model.batches[-1].state["key_entities"] == ["Boat-7", "Boat-8", "Boat-9"]
     await say(14, ask=learning)
@@ -246,7 +252,9 @@ async def test_a_run_with_a_kill_after_every_turn_learns_the_same_and_nothing_tw
         await ask_to_the_end(rig, ben, bens, text)
         await rig.bot.kill()
         await let_time_pass(rig, 300)  # so that leases of killed processes have ended
+        since = len(rig.bot.log)
         await rig.bot.start()
+    await rig.bot.wait_until(lambda: any(line.get("calls") for line in rig.bot.log[since:]))
     told = []
     for person, chat in ((anna, annas), (ben, bens)):
         await model.batch_about(f"{person.user.first_name}, My boat is called Boat-3")

@@ -6,15 +6,23 @@ from time import time
 from memory.store.client import RedisClient
 from memory.store.keys import Keys, Scope
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.buttons import ask_first
+from tests.acceptance.buttons import (
+    ask_first,
+    ask_for_wording,
+    asks_to_delete,
+    button,
+    press,
+    press_now,
+)
 from tests.acceptance.memory_model import remember_with
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
-from tests.servers.bot_api import Chat
+from tests.servers.bot_api import Chat, Message, Person
 from tests.servers.model_api import Call, EmbeddingsRequest, Reply, tool_call
 from tests.stored import everything_on_disk, everything_stored
 
 MARK = "🕶"
+CHANGE = sentence("buttons.change_entry")
 WORDS = (b"zanzibar", b"Zanzibar", b"quokka", b"Quokka", b"wombat")
 
 
@@ -32,6 +40,20 @@ def embedded_in(call: Call) -> list[str]:
     return list(request.texts) if isinstance(request, EmbeddingsRequest) else []
 
 
+async def no_memory_is_used(
+    rig: Rig, anna: Person, chat: Chat, memory: Message, why: Message, question: Message
+) -> None:
+    """Fail if /why or the edit of a fact reads or changes the memory off the record."""
+    refused = sentence("off.no_memory")
+    assert (await ask_first(rig, anna, chat, "/why")).text == refused
+    assert await press(rig, anna, why, button(why, "↗")) == refused
+    assert (await rig.ask(anna, chat, "It is a quokka.", reply_to=question)).text == refused
+    await press_now(rig, anna, memory, f"{CHANGE} 2")
+    await rig.telegram.wait_for(lambda: asks_to_delete(memory))
+    assert await press_now(rig, anna, memory, "Edit") == refused
+    assert await press_now(rig, anna, memory, "Pin") == refused
+
+
 async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt(
     webhook_rig: Rig, tmp_path: Path
 ) -> None:
@@ -42,9 +64,12 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     )
     await rig.start(learn="state,facts,synopses", learn_every_turns=1)
     anna, chat = rig.anna()
-    await ask_and_learn(rig, anna, chat, "My boat is called Aurora")
+    for words in ("My boat is called Aurora", "What is my boat called?"):
+        await ask_and_learn(rig, anna, chat, words)
     assert (await rig.ask(anna, chat, "/off 2 years")).text == sentence("off.usage")
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
+    before_off = [await ask_first(rig, anna, chat, command) for command in ("/memory", "/why")]
+    before_off.append(await ask_for_wording(rig, anna, before_off[0], f"{CHANGE} 2"))
     began = await ask_first(rig, anna, chat, "/off 30m")
     before = len(rig.requests)
     assert began.text.startswith(f"{MARK} Off the record until /back, at the latest ")
@@ -67,9 +92,18 @@ async def test_words_off_the_record_meet_no_memory_and_are_erased_with_a_receipt
     assert (await ask_first(rig, anna, chat, "/retry")).text == sentence("retry.nothing")
     assert len(rig.requests) == asked
 
+    rig.script.on("my llama", "I've saved that.")
+    claims = await ask_first(rig, anna, chat, "Remember my llama")
+    assert claims.text == f"I've saved that.\n\n{sentence('claims.off_record')}\n\n{MARK}"
+    await no_memory_is_used(rig, anna, chat, *before_off)
+    fresh = await ask_first(rig, anna, chat, "/new")
+    assert fresh.text == sentence("off.new")
+    await ask_first(rig, anna, chat, "I fly to Zanzibar")
+    assert rig.requests[-1].messages[1].content == "I fly to Zanzibar"
+
     assert b"Zanzibar" in await everything_stored(rig.environment["REDIS_URL"])
     ended = await ask_first(rig, anna, chat, "/back")
-    assert ended.text == sentence("off.ended", messages=6)
+    assert ended.text == sentence("off.ended", messages=10)
     await nothing_is_left(rig, tmp_path)
     assert (await rig.ask(anna, chat, "/back")).text == sentence("off.not_off")
     after = await ask_and_learn(rig, anna, chat, "What is my boat called?")

@@ -60,6 +60,25 @@ async def edit_the_newest_fact(rig: Rig, anna: Person, chat: Chat, shows: Messag
     assert "fact number 8" not in str(rig.requests[-1].raw)
 
 
+async def what_is_new_comes_first_once(rig: Rig, anna: Person, chat: Chat) -> None:
+    """Fail unless what was learned since the last look begins the list, with its buttons."""
+    await plant(rig, person(anna.id), fact("has a quokka", 1, here(chat), anna.id))
+    await plant(rig, here(chat), synopsis("quokkas", (1, 2), here(chat)))
+    shows = await ask_first(rig, anna, chat, "/memory")
+    assert shows.text.startswith(sentence("memory.new", count=2))
+    assert listed(shows)[:2] == [
+        "• 1 2 January 1970 – 3 January 1970 – Request: quokkas (#6)",
+        "• 2 has a quokka (2 January 1970, #11)",
+    ]
+    await delete_now(rig, anna, shows, "✎ 1")
+    now = chat.message(shows.id) or shows
+    assert sentence("memory.new", count=1) in now.text
+    assert listed(shows)[0] == "• 1 has a quokka (2 January 1970, #11)"
+    await delete_now(rig, anna, shows, "✎ 1")
+    again = await ask_first(rig, anna, chat, "/memory")
+    assert again.text.startswith("What I remember")
+
+
 async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_rig: Rig) -> None:
     rig = webhook_rig
     await rig.start(**NO_LEARNING)
@@ -106,6 +125,7 @@ async def test_memory_lists_the_memories_of_this_chat_and_deletes_them(webhook_r
         lambda: sentence("memory.state_deleted") in (chat.message(shows.id) or shows).text
     )
     assert (await stored_memory(rig, here(chat))).state == ""
+    await what_is_new_comes_first_once(rig, anna, chat)
     await edit_the_newest_fact(rig, anna, chat, shows)
     assert rig.model.log.refusals == []
 
@@ -304,6 +324,13 @@ async def test_a_write_that_untrusted_text_may_have_caused_needs_consent(
     assert [m.text for m in asked] == [
         sentence("consent.ask", text=text) for text in ("Likes olives", "Hates figs")
     ]
+    await rig.ask(anna, chat, "/off")
+    refused = sentence("off.no_memory")
+    assert await press(rig, anna, asked[0], "Remember it") == refused
+    for command in ("/instructions Be brief.", "/instructions"):
+        assert (await rig.ask(anna, chat, command)).text == refused
+    await rig.ask(anna, chat, "/back")
+    assert (await rig.ask(anna, chat, "/instructions")).text == sentence("instructions.none")
     assert (await stored_memory(rig, person(anna.id))).facts == []
     await press(rig, anna, asked[0], "Remember it")
     await shown(rig, asked[0], sentence("consent.kept"))

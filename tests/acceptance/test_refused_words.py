@@ -43,8 +43,10 @@ async def test_a_message_that_a_filter_refuses_blocks_nothing_and_is_marked(rig:
     assert "Aurora" in rig.requests[-1].messages[1].content
     assert "badword" not in prompts(rig)
     await rig.wait_until_learned(4)
-    # It may have been searched for before it was refused. It is not embedded to be stored.
-    assert {text for text in rig.model.log.embedded if "badword" in text} <= {"badword please"}
+    # It may have been searched for before it was refused, as a short question together with the
+    # one before. It is not embedded to be stored.
+    searched = {"badword please", "Our boat is called Aurora\nbadword please"}
+    assert {text for text in rig.model.log.embedded if "badword" in text} <= searched
     shown = (await rig.ask(anna, chat, "/memory")).text
     assert "left out – “badword please”" in shown
 

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+from memory.store.keys import Keys
 from tests.acceptance.rig import open_rig
 from tests.lab.wire_tap import Traffic, WireTap, is_learned
 from tests.valkey import ValkeyServer
@@ -25,8 +26,13 @@ async def test_a_turn_takes_two_round_trips_at_intake_and_six_from_wake_up_to_ac
     """
     valkey_server.ask("FLUSHALL")
     async with WireTap(valkey_server.port) as tap, open_rig(tap.url, tmp_path) as rig:
-        await rig.start(user_turns_per_minute=0, sends_per_second=0)
         anna, chat = rig.anna()
+        keys = Keys(int(rig.telegram.token.partition(":")[0]))
+        valkey_server.ask(f"HSET {keys.access('admitted')} {anna.id} 1|link|1009")
+        valkey_server.ask(f"INCR {keys.access('version')}")
+        await rig.start(
+            user_turns_per_minute=0, sends_per_second=0, access="ask", admin_user_ids=1009
+        )
         for text in ("Hello", "My boat is called Nessie.", "How is my boat called?"):
             begun = len(tap.passed)
             await rig.ask(anna, chat, text)

@@ -139,7 +139,7 @@ async def test_a_day_of_20_people_refuses_nothing_and_drops_the_least_useful_dat
     rig = small_rig
     people = [rig.person(2001 + number, f"Person{number}") for number in range(20)]
     ada, adas = rig.person(ADMIN_ID, "Ada")
-    weeks, said_each = Weeks(memory, people), 4
+    weeks, said_each = Weeks(memory, people), 3
     await weeks.pass_until(0.91)
     greeted = await ada.say(adas, "/start")
     await rig.start()

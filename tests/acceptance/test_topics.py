@@ -1,11 +1,14 @@
-"""A topic in a private chat that Telegram named by itself is named after what was said there."""
+"""Topics of a private chat: Telegram names some, the bot renames them, and facts move there."""
 
 from tests.acceptance.asking import ask_and_learn
-from tests.acceptance.memory_model import remember_with
+from tests.acceptance.buttons import ask_first, asks_to_delete, press_now
+from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
-from tests.servers.bot_api import Refuse
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Message, Refuse
 
 NAME = "editForumTopic"
+CHANGE = sentence("buttons.change_entry")
 
 
 async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no_other(
@@ -37,3 +40,47 @@ async def test_a_topic_named_by_telegram_is_named_after_its_first_session_and_no
     assert [chat.topics[each.id].name for each in (unnamed, named, renamed, refused)] == [
         *(title, "Taxes", "Garden", "New chat")
     ]
+
+
+async def test_a_fact_moves_to_its_topic_alone_and_back_by_a_button(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    remember_with(rig)
+    await rig.start(learn="facts", learn_every_turns=1)
+    anna, chat = rig.anna()
+    chat.has_private_topics = True
+    sailing = await anna.open_topic(chat, "Sailing")
+    taxes = await anna.open_topic(chat, "Taxes")
+
+    def now(message: Message) -> Message:
+        """Return a message as it is shown now."""
+        found = chat.message(message.id)
+        assert found
+        return found
+
+    async def prompts() -> list[bool]:
+        """Return whether the model is told of the boat, in each topic."""
+        for topic in (sailing, taxes):
+            await ask_and_learn(rig, anna, chat, "Is it raining?", topic=topic)
+        return ["Aurora" in request.last_user_message for request in main_requests(rig)[-2:]]
+
+    async def move(shows: Message, label: str, outcome: str) -> None:
+        await press_now(rig, anna, shows, f"{CHANGE} 1")
+        await rig.telegram.wait_for(lambda: asks_to_delete(shows))
+        assert await press_now(rig, anna, shows, sentence(label)) == ""
+        said = sentence(outcome).partition(" ")[0]
+        await rig.telegram.wait_for(lambda: said in now(shows).text)
+
+    await ask_and_learn(rig, anna, chat, "My boat is called Aurora", topic=sailing)
+    assert await prompts() == [True, True]
+    elsewhere = await ask_first(rig, anna, chat, "/memory", topic=taxes)
+    await press_now(rig, anna, elsewhere, f"{CHANGE} 1")
+    await rig.telegram.wait_for(lambda: asks_to_delete(elsewhere))
+    labels = [each.text for row in now(elsewhere).keyboard for each in row]
+    assert sentence("buttons.only_topic") not in labels
+    shows = await ask_first(rig, anna, chat, "/memory", topic=sailing)
+    await move(shows, "buttons.only_topic", "memory.moved_here")
+    assert await prompts() == [True, False]
+    why = await ask_first(rig, anna, chat, "/why", topic=sailing)
+    assert "Aurora" in why.text
+    await move(shows, "buttons.everywhere", "memory.moved_everywhere")
+    assert await prompts() == [True, True]

@@ -20,7 +20,8 @@ from bot.playground.offline_embedder import embed
 from bot.reply.parts import Part
 from bot.runtime.background_learner import BackgroundLearner
 from bot.telegram.chat import Destination
-from bot.telegram.updates import IncomingMessage, Sender, to_bytes
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory, MemoryOptions

@@ -5,7 +5,7 @@ It forwards all bytes unchanged, so a process behind it works as usual, only a l
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
@@ -76,6 +76,9 @@ class WireTap:
         async with asyncio.timeout(timeout_s), self._news:
             await self._news.wait_for(found)
 
+    async def hold(self, sent: bytes) -> None:
+        """Do nothing; a subclass may wait here before the client's data is forwarded."""
+
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = asyncio.current_task()
         assert line
@@ -84,7 +87,7 @@ class WireTap:
         trips = _Line(self.passed)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pump(reader, to, trips.asked))
+                group.create_task(self._pump(reader, to, trips.asked, self.hold))
                 group.create_task(self._pump(back, writer, trips.answered))
         except* OSError:
             pass  # one of the two has disconnected
@@ -96,9 +99,12 @@ class WireTap:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         note: Callable[[bytes], None],
+        hold: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> None:
         while data := await reader.read(_CHUNK):
             note(data)
+            if hold:
+                await hold(data)
             writer.write(data)
             await writer.drain()
             async with self._news:

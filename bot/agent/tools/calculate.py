@@ -77,7 +77,7 @@ class CalculateArguments(Arguments):
     """What to calculate."""
 
     expression: str = Field(
-        description="Such as 12.5 * (3 + 4) ** 2, sqrt(2), round(10 / 3, 2); % is the remainder",
+        description="Such as 3 * (2 + 4) ** 2 or round(sqrt(2), 2); % is the remainder",
         min_length=1,
         max_length=_MAX_CHARS,
     )
@@ -128,7 +128,7 @@ async def _run(arguments: CalculateArguments, _: AgentContext) -> str:
 
 CALCULATE = Tool(
     "calculate",
-    "Calculate an arithmetic expression exactly. Use it for every sum that is not trivial.",
+    "Calculate exactly. Use it for every sum that is not trivial.",
     CalculateArguments,
     _run,
     is_untrusted=False,

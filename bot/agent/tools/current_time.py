@@ -14,7 +14,7 @@ class CurrentTimeArguments(Arguments):
 
     timezone: str | None = Field(
         default=None,
-        description="IANA name such as Europe/Berlin; leave out for the bot's own zone",
+        description="IANA name such as Europe/Berlin; without it the bot's own",
         max_length=64,
     )
 
@@ -29,7 +29,7 @@ def current_time_tool(default_zone: tzinfo) -> Tool[CurrentTimeArguments]:
 
     return Tool(
         "current_time",
-        "Tell the current date, weekday and time, in any time zone.",
+        "Tell the current date, weekday and time.",
         CurrentTimeArguments,
         run,
         is_untrusted=False,

@@ -27,21 +27,21 @@ class SearchMemoryArguments(Arguments):
     """Query, days, speaker, a message to resemble, and number of results."""
 
     query: str = Field(
-        description="What to look for, in the words that were probably used",
+        description="What to look for, in the words probably used",
         min_length=1,
         max_length=500,
     )
-    since: date | None = Field(default=None, description="First day to look at, as 2026-03-31")
-    until: date | None = Field(default=None, description="Last day to look at, as 2026-04-30")
+    since: date | None = Field(default=None, description="First day")
+    until: date | None = Field(default=None, description="Last day")
     speaker: str = Field(
         default="",
-        description="Only what this person said; `assistant` for you; empty for everybody",
+        description="Only what this person said; `assistant` is you",
         max_length=64,
     )
     like: int | None = Field(
-        default=None, description="Number of a message that was found (12 for #12): more like it"
+        default=None, description="More like the found message of this number (12 for #12)"
     )
-    k: int = Field(default=20, description="How many messages to find at most", ge=1, le=40)
+    k: int = Field(default=20, description="Messages at most", ge=1, le=40)
 
 
 def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemoryArguments]:
@@ -68,9 +68,8 @@ def search_memory_tool(zone: tzinfo, counter: TokenCounter) -> Tool[SearchMemory
 
     return Tool(
         "search_memory",
-        "Search everything said earlier in this conversation, however long ago, also by day and by "
-        "speaker. Use it when the person refers to something that is neither in the recent "
-        "messages nor in <memory>, or for a second look under another name.",
+        "Search everything ever said in this conversation. Use it for what is neither in the "
+        "recent messages nor in <memory>, or for a second look under another name.",
         SearchMemoryArguments,
         run,
         is_untrusted=False,  # lines with untrusted text are marked

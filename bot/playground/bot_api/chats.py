@@ -41,7 +41,8 @@ class ChatMessage:
     """A message as it stands now; an edit makes a new value with the same id.
 
     `Chat.add` sets `id` and `sent_at` (Unix seconds). With `media`, `text` is the caption. `origin`
-    is the MessageOrigin of a forwarded message in JSON. Only a post of a channel has no `sender`.
+    is the MessageOrigin of a forwarded message in JSON. `reaction` is the emoji with which the bot
+    reacted. Only a post of a channel has no `sender`.
     """
 
     chat: "LocalChat" = field(repr=False)
@@ -56,6 +57,7 @@ class ChatMessage:
     sent_at: int = 0
     edited_at: int = 0
     origin: Mapping[str, object] = field(default_factory=dict)
+    reaction: str = ""
 
     @property
     def thread_id(self) -> int:

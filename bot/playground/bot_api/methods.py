@@ -95,6 +95,14 @@ async def send_document(world: World, given: Parameters) -> object:
     return await send(world, replace(message, media=media), caption)
 
 
+async def copy_message(world: World, given: Parameters) -> object:
+    """Send the content of a message again, without its origin."""
+    source = message_in(world.open_chat(given.text("from_chat_id")), given, "message to copy")
+    copied = replace(addressed(world, given), media=source.media)
+    sent = await send(world, copied, FormattedText(source.text, source.entities))
+    return {"message_id": sent["message_id"]}
+
+
 async def send_message_draft(world: World, given: Parameters) -> object:
     """Show what the bot is writing."""
     chat = world.open_chat(given.text("chat_id"))
@@ -133,6 +141,16 @@ async def delete_message(world: World, given: Parameters) -> object:
     return True
 
 
+async def set_message_reaction(world: World, given: Parameters) -> object:
+    """Show one emoji of the bot at a message; an empty list takes it away."""
+    chat = world.open_chat(given.text("chat_id"))
+    message = message_in(chat, given, "message to react")
+    reactions: Any = given.decoded("reaction", "ReactionType") or [{}]
+    chat.change(replace(message, reaction=reactions[0].get("emoji", "")))
+    await world.account.changes.tell()
+    return True
+
+
 async def answer_callback_query(world: World, given: Parameters) -> object:
     """Answer a pressed button, once."""
     press = world.presses.get(given.text("callback_query_id"))
@@ -165,10 +183,12 @@ METHODS: Mapping[str, Method] = {
     "getChatMember": get_chat_member,
     "sendMessage": send_message,
     "sendDocument": send_document,
+    "copyMessage": copy_message,
     "sendMessageDraft": send_message_draft,
     "sendChatAction": send_chat_action,
     "editMessageText": edit_message_text,
     "deleteMessage": delete_message,
+    "setMessageReaction": set_message_reaction,
     "answerCallbackQuery": answer_callback_query,
     "getFile": get_file,
 }
@@ -187,7 +207,7 @@ def addressed(world: World, given: Parameters) -> ChatMessage:
     )
 
 
-async def send(world: World, message: ChatMessage, text: FormattedText) -> object:
+async def send(world: World, message: ChatMessage, text: FormattedText) -> dict[str, Any]:
     """Append a message with a text to its chat and return its JSON."""
     sent = message.chat.add(replace(message, text=text.text, entities=text.entities))
     await world.account.changes.tell()

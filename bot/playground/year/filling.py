@@ -11,7 +11,7 @@ import structlog
 from bot.documents.formats import Formats, Limits
 from bot.playground.bot_api import BotApiServer
 from bot.playground.inspector import Inspector
-from bot.playground.offline_memory import said_in, synopsis_part
+from bot.playground.offline_memory import fact_part, said_in, synopsis_part
 from bot.playground.scene import PageChat, Scene
 from bot.playground.year import DOCUMENT, Year, read_year
 from memory.documents.chunking import passages
@@ -28,6 +28,8 @@ from memory.text.shape import AnswerShape
 
 log = structlog.get_logger(__name__)
 
+_CHANGING = ("Lives in", "Works as", "Leads the")
+"""Facts that begin so are of a kind that changes."""
 _SESSIONS_A_BATCH = 10
 """Sessions stored before they are learned; one internal call learns at most eight facts."""
 
@@ -51,7 +53,7 @@ class YearModel:
         if not all(each.text in self._texts for each in (*facts, *synopses)):
             return await self._model.fill(instructions, content, shape)
         learned = [
-            {"text": fact, "message": each.number, "replaces": None, "repeats": None}
+            fact_part(fact, each.number, changes=fact.startswith(_CHANGING))
             for each in facts
             for fact in self._year.facts.get(each.text, [])
         ]

@@ -1,7 +1,10 @@
 -- Uses: scope, delta, interrupt, begin
--- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so;
--- `digest`, a summary of the tool steps, if there is one; `reminders`: those to set (id, person, due in ms, JSON) and the
--- ids of those to cancel, if there are any; `is_off_record`, if so; `messages`; and the fields that `begin` reads. ARGV[2]: what tools want written.
+-- ARGV[1], a JSON object: `token`, `epoch`, `erasure` and `turn` of a step; `ttl_s`; `ends_session`, if so; `digest`, a
+-- summary of the tool steps, if there is one; `reminders`: those to set (id, person, due in ms, JSON) and the ids of
+-- those to cancel, if there are any; `is_off_record`, if so; `messages`; and the fields that `begin` reads.
+-- ARGV[2]: what tools want written.
+-- With `ends_session` and `is_off_record`, the words of the session off the record are erased. The session of the
+-- conversation does not end.
 -- Answers a JSON object with `outcome`, `exchange` and `first_seq`, then the answer of `begin`.
 -- If the answer of a call was lost, its repeat appends nothing and answers the same, or that the lease was lost
 -- meanwhile.
@@ -62,7 +65,11 @@ end
 closed = string.match(closed .. turn_and_fence, ',' .. string.rep('[^,]*,', 8) .. '$') or closed .. turn_and_fence
 redis.call('HSET', META, 'committed', this_commit, 'committed_exchange', exchange, 'committed_first', first,
   'closed', closed)
-if request.ends_session then redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0) end
+if request.ends_session and request.is_off_record then
+  redis.call('UNLINK', OFF_RECORD)
+elseif request.ends_session then
+  redis.call('HSET', META, 'session', redis.call('HGET', META, 'next_seq') or 0)
+end
 -- Learning needs these beside the messages, and removes them afterwards.
 local is_off = redis.call('HEXISTS', META, 'off_at') == 1
 if request.digest and count > 1 and not is_off then

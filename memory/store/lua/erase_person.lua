@@ -1,7 +1,8 @@
 -- Uses: scope
 -- ARGV[1], a JSON object: `receipt`, the id of the receipt; `person`; `last_update`, the update id of the confirmation;
 -- `until`, its time in Unix seconds.
--- Erases a person's waiting messages, dead letters and reminders in a group, and the open turn if it has such a message.
+-- Erases a person's waiting messages, dead letters, reminders and questions about tools in a group, and the open turn
+-- if it has such a message.
 local request = cjson.decode(ARGV[1])
 local receipt = receipt_of(request.receipt)
 if receipt then return receipt end
@@ -25,6 +26,8 @@ drop_reminders(function(person, seq)
 end)
 if own_turn then redis.call('DEL', TURN) end
 begin_again()
+end_look()
+drop_tool_questions(request.person)
 redis.call('HDEL', META, 'met:' .. request.person)
 cut_person(request.person, request.last_update)
 return keep_receipt(request.receipt, {0, 0, waiting, redis.call('ZCARD', MAILBOX)})

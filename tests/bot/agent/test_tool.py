@@ -1,13 +1,18 @@
 """The definition of a tool is a plain JSON schema and never changes."""
 
-from datetime import UTC
+from datetime import UTC, date
 from typing import Any
+
+from pydantic import Field
 
 from bot.agent.tools.calculate import CALCULATE
 from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
+from bot.links.page_fetch import PageFetcher
+from bot.links.read_page import read_page_tool
+from memory.behaviors.context import AgentContext
 from memory.behaviors.reminder_tools import ReminderTools
-from memory.behaviors.tool import Tool
+from memory.behaviors.tool import Arguments, Tool
 from memory.memory import Memory
 from tests.bot.agent.tools import echo, tool
 from tests.servers.model_api.schemas import schema_complaint
@@ -17,11 +22,27 @@ def test_a_definition_holds_only_what_the_model_needs() -> None:
     assert dict(tool("echo", echo).definition.parameters) == {
         "type": "object",
         "properties": {
-            "text": {"type": "string", "description": "The words", "maxLength": 1_000_000},
+            "text": {"type": "string", "description": "The words"},
             "times": {"type": "integer", "default": 1, "minimum": 1, "maximum": 3},
         },
         "required": ["text"],
-        "additionalProperties": False,
+    }
+
+
+class Optional(Arguments):
+    day: date | None = Field(default=None, description="First day")
+    note: str = ""
+    either: int | str | None = None
+
+
+def test_a_definition_offers_neither_null_nor_an_empty_default() -> None:
+    async def run(arguments: Optional, context: AgentContext) -> str:
+        return f"{arguments} {context}"
+
+    assert Tool("optional", "", Optional, run).definition.parameters["properties"] == {
+        "day": {"type": "string", "format": "date", "description": "First day"},
+        "note": {"type": "string"},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
     }
 
 
@@ -31,7 +52,12 @@ def test_equal_tools_have_equal_definitions() -> None:
 
 def test_every_server_accepts_our_tools(memory: Memory) -> None:
     searching = search_memory_tool(UTC, memory.tokens)
-    own: tuple[Tool[Any], ...] = (CALCULATE, current_time_tool(UTC), searching)
+    own: tuple[Tool[Any], ...] = (
+        CALCULATE,
+        current_time_tool(UTC),
+        searching,
+        read_page_tool(PageFetcher()),
+    )
     for ours in (*own, *ReminderTools(memory.reminders, memory.time_zones, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
         assert len(ours.description) <= 1024

@@ -88,6 +88,12 @@ def test_app_json_has_only_fields_that_heroku_describes() -> None:
         assert isinstance(variable.get("value", ""), str)
 
 
+def test_platforms_that_deploy_by_a_button_have_one_in_the_readme() -> None:
+    readme = _text("README.md")
+    for address in ("https://www.heroku.com/deploy", "https://render.com/deploy"):
+        assert f".svg)]({address})" in readme
+
+
 def test_railway_takes_seconds_as_numbers_only() -> None:
     deploy = RAILWAY["deploy"]
     for name in ("drainingSeconds", "overlapSeconds", "healthcheckTimeout"):
@@ -99,11 +105,44 @@ def test_the_named_python_version_is_the_one_that_the_project_requires() -> None
     assert needed == f">={_text('.python-version').strip()}"
 
 
-def test_the_container_starts_the_same_without_root() -> None:
+def test_the_container_starts_the_same_without_root_and_without_a_shell() -> None:
+    *before, image = _text("Dockerfile").split("\nFROM ")
+    assert image.startswith("scratch\n")
+    assert "\nRUN " not in image
+    assert "\nUSER 10001:10001\n" in image
+    assert image.index("USER") < image.index("CMD")
+    assert image.endswith('CMD ["python", "-m", "bot"]\n')
+    assert "\nSTOPSIGNAL SIGTERM\n" in image
+    assert all(each.partition(" ")[0] != "ADD" for each in "\n".join(before).splitlines())
+
+
+def test_the_container_holds_only_what_is_locked_and_copied_by_name() -> None:
     dockerfile = _text("Dockerfile")
-    assert 'CMD ["python", "-m", "bot"]' in dockerfile
-    assert "USER 10001:10001" in dockerfile
-    assert "--require-hashes" in dockerfile
+    installs = re.findall(r"pip .*install (.*?)&&", dockerfile, re.DOTALL)
+    assert [set(re.findall(r"--(?:require-hashes|only-binary)", each)) for each in installs] == [
+        {"--require-hashes", "--only-binary"}
+    ]
+    assert "COPY ." not in dockerfile
+    ignored = _text(".dockerignore").splitlines()
+    copied = re.findall(r"^COPY (?!--)(\S+) ", dockerfile, re.MULTILINE)
+    assert "*" in ignored
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
+    assert not re.search(r"^(?:ARG|ENV) .*(?:TOKEN|KEY|PASSWORD|SECRET)", dockerfile, re.MULTILINE)
+
+
+def test_the_container_says_whether_it_is_healthy() -> None:
+    dockerfile = _text("Dockerfile")
+    [check] = re.findall(r"^HEALTHCHECK .*\\\n  CMD (\[.*\])$", dockerfile, re.MULTILINE)
+    command = json.loads(check)
+    assert command[:2] == ["python", "-c"]
+    compile(command[2], "health check", "exec")
+    assert "/healthz" in command[2]
+    environment = re.findall(r"^ENV (.*(?:\\\n.*)*)$", dockerfile, re.MULTILINE)[0]
+    port = re.findall(r"PORT=(\d+)", environment)[0]
+    assert f"\nEXPOSE {port}\n" in dockerfile
+    settings = set(Settings.model_fields) | {"path", "home", "ssl_cert_file"}
+    named = {name.lower() for name in re.findall(r"(\w+)=", environment)}
+    assert {name for name in named if not name.startswith("python")} <= settings
 
 
 def test_compose_starts_a_valkey_that_keeps_its_data_and_is_not_published() -> None:

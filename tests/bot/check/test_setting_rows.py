@@ -38,10 +38,42 @@ async def test_the_row_says_why_a_domain_model_does_not_fit_a_strict_schema(
     assert (row.verdict, seen in row.seen) == (verdict, True)
 
 
-@pytest.mark.parametrize(("allowed", "warns"), [(frozenset[int](), True), (frozenset({7}), False)])
-async def test_a_bot_that_is_open_to_everybody_gets_a_warning(
-    allowed: frozenset[int], *, warns: bool
+@pytest.mark.parametrize(
+    ("given", "verdict", "seen"),
+    [
+        ({}, "warn", "everybody, and your key pays"),
+        ({"allowed_user_ids": "7"}, "ok", "people named in the settings: 1; groups: all"),
+        ({"allowed_user_ids": "7", "access": "open"}, "warn", "ACCESS=open, but only the people"),
+        ({"access": "ask"}, "warn", "ACCESS=ask, but there is no admin"),
+        ({"access": "invite"}, "warn", "ACCESS=invite, but there is no admin"),
+        ({"access": "Ask", "admin_user_ids": "1"}, "ok", ": 1, whom an admin lets in; groups: 0"),
+        ({"access": "invite", "admin_user_ids": "1", "allowed_group_ids": "-5"}, "ok", "groups: 1"),
+        ({"allowed_group_ids": "-5, -6"}, "warn", "in groups only in 2"),
+    ],
+)
+async def test_the_row_says_who_may_use_the_bot_and_what_does_not_fit(
+    given: dict[str, str], verdict: str, seen: str
 ) -> None:
-    settings = Settings(telegram_bot_token=SecretStr("42:made_up"), allowed_user_ids=allowed)
+    settings = Settings(telegram_bot_token=SecretStr("42:made_up"), **given)  # type: ignore[arg-type]
     rows = {row.what: row async for row in check_settings(settings)}
-    assert ("Who may use it" in rows) == warns
+    row = rows["Who may use it"]
+    assert (row.verdict, seen in row.seen) == (verdict, True), row
+
+
+@pytest.mark.parametrize(
+    ("token", "verdict", "seen"),
+    [
+        (None, "ok", "off"),
+        ("short", "warn", "guessed"),
+        ("a" * 40, "warn", "guessed"),
+        ("8f14e45fceea167a5a36dedd4bea2543", "ok", "on at /inspect"),
+    ],
+)
+async def test_a_token_of_the_inspector_that_can_be_guessed_gets_a_warning(
+    token: str | None, verdict: str, seen: str
+) -> None:
+    settings = Settings(inspector_token=SecretStr(token) if token else None)
+    rows = {row.what: row async for row in check_settings(settings)}
+    row = rows["Inspector"]
+    assert (row.verdict, seen in row.seen) == (verdict, True)
+    assert token is None or token not in str(row)

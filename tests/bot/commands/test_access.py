@@ -10,6 +10,7 @@ from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.updates import ButtonPress, IncomingMessage, Sender
+from config.settings import Settings
 from memory.erasure.confirmations import NotConfirmed
 from memory.memory import Memory
 from memory.store.client import RedisClient
@@ -52,8 +53,8 @@ class Acted:
 @pytest.fixture
 def access(store: RedisClient, tokens: TokenCounter) -> Access:
     memory = Memory(store, 42, tokens, None, OPTIONS)
-    operators = Operators(memory.store, frozenset({OPERATOR}))
-    return Access(Group(), Sentences(Catalogue()), operators)
+    operators = Operators(memory.store, Settings(admin_user_ids=frozenset({OPERATOR})))
+    return Access(Group(), Sentences(Catalogue()), operators, memory.off_record.is_open)
 
 
 async def said(command: BotCommand, person: int, *, in_group: bool) -> str:

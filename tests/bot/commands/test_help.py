@@ -6,7 +6,6 @@ import pytest
 
 from bot.commands.bot_command import BotCommand
 from bot.commands.build import CommandSet, Running, build_commands
-from bot.commands.general import HelpCommand
 from bot.commands.menus import menus
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
@@ -42,11 +41,13 @@ PRIVATE = {
     "forget",
     "reminders",
     "usage",
+    "mute",
     "privacy",
     "help",
 }
-GROUP = PRIVATE - {"usage", "import", "off", "back"} | {"ask"}
-OPERATORS = {"stats", "inspect", "deadletters", "clear_memory"}
+GROUP = PRIVATE - {"usage", "mute", "import", "off", "back"} | {"ask"}
+OPERATORS = {"stats", "inspect", "deadletters", "clear_memory", "reload", "people", "invite"}
+OPERATORS |= {"broadcast"}
 
 
 async def _deleting(_: CallContext) -> None:
@@ -106,7 +107,7 @@ def test_menus_list_the_same_commands(commands: CommandSet) -> None:
     assert english == {"private": PRIVATE, "groups": GROUP, OPERATOR: PRIVATE | OPERATORS}
 
 
-def test_help_lists_itself_last() -> None:
-    command = HelpCommand([], ME, frozenset(), Sentences(CATALOGUE)).command
+def test_help_lists_itself_last(commands: CommandSet) -> None:
+    command = commands.listed[-1]
 
     assert (command.name, command.audience) == ("help", "everyone")

@@ -9,6 +9,7 @@ from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import Blocked, TelegramError, Unreachable
+from config.settings import Settings
 from memory.limits.alerts import CapacityAlert
 from memory.limits.dropping import Dropped
 from memory.limits.fill_level import FillLevel
@@ -50,7 +51,9 @@ async def told(
     await store.call("HSET", memory.keys.admins, 2, "de-AT")
     telegram = Telegram(failures)
     sentences = Sentences(Catalogue())
-    notices = AdminNotices(Operators(memory.store, frozenset(admins)), telegram, sentences)
+    notices = AdminNotices(
+        Operators(memory.store, Settings(admin_user_ids=frozenset(admins))), telegram, sentences
+    )
     is_told = await notices.tell(NEWS, FULL_SOON)
     return is_told, {to.chat_id: part.text for to, part in telegram.sent}
 

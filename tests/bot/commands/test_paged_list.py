@@ -22,6 +22,7 @@ from memory.store.keys import Scope
 
 HERE = Scope.of_chat(7)
 ANNA = Sender(7, "Anna")
+LAST = ["Above.", "", "Below."]
 
 
 class Letters:
@@ -166,3 +167,17 @@ async def test_an_entry_has_no_button_for_an_action_that_it_lacks() -> None:
         ["Drop 1"],
         ["Retry 2", "Drop 2"],
     ]
+
+
+async def test_new_entries_come_before_everything_else_under_a_title_of_their_own() -> None:
+    class WithNew(Letters):
+        async def content(self, language: str, conversation: Scope) -> ListContent:
+            content = await super().content(language, conversation)
+            return replace(content, new=9, new_title="memory.new")
+
+    first = (await show(source := WithNew("abcdefghij"))).text.splitlines()
+    second = (await press(source, "p.1.0")).text.splitlines()
+    assert first[0].startswith("New since the last look (9).")
+    assert first[2:] == [*(f"• {n} {c} (today)" for n, c in enumerate("abcdefgh", 1)), "", *LAST]
+    assert second[2] == "• 9 i (today)"
+    assert second[-3:] == ["• 10 j (today)", "", "Below."]

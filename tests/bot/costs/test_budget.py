@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from bot.commands.notices import AdminNotices
 from bot.costs.budget import Budget
-from bot.costs.prices import Prices
 from bot.runtime.periodic import BudgetWatch
+from config.settings import Settings
 from config.values import Price
 from memory.limits.billed import BilledCall, BillingSource, Tokens
 from memory.memory import Memory
@@ -14,7 +14,8 @@ from tests.memory.conftest import memory
 
 __all__ = ["memory"]
 
-PRICES = Prices([Price("m", Decimal(1), Decimal(1), Decimal(1))])
+PRICES = (Price("m", Decimal(1), Decimal(1), Decimal(1)),)
+LIMITED = Settings(budget_per_month=Decimal(1), prices=PRICES)
 
 
 class Notices(AdminNotices):
@@ -24,7 +25,10 @@ class Notices(AdminNotices):
         self.sent: list[tuple[object, object]] = []
         self.reaches = True
 
-    async def say(self, key: str, values: Mapping[str, object]) -> bool:
+    async def say(
+        self, key: str, values: Mapping[str, object], buttons: Mapping[str, str] | None = None
+    ) -> bool:
+        assert not buttons
         assert key == "notices.budget"
         self.sent += [(values["percent"], values["spent"])] * self.reaches
         return self.reaches
@@ -37,7 +41,7 @@ async def spend(memory: Memory, tokens: int) -> None:
 
 async def test_admins_get_one_notice_at_each_step(memory: Memory) -> None:
     notices = Notices()
-    watches = [BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices) for _ in range(2)]
+    watches = [BudgetWatch(Budget(LIMITED, memory.usage), notices) for _ in range(2)]
     for tokens in (790_000, 10_000, 100_000, 100_000, 500_000):
         await spend(memory, tokens)
         for watch in watches:
@@ -49,7 +53,7 @@ async def test_admins_get_one_notice_if_both_steps_are_passed_at_once(memory: Me
     notices = Notices()
     await spend(memory, 3_000_000)
     for _ in range(2):
-        await BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices).check()
+        await BudgetWatch(Budget(LIMITED, memory.usage), notices).check()
     assert notices.sent == [(100, "3.0000")]
 
 
@@ -57,7 +61,7 @@ async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> N
     notices = Notices()
     notices.reaches = False
     await spend(memory, 900_000)
-    watch = BudgetWatch(Budget(Decimal(1), PRICES, memory.usage), notices)
+    watch = BudgetWatch(Budget(LIMITED, memory.usage), notices)
     await watch.check()
     notices.reaches = True
     [claim] = await memory.client.call("KEYS", "*reported*")
@@ -66,5 +70,7 @@ async def test_a_notice_that_reached_no_admin_is_sent_again(memory: Memory) -> N
     assert notices.sent == [(80, "0.9000")]
 
 
-async def test_without_a_budget_the_watch_ends_at_once(memory: Memory) -> None:
-    await BudgetWatch(Budget(Decimal(0), PRICES, memory.usage), Notices()).run()
+async def test_without_a_budget_nothing_is_asked_of_redis(memory: Memory) -> None:
+    before = memory.client.round_trips
+    await BudgetWatch(Budget(Settings(), memory.usage), Notices()).check()
+    assert memory.client.round_trips == before

@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 
 import orjson
 import pytest
@@ -17,7 +19,8 @@ from bot.documents.formats import Formats, Limits
 from bot.documents.imports import Imports
 from bot.documents.upload import FileReader, Upload
 from bot.language.catalogue import Catalogue
-from bot.telegram.updates import ButtonPress, IncomingMessage, Sender, SentFile, from_bytes
+from bot.telegram.packing import from_bytes
+from bot.telegram.updates import ButtonPress, IncomingMessage, Sender, SentFile
 from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.text_rag import TextRag, TextRagOptions
 from memory.documents.library import Library
@@ -46,6 +49,7 @@ class Importer:
         reader = FileReader(self.files, Formats(Limits()), memory.tokens, 2**20)
         stored = Imports(library, memory.confirmations, memory.tokens, self.sentences)
         self.learned: list[Scope] = []
+        self._updates = count(2)
         learn = self.learned.append
         self._upload = Upload(reader, stored, memory.scopes, self.sentences, learn)
         self._command = ImportCommand(memory.confirmations, memory.mailbox, self.sentences)
@@ -66,8 +70,13 @@ class Importer:
     async def press(self, asked: Answer, button: int = 0) -> IncomingMessage | None:
         """Press a button; return the message that now waits for its turn, if any."""
         verb, _, nonce = asked.parts[-1].buttons[0][button].callback_data.partition(":")
-        pressed = ButtonPress(2, "c1", 7, 0, False, 12, ANN, verb)  # noqa: FBT003
-        press = self._command.refuse if button else self._command.agree
+        pressed = ButtonPress(next(self._updates), "c1", 7, 0, False, 12, ANN, verb)  # noqa: FBT003
+        command = self._command
+        press = {
+            "import": command.agree,
+            "read_document": command.read_document,
+            "dont_import": command.refuse,
+        }[verb]
         assert await press(pressed, HERE, nonce)
         keys = self.memory.store.keys.scope(HERE)
         waiting = await self.memory.client.call("ZRANGE", keys.mailbox, 0, -1)
@@ -188,6 +197,64 @@ async def test_a_pasted_list_becomes_a_memory_for_each_line_and_is_stored_once(
     assert importer.files.requested == []
     in_group = replace(pasted("I am vegan."), is_group=True)
     assert "in our private chat" in (await importer.take(in_group)).parts[0].text
+
+
+LIST = b"""# What you know of me
+- [2025-03-01] - Lives in Graz.
+2. 2024-12-24: Has a cat called Momo.
+* Sails.
+- 2099-01-01 - Wants to see the comet.
+- 2025-13-01 is no date.
+"""
+
+
+async def test_a_list_in_a_text_file_is_imported_with_its_own_dates_or_read_as_a_document(
+    importer: Importer,
+) -> None:
+    asked = await importer.send(LIST, "memories.md")
+    assert asked.parts[0].text.startswith("Your list\n\nLines: 5.")
+    [row] = asked.parts[-1].buttons
+    assert [each.text for each in row] == ["Import", "Read as a document", "Don't import"]
+    assert await importer.texts() == []
+    agreed = await importer.press(asked)
+    assert agreed
+    for _ in range(2):  # the turn is repeated after a crash
+        assert "your list is in my memory" in (await importer.take(agreed)).parts[0].text
+    here = await importer.memory.scopes.read(HERE)
+    at = {chunk.text: datetime.fromtimestamp(chunk.said_at, UTC).date() for chunk in here.chunks}
+    today = datetime.now(UTC).date()
+    dated = {text: "today" if day == today else str(day) for text, day in at.items()}
+    assert dated == {
+        "Lives in Graz.": "2025-03-01",
+        "Has a cat called Momo.": "2024-12-24",
+        "Sails.": "today",
+        "Wants to see the comet.": "today",
+        "2025-13-01 is no date.": "today",
+    }
+    assert "already in my memory" in (await importer.send(LIST, "again.txt")).parts[0].text
+
+    other = await importer.send(b"- Salt\n- Bread\n", "shopping.txt")
+    as_document = await importer.press(other, button=1)
+    assert as_document
+    assert "I've read shopping.txt" in (await importer.take(as_document)).parts[0].text
+    titles = [each.title.partition(",")[0] for each in await importer.library.listed(HERE)]
+    assert sorted(titles) == ["Your list", "shopping.txt"]
+
+
+async def test_lines_without_bullets_are_a_list_only_behind_the_command(
+    importer: Importer,
+) -> None:
+    plain = b"Lives in Graz.\nSails."
+    importer.files.content = plain
+    sent = importer.sent("me.txt", "text/plain")
+    assert sent.file
+    by_command = replace(sent, file=replace(sent.file, read_as="list"))
+    assert "Lines: 2." in (await importer.take(by_command)).parts[0].text
+    assert "I've read me.txt" in (await importer.send(plain, "me.txt")).parts[0].text
+    code = b"- name: x\n  run: y"
+    assert "I've read ci.txt" in (await importer.send(code, "ci.txt")).parts[0].text
+    export = orjson.dumps(chatgpt(LISBON), option=orjson.OPT_INDENT_2)
+    assert "Talks from ChatGPT" in (await importer.send(export, "a.txt")).parts[0].text
 
 
 async def test_a_talk_is_stored_once_however_often_it_is_brought(importer: Importer) -> None:

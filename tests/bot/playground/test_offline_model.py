@@ -276,9 +276,21 @@ INPUT = """## facts: learns from messages 1 to 4
 SHAPE = AnswerShape({}, {})
 
 
+async def test_it_sets_reminders_that_people_ask_for_in_plain_words() -> None:
+    tools = (*TOOLS, ToolDefinition("set_reminder", "", {"type": "object"}))
+    for said, wanted in (
+        ("Remind me in 2 hours to eat.", '{"text":"eat","in_minutes":120}'),
+        ("remind me every friday at 18:30 to row", '{"text":"row","cron":"30 18 * * 5"}'),
+        ("Remind me every day at 8 of my pills", '{"text":"my pills","cron":"0 8 * * *"}'),
+    ):
+        assert await calls(prompt(said), tools) == [("set_reminder", wanted)]
+    assert "not heard" in await answer(prompt("Do you remind me in 2 hours to eat?"))
+
+
 async def test_it_learns_facts_from_a_persons_own_statements() -> None:
     parts = await OfflineInternalModel().fill("Learn.\n\n## facts\nFacts.", INPUT, SHAPE)
     fact = {"text": "I live in Riga", "message": 1, "replaces": None, "repeats": None}
+    fact["lasts"] = "changes"
     assert parts == {"facts": {"facts": [fact]}, "running_state": None, "synopses": None}
 
 

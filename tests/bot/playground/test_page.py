@@ -1,7 +1,7 @@
 """The playground's page without a browser: what it sends to Telegram, shows, and refuses."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from urllib.parse import quote
@@ -25,8 +25,13 @@ from bot.turn.observers import BotServing
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.message import Message
+from memory.reminders.reminder import Reminder
+from memory.scopes.amendments import Checked, Ended
+from memory.scopes.changes import Write
+from memory.scopes.entries import Fact
 from memory.scopes.history import ChatHistory
 from memory.scopes.log import stored_fields
+from memory.scopes.sources import Source, Wording
 from memory.search.message_search import SearchResult
 from memory.store.client import RedisClient
 from memory.store.keys import Scope
@@ -158,6 +163,55 @@ async def test_starting_over_erases_chats_memory_and_pending_updates(
     assert site.telegram.updates.pending_count == 0
     again = await ChatHistory.read(memory.histories, Scope(ANNA))
     assert list(again.messages) == []
+
+
+async def test_the_memory_is_shown_with_receipts_histories_and_reminders(
+    site: Site, store: RedisClient
+) -> None:
+    memory = await bare_memory(store)
+    site.inspector.observe(BotServing(memory, no_prompt))
+    place = site.scene.place(ANNA)
+    said = await place.speaker.say(place.chat, "I live in <b>Graz</b>")
+    history = await ChatHistory.read(memory.histories, Scope(ANNA))
+    await history.append_user_message(said.text, 86_400, sender_id=1)
+    sources = (Source(ANNA, 1, 0, 1), Source("c:1:5", 1, 0, 1))
+    wording = Wording(1, "Lives in <i>Linz</i>", sources, 86_400, 172_800)
+    lives = Fact(0, "Lives in Graz", sources, 172_800, replaced=(wording,), is_pinned=True)
+    rows = Fact(0, "Rows", sources[1:], 86_400)
+    ended = Ended(2, 259_200, 1)
+    facts = await memory.scopes.read(Scope.of_person(1))
+    added = [replace(lives, changes=True), rows, ended, Checked(1, 345_600, is_confirmed=True)]
+    await memory.scopes.write(facts, Write(added))
+    water = Reminder(
+        1, "Water <plants>", rule="0 18 * * 5", zone="Asia/Tehran", due=0, message_id=said.id
+    )
+    body = f"1|0|{1_900_000_000_000}|0|0|0|{water.body}"
+    await store.call("HSET", memory.keys.scope(Scope(ANNA)).reminders, water.id, body)
+    assert "no mark" in await site.text()
+    restored = place.chat.message(1)
+    assert restored
+    place.chat.change(replace(restored, reaction="✍"))
+    page = " ".join((await site.text()).split("<h2>Memory</h2>")[1].split())
+    assert "Receipts: 1 messages that taught something" in page
+    assert f"#message-{ANNA}-1" in page
+    assert "“I live in &lt;b&gt;Graz&lt;/b&gt;”" in page
+    assert "marked ✍" in page
+    assert "Facts: 2" in page
+    for shown in (
+        '<span class="badge">pinned</span>',
+        '<span class="badge">ended</span>',
+        "replaced by “Lives in Graz”",
+        "“Lives in &lt;i&gt;Linz&lt;/i&gt;”",
+        "<dt>former words, until 3 January 1970",
+        "<dd>changes with time</dd>",
+        "<dt>confirmed or said again</dt><dd>5 January 1970",
+        "a message of another chat or topic, or one that is gone",
+        "Reminders to come: 1",
+        "Water &lt;plants&gt;",
+        "Asia/Tehran, repeats by <code>0 18 * * 5</code>",
+        "Sunday, 17 March 2030, 21:16",
+    ):
+        assert shown in page
 
 
 async def test_a_year_of_talk_is_filled_in_with_its_dates_and_erased_again(

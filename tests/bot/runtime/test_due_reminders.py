@@ -123,6 +123,24 @@ async def test_two_deaths_while_sending_are_the_last_try(memory: Memory) -> None
     assert await memory.reminders.list_open(HERE) == []
 
 
+async def test_the_reminder_of_a_removed_person_waits(memory: Memory) -> None:
+    one = reminder(due=time.time() - 1)
+    await store(memory, one)
+    chat, people = ScriptedChat([]), set[int]()
+    deliverer = Deliverer(chat, 5, no_export, lambda _: None, no_pause)
+    due = DueReminders(
+        memory.reminders, deliverer, SENTENCES, LEASE_S, lambda person, _: person in people
+    )
+    await work(due)
+    assert chat.texts == []
+    assert [each.id for each in await memory.reminders.list_open(HERE)] == [one.id]
+    assert await memory.reminders.find_due(8) == []
+    people.add(one.person)
+    await let_the_lease_end(memory, one.id)
+    await work(due)
+    assert chat.texts == [TEXT]
+
+
 async def test_what_was_cleared_or_cancelled_while_it_was_sent_is_deleted(memory: Memory) -> None:
     one = reminder(due=time.time() - 1)
     await store(memory, one)

@@ -12,6 +12,7 @@ from bot.reply.parts import Part
 from bot.runtime.periodic import ModelWatch
 from bot.telegram.chat import Destination
 from bot.telegram.errors import TelegramError, Unreachable
+from config.settings import Settings
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.store.client import RedisClient
@@ -32,7 +33,9 @@ class Scene(QuietChat):
         options = MemoryOptions(86_400, 50, 10**6, TurnTimes())
         memory = Memory(store, 42, tokens, None, options)
         notices = AdminNotices(
-            Operators(memory.store, frozenset({1})), self, Sentences(Catalogue())
+            Operators(memory.store, Settings(admin_user_ids=frozenset({1}))),
+            self,
+            Sentences(Catalogue()),
         )
         self.conditions = [
             ModelCondition("answers", "OPENAI_MODEL", lambda: self.now) for _ in range(2)

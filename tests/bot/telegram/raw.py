@@ -80,7 +80,7 @@ def pressed(**fields: object) -> dict[str, object]:
 
 
 def reader(*allowed: int) -> UpdateReader:
-    return UpdateReader(ME, COMMANDS, frozenset(allowed))
+    return UpdateReader(ME, COMMANDS, lambda sender, _: not allowed or sender in allowed)
 
 
 def read(raw: Mapping[str, object], *allowed: int) -> Update:

@@ -81,7 +81,7 @@ def test_a_caption_is_read_as_text() -> None:
     marks = [{"type": "mention", "offset": 3, "length": 12}]
     caption = "\U0001f600 @Ricordo_bot what is it?"
     update = inbound(message(photo=photo, caption=caption, caption_entities=marks, chat=GROUP))
-    assert (update.kind, update.text) == ("text", caption)
+    assert (update.kind, update.text) == ("photo", caption)
 
 
 def test_a_reply_to_us_is_for_us() -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bot.telegram.edits import edited_entry, is_about, joined, with_edit
-from bot.telegram.updates import IncomingMessage, Replaced, from_bytes, to_bytes
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import IncomingMessage, Replaced
 from memory.message import Message
 from tests.bot.telegram import raw
 
@@ -37,7 +38,6 @@ def test_a_waiting_message_gets_the_new_words_of_the_newest_edit() -> None:
         replace(WAITING, message_id=12),
         replace(WAITING, sender=replace(WAITING.sender, id=8)),
         replace(WAITING, kind="command", command="help"),
-        replace(WAITING, kind="stranger"),
     ],
 )
 def test_other_messages_are_left_alone(other: IncomingMessage) -> None:
@@ -70,3 +70,12 @@ def test_only_the_edited_part_of_a_joined_text_changes() -> None:
 
 def test_joined_texts_know_their_lengths() -> None:
     assert joined(["a", None, "", "bc"]) == ("a\n\nbc", (1, -1, 0, 2))
+
+
+def test_a_new_caption_does_not_replace_what_the_photo_shows() -> None:
+    shown = replace(STORED, text="[photo] A dog", message_ids=(11,), is_first_party=False)
+    assert with_edit(shown, EDIT) == shown
+    caption = replace(shown, text="This is Rex", is_first_party=True)
+    assert with_edit(caption, EDIT).text == "new words"
+    waiting = replace(WAITING, kind="photo")
+    assert edited(waiting) == replace(waiting, text="new words", update_id=5, edited_at=60)

@@ -16,7 +16,8 @@ from bot.telegram.errors import (
     UnreadableUpdate,
 )
 from bot.telegram.intake import Backpressure, Intake
-from bot.telegram.updates import IncomingMessage, StoppedDraft, from_bytes
+from bot.telegram.packing import from_bytes
+from bot.telegram.updates import IncomingMessage, StoppedDraft, Stranger
 from memory.limits.fill_level import Ballast
 from memory.queue.mailbox import Entry, Mailbox
 from memory.store.client import RedisClient
@@ -88,10 +89,16 @@ async def test_a_message_waits_in_its_conversation_as_it_was_read(store: RedisCl
     assert await store.call("XLEN", KEYS.ready_queue) == 1
 
 
-async def test_commands_and_strangers_get_a_turn_of_their_own(store: RedisClient) -> None:
+async def test_a_command_gets_a_turn_of_its_own(store: RedisClient) -> None:
     await intake_on(store).accept(raw.message("/help"))
-    await intake_on(store, None, 8).accept(raw.message("Let me in") | {"update_id": 2})
-    assert [entry.is_command for entry in await waiting(store)] == [True, True]
+    assert [entry.is_command for entry in await waiting(store)] == [True]
+
+
+async def test_what_a_stranger_writes_is_not_stored(store: RedisClient) -> None:
+    buttons = Buttons()
+    await intake_on(store, buttons, 8).accept(raw.message("Let me in"))
+    assert [type(each) for each in buttons.pressed] == [Stranger]
+    assert await waiting(store) == []
 
 
 async def test_a_forwarded_message_may_follow_a_comment_later(store: RedisClient) -> None:

@@ -55,9 +55,8 @@ def test_content_without_text_is_read_as_words(words: str, fields: dict[str, Any
 @pytest.mark.parametrize(
     ("kind", "media"),
     [
-        ("photo", [{**FILE, "width": 1, "height": 1}]),
         ("video", {**FILE, "width": 1, "height": 1, "duration": 1}),
-        ("voice", {**FILE, "duration": 1}),
+        ("animation", {**FILE, "width": 1, "height": 1, "duration": 1}),
     ],
 )
 def test_a_caption_says_what_came_with_it(kind: str, media: object) -> None:

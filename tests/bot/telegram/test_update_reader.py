@@ -12,6 +12,7 @@ from bot.telegram.updates import (
     IncomingMessage,
     Sender,
     SentFile,
+    Stranger,
     TopicNamed,
 )
 from tests.bot.telegram.raw import (
@@ -43,12 +44,8 @@ STICKER = {
     "is_video": False,
 }
 KINDS: list[tuple[str, dict[str, object]]] = [
-    ("voice", {"voice": {**FILE, "duration": 1}}),
-    ("video_note", {"video_note": {**FILE, "length": 1, "duration": 1}}),
-    ("audio", {"audio": {**FILE, "duration": 1}}),
     ("animation", {"animation": VIDEO, "document": FILE}),
     ("video", {"video": VIDEO}),
-    ("photo", {"photo": PHOTO}),
     ("sticker", {"sticker": STICKER}),
     ("contact", {"contact": {"phone_number": "1", "first_name": "B"}}),
     ("rich_message", {"rich_message": {"blocks": []}}),
@@ -73,6 +70,25 @@ def test_a_message_carries_what_a_turn_needs() -> None:
 def test_content_that_we_cannot_read_is_named(kind: str, fields: dict[str, object]) -> None:
     update = inbound(message(**fields))
     assert (update.kind, update.text) == ("unsupported", kind)
+
+
+SOUNDS: dict[str, tuple[dict[str, object], tuple[str, str]]] = {
+    "voice": ({"mime_type": "audio/ogg"}, ("", "audio/ogg")),
+    "video_note": ({"length": 1}, ("", "video/mp4")),
+    "audio": (
+        {"mime_type": "audio/mpeg", "file_name": "my\n song.mp3"},
+        ("my song.mp3", "audio/mpeg"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SOUNDS)
+def test_a_sound_is_described_and_its_caption_is_the_text(kind: str) -> None:
+    fields, (name, mime_type) = SOUNDS[kind]
+    sound: dict[str, object] = {kind: {**FILE, **fields, "duration": 65, "file_size": 9}}
+    update = inbound(message(**sound, caption="Listen", caption_entities=[]))
+    assert (update.kind, update.text, update.unseen) == ("voice", "Listen", kind)
+    assert update.file == SentFile("f", name, mime_type, 9, seconds=65)
 
 
 NOTES = {**FILE, "file_name": "my\n notes.txt", "mime_type": "text/plain", "file_size": 9}
@@ -106,16 +122,51 @@ def test_in_a_group_a_file_counts_if_it_is_addressed_to_us() -> None:
         assert (update.kind, update.text, update.file) == ("document", "", SENT_NOTES)
 
 
-def test_the_file_of_a_stranger_is_not_kept() -> None:
-    update = inbound(message(document=NOTES), 99)
-    assert (update.kind, update.text, update.file) == ("stranger", "", None)
+def test_in_a_group_content_without_words_counts_only_in_a_reply_to_us() -> None:
+    for kind, content in (("photo", {"photo": PHOTO}), ("unsupported", {"video": VIDEO})):
+        assert ignored(message(chat=GROUP, **content)) == "unaddressed"
+        reply = message(chat=GROUP, reply_to_message=said("x", US), **content)
+        assert inbound(reply).kind == kind
 
 
-def test_in_a_group_unsupported_content_counts_only_in_a_reply_to_us() -> None:
-    photo = message(photo=PHOTO, chat=GROUP)
-    assert ignored(photo) == "unaddressed"
-    reply = message(photo=PHOTO, chat=GROUP, reply_to_message=said("x", US))
-    assert inbound(reply).kind == "unsupported"
+def sizes(*sides: tuple[int, int]) -> list[dict[str, object]]:
+    return [
+        {**FILE, "file_id": f"{width}x{height}", "width": width, "height": height}
+        for width, height in sides
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [
+        (sizes((90, 60), (1280, 853), (2560, 1706)), "1280x853"),
+        (sizes((90, 60), (2000, 1000)), "2000x1000"),
+        (sizes((2001, 1000), (4000, 2000)), "2001x1000"),
+    ],
+)
+def test_the_largest_form_of_a_photo_up_to_two_megapixels_is_taken(
+    offered: list[dict[str, object]], chosen: str
+) -> None:
+    update = inbound(message(photo=offered, caption="Look", caption_entities=[]))
+    assert (update.kind, update.text, update.unseen) == ("photo", "Look", "photo")
+    assert update.file is not None
+    assert update.file.file_id == chosen
+    assert inbound(message(photo=offered)).text == ""
+
+
+def test_a_picture_that_was_sent_as_a_file_is_a_photo() -> None:
+    file = {**FILE, "mime_type": "image/png", "file_name": "screen.png"}
+    for fields in ({}, {"caption": "Look", "caption_entities": []}):
+        update = inbound(message(document=file, **fields))
+        assert (update.kind, update.text, update.unseen) == (
+            "photo",
+            fields.get("caption", ""),
+            "photo",
+        )
+        assert update.file is not None
+        assert update.file.mime_type == "image/png"
+    moving = {"animation": VIDEO, "document": {**file, "mime_type": "image/gif"}}
+    assert inbound(message(**moving)).kind == "unsupported"
 
 
 @pytest.mark.parametrize("chat", [PRIVATE, GROUP])
@@ -232,17 +283,30 @@ def test_both_notices_of_a_migration_mean_the_same() -> None:
     assert read(message(chat=GROUP, migrate_from_chat_id=-5)) == migration
 
 
-def test_the_text_of_a_stranger_in_private_is_dropped() -> None:
+def test_a_message_of_a_stranger_is_none_that_may_be_stored() -> None:
     for raw in (message("secret"), message("/start x"), message(photo=PHOTO)):
-        update = inbound(raw, 1, 2)
-        assert (update.kind, update.text, update.command) == ("stranger", "", "")
-    assert inbound(message("secret"), 1, 7).kind == "text"
-
-
-def test_a_stranger_in_a_group_or_at_a_button_is_ignored() -> None:
-    assert ignored(message("@Ricordo_bot hi", chat=GROUP), 1) == "stranger"
+        assert read(raw, 1, 2) == Stranger(1, inbound(raw), "")
+    in_group = message("@Ricordo_bot hi", chat=GROUP)
+    assert read(in_group, 1) == Stranger(1, inbound(in_group), "Family")
     assert ignored(message("hi all", chat=GROUP), 1) == "unaddressed"
+    edited = {"update_id": 1, "edited_message": message("secret")["message"]}
+    assert ignored(edited, 1) == "stranger"
     assert ignored(pressed(), 1) == "stranger"
+
+
+def test_a_stranger_can_confirm_the_erasure_of_what_is_stored_of_them() -> None:
+    for data in ("forget:1", "cancel:1:forget"):
+        assert isinstance(read(pressed(data=data), 1), ButtonPress)
+    in_group = said("sure?", US, chat=GROUP)
+    assert ignored(pressed(data="forget:1", message=in_group), 1) == "stranger"
+
+
+def test_the_code_of_an_invitation_is_not_kept_if_it_was_not_needed() -> None:
+    assert inbound(message("/start i_abc")).text == ""
+    assert inbound(message("/start abc")).text == "abc"
+    stranger = read(message("/start i_abc"), 1)
+    assert isinstance(stranger, Stranger)
+    assert stranger.message.text == "i_abc"
 
 
 def test_a_button_press_carries_its_button_and_message() -> None:
@@ -427,5 +491,6 @@ def test_other_changes_of_our_membership_are_ignored(raw: dict[str, object], rea
     assert ignored(raw) == reason
 
 
-def test_being_added_to_a_group_by_a_stranger_is_ignored() -> None:
-    assert ignored(membership("left", "member"), 8) == "stranger"
+def test_a_stranger_may_add_us_to_a_group() -> None:
+    added = membership("left", "member")
+    assert read(added, 8) == Stranger(inbound(added).update_id, inbound(added), "Family")

@@ -4,7 +4,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.telegram.updates import IncomingMessage, Sender, SentFile, from_bytes, to_bytes
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.updates import IncomingMessage, Sender, SentFile
 from tests.bot.telegram.raw import COMMANDS, inbound, message
 
 _ids = st.integers(-(2**52), 2**52)
@@ -29,7 +30,7 @@ _text = st.text(st.characters(exclude_categories=["Cs"]))
             language=_text,
             is_person=st.booleans(),
         ),
-        kind=st.sampled_from(["text", "command", "document", "unsupported", "stranger"]),
+        kind=st.sampled_from(["text", "command", "document", "unsupported"]),
         text=_text,
         command=st.sampled_from(sorted(COMMANDS)),
         file=st.none() | st.builds(SentFile, _text, _text, _text, _ids),

@@ -6,11 +6,12 @@ import pytest
 
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
-from bot.turn.agent_step import AgentStep, RunAgent
+from bot.turn.agent_step import AgentStep
 from bot.turn.at_work import AtWork
 from bot.turn.load import ContextLoader
 from bot.turn.observers import AgentRan, Event
 from bot.turn.request import Request
+from bot.turn.save_claims import CheckedAgent, RunAgent
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
@@ -49,13 +50,12 @@ class Watched:
         chat, window = QuietChat(), BlockWindowMessageSelector(4, 100, 2)
         loader = ContextLoader(AIContextBehavior(), chat, window, recall_k=2)
         sentences, at_work = Sentences(Catalogue()), AtWork(chat, timeout_s=10)
-        step = AgentStep(run_agent, loader, sentences, at_work, self.events.append)
+        step = AgentStep(CheckedAgent(run_agent), loader, sentences, at_work, self.events.append)
         return (await step.answer(REQUEST, self._history)).said
 
     @property
     def ran(self) -> AgentRan:
-        [event] = self.events
-        assert isinstance(event, AgentRan)
+        [event] = [event for event in self.events if isinstance(event, AgentRan)]
         return event
 
 

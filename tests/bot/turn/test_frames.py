@@ -18,7 +18,7 @@ from bot.model.models import open_models
 from bot.reply.parts import Part
 from bot.runtime.process import memory_options
 from bot.telegram.chat import Destination
-from bot.telegram.updates import to_bytes
+from bot.telegram.packing import to_bytes
 from bot.turns import TurnBuilder
 from config.settings import Settings
 from memory.memory import Memory

@@ -7,15 +7,16 @@ import pytest
 
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
-from bot.costs.prices import Prices
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
+from bot.telegram.admission import Admission
 from bot.telegram.chat import Destination
 from bot.telegram.updates import MessageKind
 from bot.turn.answer import Answerer, CommandStep
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request
+from config.settings import Settings
 from config.values import Price
 from memory.behaviors.context import AgentContext
 from memory.limits.billed import BilledCall, BillingSource, Tokens
@@ -34,10 +35,6 @@ ANSWER = Outbox(Destination(ANNA), (Part("yes"),), said="yes")
 SENTENCES = Sentences(Catalogue())
 
 
-def unlimited_budget(memory: Memory) -> Budget:
-    return Budget(Decimal(0), Prices(()), memory.usage)
-
-
 async def history_of(memory: Memory) -> ChatHistory:
     context = await AgentContext.get_or_create({"chat_id": ANNA}, memory.histories, now=0)
     return context.chat_history
@@ -54,7 +51,12 @@ async def answered(_request: Request, _history: ChatHistory) -> Outbox:
 
 
 def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset()) -> QuotaStep:
-    return QuotaStep(memory.quotas, quota, unlimited_budget(memory), exempt, SENTENCES)
+    settings = Settings(
+        user_turns_per_minute=quota.turns_per_minute,
+        user_tokens_per_day=quota.tokens_per_day,
+        admin_user_ids=exempt,
+    )
+    return QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), SENTENCES)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +67,12 @@ def quota_step(memory: Memory, quota: Quota, exempt: frozenset[int] = frozenset(
         ("unsupported", "Hello, and then a voice", 1),
         ("unsupported", "", 3),
         ("command", "", 3),
-        ("stranger", "Let me in", 3),
     ],
 )
 async def test_only_a_turn_that_calls_a_model_counts_against_the_quota(
     memory: Memory, kind: MessageKind, text: str, answered_times: int
 ) -> None:
-    commands = CommandStep({}, SENTENCES).answer
+    commands = CommandStep({}, SENTENCES, Admission(Settings(), memory.access)).answer
     steps = [commands, quota_step(memory, Quota(1, 0)).answer, answered]
     answerer = Answerer(steps, no_give_up, SENTENCES, memory.confirmations, lambda _: None)
     history = await history_of(memory)
@@ -98,9 +99,11 @@ async def test_admins_are_not_counted(memory: Memory) -> None:
 async def test_beyond_the_budget_only_admins_are_answered_and_others_get_one_notice_a_day(
     memory: Memory,
 ) -> None:
-    prices = Prices([Price("m", Decimal(2), Decimal(1), Decimal(8))])
-    budget = Budget(Decimal("0.01"), prices, memory.usage)
-    quota = QuotaStep(memory.quotas, Quota(0, 0), budget, frozenset({BEN}), SENTENCES)
+    prices = (Price("m", Decimal(2), Decimal(1), Decimal(8)),)
+    settings = Settings(
+        prices=prices, budget_per_month=Decimal("0.01"), admin_user_ids=frozenset({BEN})
+    )
+    quota = QuotaStep(memory.quotas, settings, Budget(settings, memory.usage), SENTENCES)
     assert await quota.admit(ANNA, "a") == "admitted"
     call = BilledCall.now(BillingSource("answer", "m"), Tokens(output=1250), BEN, "c:8:0")
     await memory.usage.count([call])

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from bot.telegram.chat import Destination
-from bot.telegram.updates import IncomingMessage, Sender, to_bytes
-from bot.turn.request import answer_to, unpack
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, Sender
+from bot.turn.request import answer_to, unpack, with_words
 from memory.memory import Memory
 from memory.queue.mailbox import Entry
 from memory.text.tokens import TokenCounter
@@ -83,3 +84,28 @@ async def test_forwarded_messages_stay_apart_from_the_comment_sent_with_them(
 def test_a_reply_quotes_the_message_only_in_a_group(*, is_group: bool, reply_to: int) -> None:
     asked = replace(said(2, "hello", 1_003), topic_id=3, is_group=is_group)
     assert answer_to(asked) == Destination(7, 3, reply_to)
+
+
+async def test_what_a_photo_shows_is_a_message_apart_from_its_caption(
+    memory: Memory, tokens: TokenCounter
+) -> None:
+    """The caption stays the person's own words; the text in a picture is somebody's."""
+    for message in (
+        said(1, "We are in Oulu", 1_000),
+        replace(said(2, "This is Rex", 1_001), kind="photo", unseen="photo"),
+        replace(said(3, "", 1_002), kind="photo", unseen="photo"),
+        replace(forwarded(4, "Our boat"), kind="photo", unseen="photo"),
+    ):
+        entry = Entry(message.update_id, ANN.id, is_command=False, body=to_bytes(message))
+        await memory.mailbox.put(HERE, entry)
+    shown = [(102, "[photo] A dog"), (103, "[photo]"), (104, "[photo] A boat")]
+    request = with_words(unpack(await take(memory), tokens), shown, tokens)
+    assert [(part.text, part.is_first_party, part.message_ids) for part in request.messages] == [
+        ("We are in Oulu", True, (101,)),
+        ("[photo] A dog", False, (102,)),
+        ("This is Rex", True, (102,)),
+        ("[photo]", False, (103,)),
+        ("Our boat\n[photo] A boat", False, (104,)),
+    ]
+    assert [part.forwarded_from for part in request.messages] == ["", "", "", "", "Ben"]
+    assert (request.message.is_first_party, request.message.unseen) == (False, "")

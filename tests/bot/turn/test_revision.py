@@ -1,19 +1,19 @@
 """An edit, `/retry` and "ask again" change only what they may, and each only once."""
 
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
 
 from bot.commands.sentences import Sentences
 from bot.costs.budget import Budget
-from bot.costs.prices import Prices
 from bot.language.catalogue import Catalogue
-from bot.telegram.updates import IncomingMessage, Sender, to_bytes
+from bot.telegram.packing import to_bytes
+from bot.telegram.updates import IncomingMessage, Sender
 from bot.turn.outbox import Outbox
 from bot.turn.quota import QuotaStep
 from bot.turn.request import Request, unpack
 from bot.turn.revision import RevisionStep
+from config.settings import Settings
 from memory.limits.quotas import Quota
 from memory.memory import Memory
 from memory.message import Message
@@ -48,8 +48,12 @@ class Revising:
         self.memory = memory
         self.learned: list[Scope] = []
         sentences = Sentences(Catalogue())
-        budget = Budget(Decimal(0), Prices(()), memory.usage)
-        counted = QuotaStep(memory.quotas, quota or Quota(0, 0), budget, frozenset(), sentences)
+        each = quota or Quota(0, 0)
+        settings = Settings(
+            user_turns_per_minute=each.turns_per_minute, user_tokens_per_day=each.tokens_per_day
+        )
+        budget = Budget(settings, memory.usage)
+        counted = QuotaStep(memory.quotas, settings, budget, sentences)
         self.step = RevisionStep(memory, QuietChat(), counted, sentences, self.learned.append)
 
     async def __call__(self, update: IncomingMessage, number: int) -> Outbox | None:

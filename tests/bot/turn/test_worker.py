@@ -10,12 +10,12 @@ from structlog.testing import capture_logs
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
-from bot.telegram.updates import to_bytes
+from bot.telegram.packing import to_bytes
 from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer, AnswerStep
 from bot.turn.conversation_worker import ConversationWorker
 from bot.turn.deliver import Deliverer
-from bot.turn.observers import Answered, Event, PartSent, TurnEnded
+from bot.turn.observers import Answered, Event, PartSent, StepBegan, TurnBegan, TurnEnded
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Parked
 from bot.turn.permits import Permits, PersonLimits
@@ -394,7 +394,10 @@ async def test_hooks_of_behaviors_run_to_their_end_after_the_commit_ended_the_le
             await rig.until_acknowledged(1)
     assert (slow.saved, learning, len(rig.runner.turns)) == (1, [HERE], 1)
     assert [line["event"] for line in log] == ["turn closed"]
-    assert [type(step) for step in steps] == [Answered, PartSent, TurnEnded]
+    ended = [type(step) for step in steps if not isinstance(step, StepBegan)]
+    assert ended == [TurnBegan, Answered, PartSent, TurnEnded]
+    begun = [step.step for step in steps if isinstance(step, StepBegan)]
+    assert begun == ["answer", "outbox", "delivery", "commit", "after"]
 
 
 class SlowToAnswerCommits(RedisClient):

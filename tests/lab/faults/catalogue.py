@@ -3,6 +3,7 @@
 from tests.lab.faults import (
     clocks,
     processes,
+    remembering,
     revising,
     store,
     streaming,
@@ -15,6 +16,7 @@ FAULTS = (
     *processes.FAULTS,
     *streaming.FAULTS,
     *revising.FAULTS,
+    *remembering.FAULTS,
     *store.FAULTS,
     *clocks.FAULTS,
     *wire_telegram.FAULTS,

@@ -5,8 +5,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -15,9 +15,11 @@ from typing import Literal
 
 from bot.turn.outbox import Outbox
 from memory.store.client import RedisClient
-from memory.store.keys import Keys, Scope, ScopeKeys
+from memory.store.keys import Keys, Scope
+from memory.store.scope_keys import ScopeKeys
 from tests.acceptance.rig import BotProcess, Rig, open_rig
 from tests.acceptance.scripted_day import Day, Echo, Wish, markers
+from tests.lab.faults.step_tap import StepTap
 from tests.servers.bot_api import BotApiServer, Chat, Pace
 from tests.servers.model_api import ModelApiServer
 from tests.valkey import ValkeyServer
@@ -46,8 +48,9 @@ class Stage:
     the bots' environment. `from_scratch` starts them with `python -m bot` instead of forking them,
     because preloaded libraries need that. `redis` are further options of the server, for example
     `--appendfsync always`; it keeps its data when it is stopped or killed and started again. With
-    `learns` the day ends only when everything was learned. `companion` runs another server and
-    yields the settings that lead to it.
+    `learns` the day ends only when everything was learned. If it `is_tapped`, each process
+    reaches Redis over its own one of `scene.taps`. `companion` runs another server and yields the
+    settings that lead to it.
     """
 
     intake: Literal["webhook", "polling"] = "webhook"
@@ -57,6 +60,7 @@ class Stage:
     redis: tuple[str, ...] = ()
     redis_environment: Mapping[str, str] = field(default_factory=dict)
     learns: bool = False
+    is_tapped: bool = False
     companion: Callable[[], AbstractContextManager[Mapping[str, object]]] = _nothing
 
 
@@ -73,12 +77,21 @@ class Scene:
     `model.faults` inject faults on the wire. `talk` lets people write now.
     """
 
-    def __init__(self, rig: Rig, redis: ValkeyServer, stage: Stage, random: Random) -> None:
+    def __init__(
+        self,
+        rig: Rig,
+        redis: ValkeyServer,
+        stage: Stage,
+        random: Random,
+        taps: Sequence[StepTap] = (),
+    ) -> None:
         self.rig = rig
         self.redis = redis
         self.stage = stage
         self.random = random
         self.day = Day(rig, random, _PEOPLE)
+        self.taps = taps
+        """In the order of `bots`; empty if the stage is not tapped."""
         self.hit: set[str] = set()
         """Markers of texts that a strike may leave unanswered, in addition to `Fault.turns`."""
         self.safe: set[str] = set()
@@ -96,7 +109,8 @@ class Scene:
         port = rig.environment["PORT"]
         self.bots: list[BotProcess] = []
         for number, role in enumerate(stage.roles):
-            self.another_bot(role, port="0" if number else port)
+            over_tap = {"redis_url": taps[number].url} if taps else {}
+            self.another_bot(role, port="0" if number else port, **over_tap)
         # For code that expects a single bot.
         self.rig.bot = self.bots[0]
 
@@ -231,12 +245,17 @@ async def open_scene(stage: Stage, folder: Path, random: Random) -> AsyncIterato
     redis.start()
     pace = Pace(longest_retry_s=_CHECK_EVERY_S)
     try:
-        async with open_rig(redis.url, folder, stage.intake, pace) as rig:
+        async with (
+            AsyncExitStack() as stack,
+            open_rig(redis.url, folder, stage.intake, pace) as rig,
+        ):
             with stage.companion() as further:
                 changed = {**stage.settings, **further}
                 rig.environment.update({name.upper(): str(v) for name, v in changed.items()})
                 rig.model.responder = Echo()
-                scene = Scene(rig, redis, stage, random)
+                tapped = [StepTap(redis.port) for _ in stage.roles if stage.is_tapped]
+                taps = [await stack.enter_async_context(tap) for tap in tapped]
+                scene = Scene(rig, redis, stage, random, taps)
                 for bot in scene.bots:
                     await bot.start()
                 yield scene

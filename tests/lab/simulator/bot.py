@@ -13,7 +13,7 @@ from bot.commands.at_once import AtOnce
 from bot.commands.build import Running, build_commands
 from bot.commands.buttons import Buttons
 from bot.commands.receipts import Receipts
-from bot.costs.budget import budget_of
+from bot.costs.budget import Budget
 from bot.model.circuit_breaker import CircuitBreaker
 from bot.runtime.background_learner import BackgroundLearner
 from bot.runtime.maintenance import Maintenance
@@ -29,12 +29,12 @@ from bot.turn.load import ContextLoader
 from bot.turn.permits import Permits, PersonLimits
 from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
+from bot.turn.save_claims import CheckedAgent
 from bot.turn.turn import TurnRunner
 from bot.turn.worker import TurnWorker
 from config.settings import Settings
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.erasure.jobs import FinishedJob
-from memory.limits.quotas import Quota
 from memory.memory import Memory, MemoryOptions
 from memory.queue.turns import TurnTimes
 from memory.scopes.selectors import BlockWindowMessageSelector
@@ -147,13 +147,12 @@ class SimulatedBot:
             connections.process, chance, connections.reminds, connections.has_edits
         )
         # Nobody has a quota.
-        quota = QuotaStep(
-            memory.quotas, Quota(0, 0), budget_of(_SETTINGS, memory.usage), frozenset(), sentences
-        )
+        budget = Budget(_SETTINGS, memory.usage)
+        quota = QuotaStep(memory.quotas, _SETTINGS, budget, sentences)
         steps = [
             RevisionStep(memory, telegram, quota, sentences, self._learner.learn).answer,
-            CommandStep(commands.handlers, sentences).answer,
-            AgentStep(model.run, loader, sentences, at_work, ignore).answer,
+            CommandStep(commands.handlers, sentences, commands.strangers.admission).answer,
+            AgentStep(CheckedAgent(model.run), loader, sentences, at_work, ignore).answer,
         ]
         give_up = NamingGiveUp(memory.dead_letters, connections.auditor)
         self._turn = TurnRunner(
@@ -175,7 +174,8 @@ class SimulatedBot:
         self._reminders.auditor = connections.auditor
         self._worker = TurnWorker(self._ready_queue, self._conversations, max_turns=4)
         self._maintenance = Maintenance(memory, self._learner, self._job_finished, deleting)
-        at_once = AtOnce(buttons.press, memory, telegram, commands.edits.take)
+        strangers = commands.strangers
+        at_once = AtOnce(buttons.press, memory, telegram, commands.edits.take, strangers)
         backpressure = Backpressure(memory.client, memory.keys, 50, connections.loop.time)
         self.intake = Intake(
             value_of, memory.mailbox, at_once.act, memory.capacity.ballast, backpressure

@@ -83,6 +83,7 @@ MUTANTS = (
         "duplicate updates are not recognised",
         "an update is accepted once",
         _lua(("intake", _SEEN, "")),
+        since=8,
     ),
     Mutant(
         "an update is stored before duplicates are looked for",
@@ -98,19 +99,19 @@ MUTANTS = (
         "a wake-up is removed although the holder has lost its own",
         "waiting updates have a wake-up",
         _without_edits(_lua(("ack", "if request.other then", "if false then"))),
-        since=60,
+        since=4,
     ),
     Mutant(
         "intake does not check what a person had forgotten elsewhere",
         "forgotten messages are not accepted",
         _without_edits(_lua(("intake", "~= erasure then\n", "== '' then\n"), often=("late",))),
-        since=520,
+        since=540,
     ),
     Mutant(
         "a forgetting drops the index although newer messages need it",
         "what is forgotten is gone",
         _without_edits(_lua(("drop_unless_newer", "if id and", "if false and"), often=("pause",))),
-        since=720,
+        since=151,
     ),
     Mutant(
         "a refused holder deletes what others count as sent",
@@ -122,12 +123,17 @@ MUTANTS = (
                 often=("repeated", "pause"),
             )
         ),
-        since=650,
+        since=71,
     ),
     Mutant(
         "storing a reply raises an error", "every error is expected", _bot(broken_bots.ClumsyBot)
     ),
-    Mutant("no outbox is stored", "a turn has one reply", _bot(broken_bots.ForgetfulBot)),
+    Mutant(
+        "no outbox is stored",
+        "a turn has one reply",
+        _bot(broken_bots.ForgetfulBot),
+        since=26,
+    ),
     Mutant(
         "a clear raises neither epoch nor erasure and leaves the lease",
         "no send begins after a clear",
@@ -138,13 +144,13 @@ MUTANTS = (
         "a confirmation can be used twice",
         "a replayed confirmation erases nothing",
         _lua(("clear", "redis.call('HSET', CONFIRM, id, done)", "")),
-        since=20,
+        since=31,
     ),
     Mutant(
         "late updates from before a clear are accepted",
         "nothing from before a clear is accepted",
         _lua(("intake", "if is_cut_off(cut[1], cut[2]) or", "if false and")),
-        since=20,
+        since=3,
     ),
     Mutant(
         "learning does not check for erasures",
@@ -157,7 +163,7 @@ MUTANTS = (
             ),
             often=("hangs",),
         ),
-        since=30,
+        since=48,
     ),
     Mutant(
         "forgetting a person leaves the lease and raises nothing",
@@ -172,7 +178,7 @@ MUTANTS = (
                 )
             )
         ),
-        since=90,
+        since=127,
     ),
     Mutant(
         "the newest updates are taken first",
@@ -204,7 +210,7 @@ MUTANTS = (
         "giving up sends no notice",
         "every update is answered",
         _bot(broken_bots.SilentBot),
-        since=20,
+        since=27,
     ),
     Mutant(
         "after an unknown part nothing more is sent",
@@ -262,7 +268,7 @@ MUTANTS = (
         "a turn that begins again takes messages that came late",
         "only quick messages join a turn",
         _without_edits(_lua(("acquire", "or arrived >= until_ms then", "then"))),
-        since=100,
+        since=434,
     ),
     Mutant(
         "a lease is handed over by a former holder",
@@ -275,12 +281,13 @@ MUTANTS = (
         "an edit leaves the turn to the worker that has read the old words",
         "no send begins after a clear",
         _lua(("edit_entry", "redis.call('DEL', LEASE)", "")),
+        since=22,
     ),
     Mutant(
         "an edit changes a message whose reply is stored",
         "no send begins after a clear",
         _lua(("edit_entry", "redis.call('HEXISTS', TURN, 'outbox') == 1", "false")),
-        since=110,
+        since=75,
     ),
     Mutant(
         "a question that is answered again stays in the history",

@@ -13,7 +13,8 @@ from memory.behaviors.tool import ToolError
 from memory.behaviors.user_facts import HEADING, UserFacts
 from memory.memory import Memory
 from memory.message import Message
-from memory.scopes.entries import Again, Ended, Fact, ScopeEntry
+from memory.scopes.amendments import Again, Ended
+from memory.scopes.entries import Fact, ScopeEntry
 from memory.scopes.history import ChatHistory
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
@@ -139,7 +140,8 @@ def test_the_same_statement_twice_in_a_batch_is_one_fact(behavior: UserFacts) ->
 )
 def test_a_repeated_statement_adds_a_source(behavior: UserFacts, statement: Statement) -> None:
     taught = batch(said(1, "x"), facts=known(fact("Is vegan.")))
-    assert learned(behavior, taught, statement) == [Again(1, Source(PRIVATE.tag, 1, 3, ANNA.id))]
+    again = Again(1, Source(PRIVATE.tag, 1, 3, ANNA.id), NOW)
+    assert learned(behavior, taught, statement) == [again]
 
 
 def test_the_same_message_adds_no_source(behavior: UserFacts) -> None:

@@ -15,8 +15,9 @@ from memory.learning.consent import ConsentAnswer
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
+from memory.scopes.amendments import Again
 from memory.scopes.changes import Write
-from memory.scopes.entries import Again, Fact
+from memory.scopes.entries import Fact
 from memory.scopes.field import name_of
 from memory.scopes.fields import STATE_LEARNER, Question, State, Watermark
 from memory.scopes.history import ChatHistory

@@ -9,10 +9,13 @@ from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.user_facts import UserFacts
 from memory.learning.learner import LearningConfig
 from memory.memory import Memory
+from memory.queue.open_turn import Closing
+from memory.scopes.amendments import Ended
 from memory.scopes.changes import Write
-from memory.scopes.entries import THE_ONE_BEFORE, Ended, Fact, Synopsis
+from memory.scopes.entries import THE_ONE_BEFORE, Fact, Synopsis
 from memory.scopes.fields import State, Watermark
 from memory.scopes.sources import Source
+from memory.scopes.writes import Remember, to_json
 from memory.store.keys import Scope
 from tests.memory.erasure.test_correcting import PLACES, found, known
 from tests.memory.learning.scripted import ScriptedModel, talk
@@ -28,6 +31,13 @@ def statement(text: str, message: int) -> dict[str, object]:
 
 def synopsis(text: str, first: int, last: int) -> Synopsis:
     return Synopsis(0, text, "", "", "", "", "", "", 1, 2, first, last, HERE.tag)
+
+
+async def history_of(memory: Memory, fact_id: int) -> list[str]:
+    """Return the former wordings of a fact as an export shows them."""
+    facts = orjson.loads((await memory.exporter.export(HERE)).content)["facts"]
+    [fact] = [each for each in facts if each["id"] == fact_id]
+    return [each["text"] for each in fact["replaced"]]
 
 
 async def learn_old(memory: Memory, here: Scope, scope: Scope) -> None:
@@ -72,7 +82,9 @@ async def test_what_a_fact_had_replaced_becomes_its_history_and_goes_with_its_me
     linz = Fact(0, "lives in Linz", (Source(HERE.tag, 3, 0, ANN),), 2)
     write = Write([graz, linz, Ended(1, 2, THE_ONE_BEFORE)])
     await memory.scopes.write(await memory.scopes.read(ANNS), write)
+    assert await history_of(memory, 2) == ["lives in Graz"]
     await memory.correcting.edit_fact(HERE, 2, "lives in Vienna", ANN)
+    assert await history_of(memory, 4) == ["lives in Graz", "lives in Linz"]
     await memory.forgetting.erase_messages(HERE, [1], "receipt")
     (fact,) = (await memory.scopes.read(ANNS)).facts
     assert (fact.text, [each.id for each in fact.replaced]) == ("lives in Vienna", [2])
@@ -143,3 +155,23 @@ async def test_a_pinned_fact_is_in_every_prompt_also_after_an_edit(memory: Memor
     new = (await memory.scopes.read(ANNS)).facts[-1].id
     await memory.correcting.pin_fact(HERE, new, is_pinned=False)
     assert "likes soup" not in await shown()
+
+
+async def test_what_replaces_a_pinned_fact_is_pinned_even_if_the_pin_comes_meanwhile(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    await learn_old(memory, HERE, ANNS)
+    memory.enable_learning(LearningConfig([UserFacts(memory.scopes, memory.tokens)], model))
+    model.meanwhile = partial(memory.correcting.pin_fact, HERE, 1, is_pinned=True)
+    model.answers = [{"facts": {"facts": [{**statement(NEW, 3), "replaces": 1}]}}] * 2
+    await talk(memory, "and now he is called Morpheus", "really")
+    await memory.learn(HERE)
+    await memory.learn(HERE)
+    facts = (await memory.scopes.read(ANNS)).facts
+    assert [(fact.text, fact.is_pinned) for fact in facts if fact.is_current] == [(NEW, True)]
+
+    asked = to_json([Remember("has a dog", replaces=facts[-1].id, sender_id=ANN)])
+    await talk(memory, "it is a dog", closing=Closing(writes=asked))
+    await memory.learn(HERE)
+    newest = (await memory.scopes.read(ANNS)).facts[-1]
+    assert (newest.text, newest.is_pinned) == ("has a dog", True)

@@ -200,6 +200,19 @@ async def test_no_due_time_is_stored_if_nothing_will_be_due(
     assert await noted(memory) is None
 
 
+async def test_after_something_was_written_the_conversation_is_looked_at_once_more(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    """A process that dies right after learning has not marked the message."""
+    memory.enable_learning(LearningConfig([Notes(every=1, is_personal=True)], model))
+    model.parts = {"notes": {"text": "Ann counts"}}
+    await talk(memory, "one")
+    assert (await memory.learn(HERE)).entries == 1
+    assert 50 < (await noted(memory) or 0) < 70
+    assert (await memory.learn(HERE)).entries == 0
+    assert await noted(memory) is None
+
+
 async def test_nothing_is_written_if_a_clear_came_during_the_model_call(
     memory: Memory, model: ScriptedModel
 ) -> None:

@@ -30,6 +30,7 @@ def _small_server(
 @pytest.fixture
 def small_server(_small_server: ValkeyServer) -> ValkeyServer:
     _small_server.ask("FLUSHALL")
+    _small_server.ask("SCRIPT FLUSH")  # the scripts of earlier tests take memory, too
     _small_server.ask(f"CONFIG SET maxmemory {REDIS_BYTES}")
     return _small_server
 

@@ -59,14 +59,14 @@ async def test_vectors_are_dropped_first_beginning_with_the_least_active_convers
     memory: Memory, old_days: OldDays
 ) -> None:
     for conversation, days_ago in ((GROUP, 3), (ANN, 9), (BOB, 1)):
-        await old_talk(old_days, conversation, 800, days_ago, STAMP)
+        await old_talk(old_days, conversation, 700, days_ago, STAMP)
     await fill(memory, 0.91)
     await memory.capacity.check(Admins().tell)
-    assert await stored(memory, ANN, GROUP, BOB) == [(1600, 0), (1600, 1600), (1600, 1600)]
+    assert await stored(memory, ANN, GROUP, BOB) == [(1400, 0), (1400, 1400), (1400, 1400)]
     stats = await memory.capacity.stats()
-    assert (stats.dropped, stats.fill_level.share < 0.88) == (Dropped(vectors=1600), True)
+    assert (stats.dropped, stats.fill_level.share < 0.88) == (Dropped(vectors=1400), True)
     counted = await count_conversation(memory.client, memory.keys, ANN)
-    assert counted.dropped == Dropped(vectors=1600)
+    assert counted.dropped == Dropped(vectors=1400)
 
 
 async def test_messages_without_vectors_are_still_found_by_words(

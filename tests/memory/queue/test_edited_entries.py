@@ -94,7 +94,7 @@ async def test_a_dropped_message_is_not_answered(memory: Memory, *, is_open: boo
     await put(memory, 1)
     turn = await take(memory) if is_open else None
     for _ in range(2):
-        await memory.mailbox.drop(HERE, lambda body: body == b"text 1")
+        await memory.mailbox.drop(HERE, lambda entry: entry.body == b"text 1")
     if turn:
         with pytest.raises(LeaseLost):
             await memory.turns.write_outbox(turn, b"[]")

@@ -63,6 +63,20 @@ async def test_the_words_of_a_session_are_its_history_and_nothing_else_until_it_
     assert not await memory.off_record.is_open(HERE)
 
 
+async def test_a_fresh_start_empties_the_session_and_touches_nothing_else(memory: Memory) -> None:
+    await begin(memory, 60)
+    assert (await talk(memory, 10)).said
+    await put(memory, 20)
+    fresh = Closing(ends_session=True, is_off_record=True)
+    await memory.turns.commit(await take(memory), [], memory.cursor(HERE), closing=fresh)
+    assert await words(memory) == 0
+    stored = await memory.client.call("HGET", memory.keys.scope(HERE).meta, "session")
+    assert (stored, await memory.client.call("ZCARD", memory.keys.learning)) == (None, 0)
+    session = await talk(memory, 11)
+    assert [message.text for message in session.said] == ["text 11", "yes"]
+    assert await memory.off_record.end(HERE, 30, is_due=False) == 4
+
+
 async def test_a_session_whose_time_is_over_takes_no_words_and_gets_its_command_once(
     memory: Memory,
 ) -> None:

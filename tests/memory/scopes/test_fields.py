@@ -8,19 +8,12 @@ from memory.behaviors.behavior_store import Kept
 from memory.behaviors.chat_instructions import Instructions
 from memory.behaviors.learning_mode import LearningMode
 from memory.memory import Memory
+from memory.queue.audience import Mute
 from memory.queue.open_turn import Closing
 from memory.reminders.time_zone import PersonsZone
+from memory.scopes.amendments import Again, Checked, Ended, Pinned
 from memory.scopes.changes import Write
-from memory.scopes.entries import (
-    THE_ONE_BEFORE,
-    Again,
-    Ended,
-    Fact,
-    Hidden,
-    Pinned,
-    ScopeEntry,
-    Synopsis,
-)
+from memory.scopes.entries import THE_ONE_BEFORE, Fact, Hidden, ScopeEntry, Synopsis
 from memory.scopes.field import Field, fields_of, read_field
 from memory.scopes.fields import (
     Digest,
@@ -33,6 +26,7 @@ from memory.scopes.fields import (
     Watermark,
     Written,
 )
+from memory.scopes.looked import Looked
 from memory.scopes.passages import Chunk, Document
 from memory.scopes.provenance import without
 from memory.scopes.scope_memory import ScopeMemory
@@ -60,11 +54,13 @@ THAT_REST_ON_THE_PERSON = [
 ]
 NUMBERS_ONLY = [
     Watermark("facts", 1),
+    Looked(12, 3, 4),
     Failures("facts", 2, 1_000),
     LearningPause("vectors", 1, 1_000, "a model"),
     Written(GROUP.tag, "31"),
     PersonsZone("Europe/Berlin"),
     LearningMode("ask"),
+    Mute(is_muted=True, by_update=7),
 ]
 FIELDS = [*THAT_REST_ON_THE_FIRST_MESSAGE, *THAT_REST_ON_THE_PERSON, *NUMBERS_ONLY]
 ENTRIES = [
@@ -75,6 +71,7 @@ ENTRIES = [
     Chunk(5, "abc", 0, "a passage", "a.txt"),
     Hidden(1),
     Pinned(1),
+    Checked(1, 3_000, is_confirmed=True),
 ]
 
 

@@ -1,18 +1,26 @@
 """What the version before stored opens in this one: its messages, facts, state and documents.
 
 `layout_1.json` is what that version stored of one bot, key by key, with bytes as Latin-1.
+`first_landed.json` is the same of the first version that landed (commit bb54f3e), which was run to
+have two conversations and a group talk, the group move, and one conversation cleared.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from memory.behaviors.behavior_store import stored_by_behaviors
 from memory.documents.library import documents
+from memory.erasure.jobs import Job
 from memory.memory import Memory
+from memory.queue.open_turn import OpenTurn
+from memory.scopes.delta import Cursor
 from memory.scopes.field import Field, read_field
 from memory.scopes.fields import Digest, Failures, Question, ToolWrites
 from memory.scopes.history import ChatHistory
@@ -33,6 +41,8 @@ HERE = Scope.of_chat(7)
 GROUP = Scope.of_chat(-7)
 OTHER = Scope.of_chat(9)
 MANUAL = Scope.of_namespace("manual")
+MOVED = Scope.of_chat(-100)
+FIRST_LANDED = json.loads((Path(__file__).parent / "first_landed.json").read_text())
 STORED = json.loads((Path(__file__).parent / "layout_1.json").read_text())
 
 
@@ -64,11 +74,7 @@ def valkey(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
-    for name, key in STORED.items():
-        for command in _writing(name, key["type"], key["value"]):
-            await store.call(*command)
-        if key["ttl_s"] > 0:
-            await store.call("EXPIRE", name, key["ttl_s"])
+    await write(store, STORED)
     return Memory(store, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
 
 
@@ -78,6 +84,14 @@ async def second(valkey: str, tokens: TokenCounter) -> AsyncIterator[Memory]:
     client = await RedisClient.open(valkey)
     yield Memory(client, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
     await client.close()
+
+
+async def write(store: RedisClient, stored: Mapping[str, Any]) -> None:
+    for name, key in stored.items():
+        for command in _writing(name, key["type"], key["value"]):
+            await store.call(*command)
+        if key["ttl_s"] > 0:
+            await store.call("EXPIRE", name, key["ttl_s"])
 
 
 def _writing(name: str, kind: str, value: object) -> list[Command]:
@@ -207,3 +221,49 @@ async def test_documents_of_a_namespace_are_found_though_no_index_names_it(memor
     await memory.client.call("ZREM", memory.keys.index_of(MANUAL), MANUAL.tag)
     await memory.migrate(["manual"])
     assert documents(await memory.scopes.read(MANUAL))
+
+
+async def test_what_the_first_landed_version_stored_opens(
+    store: RedisClient, tokens: TokenCounter
+) -> None:
+    """It knew messages, vectors, groups that move, and clears. One message still waits."""
+    memory = Memory(store, BOT, tokens, WordsEmbedder(dimensions=8), OPTIONS)
+    await write(store, FIRST_LANDED)
+    with structlog.testing.capture_logs() as said:
+        await memory.migrate()
+    assert [line["scopes"] for line in said if line["event"] == "stored data migrated"] == [3]
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert [message.text for message in history.messages] == [
+        *("My boat is called Aurora", "A fine name", "She sails from Lisbon", "Lovely"),
+    ]
+    assert (await history.search("Aurora", 1))[0].seq == 1
+    await memory.learn(HERE)
+    history = await ChatHistory.read(memory.histories, HERE)
+    assert (await history.search("Aurora", 1))[0].dense > 0
+    moved = await ChatHistory.read(memory.histories, await memory.mailbox.resolve(MOVED))
+    assert (moved.conversation, len(moved.messages)) == (GROUP, 4)
+    assert (await ChatHistory.read(memory.histories, OTHER)).messages == []
+    waiting = await memory.turns.acquire(HERE, Cursor())
+    assert isinstance(waiting, OpenTurn)
+    assert [entry.update_id for entry in waiting.entries] == [60]
+    await memory.jobs.start_job(Job("job", "forget", ANN, 99, time.time(), b""))
+    assert await memory.jobs.run_job("job")
+    left = await everything_of(store)
+    assert [word for word in (b"Aurora", b"We sail", b"pancakes") if word in left] == [b"pancakes"]
+
+
+async def everything_of(store: RedisClient) -> bytes:
+    await store.call("CONFIG SET", "rdbcompression", "no")
+    names = await store.call("KEYS", "*")
+    return b"".join(await store.pipeline([("DUMP", name) for name in names]))
+
+
+async def test_progress_is_said_while_many_scopes_are_migrated(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.store.migration._PROGRESS_S", 0.0)
+    with structlog.testing.capture_logs() as said:
+        await memory.migrate()
+    progress = [line for line in said if line["event"] == "migrating stored data"]
+    assert progress
+    assert all(0 < line["scopes"] <= line["of"] == 5 for line in progress)

@@ -295,3 +295,20 @@ async def test_a_cancelled_call_does_not_answer_the_next(
     await client.call("SET", "k", "v")
     assert await client.call("GET", "k") == b"v"
     await client.close()
+
+
+async def test_a_refused_call_does_not_lose_its_cancellation(valkey: str) -> None:
+    """Before Python 3.12 the SDK may lose it; a worker that was told to stop then read on."""
+    lost = []
+    for steps in range(40):
+        client = await RedisClient.open(valkey, max_connections=2)
+        pings = [asyncio.create_task(client.ping()) for _ in range(2)]
+        call = asyncio.create_task(client.call("XPENDING", "none", "workers"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        was_cancelled = call.cancel()
+        outcomes = await asyncio.gather(call, *pings, return_exceptions=True)
+        if was_cancelled and not isinstance(outcomes[0], asyncio.CancelledError):
+            lost.append(steps)
+        await client.close()
+    assert lost == []

@@ -8,9 +8,11 @@ from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
+    TranscriptionRequest,
     is_chat,
     is_embeddings,
     is_responses,
+    is_transcription,
 )
 from tests.servers.model_api.rules import Dialect
 from tests.servers.model_api.server import ModelApiServer
@@ -29,10 +31,12 @@ __all__ = [
     "Responder",
     "Scripted",
     "StreamBreak",
+    "TranscriptionRequest",
     "content_filtered",
     "is_chat",
     "is_embeddings",
     "is_responses",
+    "is_transcription",
     "rate_limited",
     "server_error",
     "tool_call",

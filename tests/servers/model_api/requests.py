@@ -68,7 +68,18 @@ class EmbeddingsRequest:
     raw: Mapping[str, object] = field(default_factory=dict)
 
 
-ApiRequest = ChatRequest | EmbeddingsRequest
+@dataclass(frozen=True, slots=True)
+class TranscriptionRequest:
+    """A request for the words of a sound, which came as a file of a form."""
+
+    model: str
+    file_name: str
+    mime_type: str
+    sound: bytes
+    raw: Mapping[str, object] = field(default_factory=dict)
+
+
+ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest
 
 
 def is_chat(request: ApiRequest) -> bool:
@@ -79,6 +90,11 @@ def is_chat(request: ApiRequest) -> bool:
 def is_responses(request: ApiRequest) -> bool:
     """Tell a request over the Responses API from all others."""
     return isinstance(request, ChatRequest) and request.api == "responses"
+
+
+def is_transcription(request: ApiRequest) -> bool:
+    """Tell a request for the words of a sound from all others."""
+    return isinstance(request, TranscriptionRequest)
 
 
 def is_embeddings(request: ApiRequest) -> bool:

@@ -15,7 +15,12 @@ from bot.model.call import PromptMessage
 from bot.playground.offline_embedder import DIMENSIONS
 from tests.servers.model_api.errors import ApiError, bad_request, content_filtered
 from tests.servers.model_api.faults import Quirk
-from tests.servers.model_api.requests import ApiRequest, ChatRequest, EmbeddingsRequest
+from tests.servers.model_api.requests import (
+    ApiRequest,
+    ChatRequest,
+    EmbeddingsRequest,
+    TranscriptionRequest,
+)
 from tests.servers.model_api.responses_rules import check_responses
 
 _OVERHEAD_TOKENS = 3  # per message and for the answer's beginning, as OpenAI's cookbook counts
@@ -83,7 +88,19 @@ def check_request(request: ApiRequest, dialect: Dialect) -> int:
         raise refusal
     if isinstance(request, EmbeddingsRequest):
         return _check_texts(request.texts, dialect)
+    if isinstance(request, TranscriptionRequest):
+        return _check_sound(request)
     return _check_chat(request, dialect)
+
+
+_SOUNDS = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "ogg", "wav", "webm")
+
+
+def _check_sound(request: TranscriptionRequest) -> int:
+    """Return no tokens; refuse a sound by the name of its file, as OpenAI does."""
+    if request.file_name.rpartition(".")[2] not in _SOUNDS:
+        raise bad_request(f"Unrecognized file format. Supported formats: {_SOUNDS}", "file")
+    return 0
 
 
 def cut_front(chat: ChatRequest, dialect: Dialect) -> ChatRequest:

@@ -12,6 +12,7 @@ from typing import Self
 
 import orjson
 from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
@@ -32,7 +33,7 @@ from tests.servers.model_api.calls import Call, CallLog
 from tests.servers.model_api.errors import ApiError, server_error, wrong_key
 from tests.servers.model_api.faults import Break, Fault, Faults, StreamBreak
 from tests.servers.model_api.replies import Responder
-from tests.servers.model_api.requests import ApiRequest, ChatRequest
+from tests.servers.model_api.requests import ApiRequest, ChatRequest, TranscriptionRequest
 from tests.servers.model_api.responses_answers import (
     Answered,
     failed_event,
@@ -73,6 +74,7 @@ class ModelApiServer:
             self._route("POST", "/v1/chat/completions", self._chat),
             self._route("POST", "/v1/responses", self._responses),
             self._route("POST", "/v1/embeddings", self._embeddings),
+            self._route("POST", "/v1/audio/transcriptions", self._transcriptions),
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
@@ -157,6 +159,22 @@ class ModelApiServer:
             dimensions = asked.dimensions or dimensions
         self.log.billed.append(Usage(tokens, 0))
         return JSONResponse(embeddings(asked, dimensions, tokens))
+
+    async def _transcriptions(self, request: Request) -> Response:
+        """Answer with the bytes of the sound as text; it is judged by its name, as at OpenAI."""
+        async with request.form() as form:
+            model, file = form.get("model"), form.get("file")
+            if not isinstance(file, UploadFile):
+                raise ApiError(HTTPStatus.BAD_REQUEST, "Missing required parameter: 'file'.")
+            sound = await file.read()
+        asked = TranscriptionRequest(
+            str(model), file.filename or "", file.content_type or "", sound
+        )
+        _, faults = await self._judge(request, asked)
+        if broken := await _broken(request, faults):
+            return broken
+        usage = {"type": "tokens", "input_tokens": 14, "output_tokens": 3, "total_tokens": 17}
+        return JSONResponse({"text": sound.decode(errors="replace"), "usage": usage})
 
     async def _models(self, request: Request) -> Response:
         await self.log.add(Call(request.url.path))

@@ -186,6 +186,20 @@ local function drop_reminders(goes)
   end
 end
 
+-- Erases the questions whether a tool may run, of one person or of everybody. One is `tool|<who was asked>|<JSON>`.
+local function drop_tool_questions(person)
+  for _, field in ipairs(CONFIRM and redis.call('HKEYS', CONFIRM) or {}) do
+    local asked = string.match(redis.call('HGET', CONFIRM, field), '^tool|(%-?%d+)|')
+    if asked and asked == (person or asked) then redis.call('HDEL', CONFIRM, field) end
+  end
+end
+
+-- Ends the permission of the operator to look. The update that gave it stays known, so that it counts only once.
+local function end_look()
+  local newest = string.match(redis.call('HGET', META, 'look') or '', '^(%d+)|')
+  if newest then redis.call('HSET', META, 'look', newest .. '|0') end
+end
+
 -- Erases all content. Fence, epoch, erasure version, sequences and seen updates must outlive it.
 -- Waiting messages up to `last_update` are erased, and intake drops such messages from now on; '+inf' erases
 -- all that wait and lets intake take everything. `kept` is the id of the first message that stays, or nil.
@@ -204,6 +218,8 @@ local function wipe(last_update, kept)
   redis.call('UNLINK', LEARNED, RECORDS, RVEC, OFF_RECORD)
   redis.call('HDEL', META, 'off_record_said')
   redis.call('HDEL', META, 'record_vector_fingerprint')
+  end_look()
+  drop_tool_questions()
   local first_kept = kept and tonumber(string.match(kept, '^%d+'))
   drop_reminders(function(_, seq) return not kept or seq < first_kept end)
   redis.call('DEL', LEASE, TURN)

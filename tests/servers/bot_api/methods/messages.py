@@ -130,9 +130,8 @@ async def copy_message(world: World, given: Parameters) -> object:
         text = read_caption(given, world.users)
     content = message.content if isinstance(message, chats.Message) else {}
     copied = replace(addressed(world, given), media=message.media, content=content)
-    shape = await send(world, copied, text)
-    assert isinstance(shape, dict)
-    return {"message_id": shape["message_id"]}
+    sent = await send(world, copied, text)
+    return {"message_id": sent["message_id"]}
 
 
 async def answer_callback_query(world: World, given: Parameters) -> object:

@@ -1,0 +1,1 @@
+"""Tools from outside: those of MCP servers. See README.md."""

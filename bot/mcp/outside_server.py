@@ -1,0 +1,160 @@
+"""One MCP server: its tools are listed, and called, each time over a connection of its own.
+
+The only file that speaks MCP. All that a server sends is bounded while it is read. No text of an
+error leaves this file, because it may hold an address or words of a person.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from bot.http_client import HttpClient, trusted
+from bot.mcp.server_process import started
+from config.mcp_servers import McpServer
+from memory.behaviors.tool import ToolError
+from memory.text.untrusted_text import harmless
+
+MAX_BYTES = 4 * 2**20
+"""The bytes that a server may send in one answer."""
+_MAX_PAGES = 8
+_MAX_CHARS = 100_000
+"""Only this beginning of a result is read; the toolbox then shortens it to the limit of a tool."""
+
+# These log what servers send.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+
+class ServerAway(Exception):
+    """Raised if a server cannot be reached, does not answer in time, or does not speak MCP."""
+
+
+class _TooLarge(httpx2.StreamError):
+    """Raised for an answer above `MAX_BYTES`; the library turns it into an error of the call."""
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_BYTES
+        async for chunk in self._stream:
+            left -= len(chunk)
+            if left < 0:
+                raise _TooLarge("the answer is too large")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Ends an answer that is too large, and takes no packed ones: these could unpack to more."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("the answer is packed", request=request)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _BoundedStream(response.stream)
+        return response
+
+
+class OutsideServer:
+    """Lists and calls the tools of one server; `timeout_s` bounds each of the two."""
+
+    def __init__(self, server: McpServer, timeout_s: float) -> None:
+        self.name = server.name
+        self._server = server
+        self._timeout_s = timeout_s
+
+    async def list_tools(self, max_tools: int) -> list[types.Tool]:
+        """Return the first `max_tools` tools, and perhaps a few more; raise `ServerAway`."""
+        found: list[types.Tool] = []
+        try:
+            async with self._connected() as client:
+                cursor: str | None = None
+                for _ in range(_MAX_PAGES):
+                    page = await client.list_tools(cursor=cursor)
+                    found += page.tools
+                    cursor = page.next_cursor
+                    if cursor is None or len(found) >= max_tools:
+                        break
+        except Exception as error:  # noqa: BLE001 - the library raises groups of many kinds
+            raise ServerAway(type(_innermost(error)).__name__) from None
+        return found
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Run a tool and return what it says; raise `ToolError`."""
+        params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        try:
+            async with self._connected() as client:
+                # `Client.call_tool` would list all tools of the server after each call.
+                result = await client.session.send_request(
+                    types.CallToolRequest(params=params), types.CallToolResult
+                )
+        except Exception as error:  # noqa: BLE001 - as above
+            raise ToolError(self._explained(error)) from None
+        text = "\n".join(filter(None, map(_shown, result.content)))[:_MAX_CHARS]
+        if result.is_error:
+            raise ToolError(f"the tool says: {text}")
+        return text or "done; the tool says nothing"
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        with anyio.fail_after(self._timeout_s):
+            if self._server.command:
+                process = started(self._server.command, MAX_BYTES)
+                async with Client(process, cache=None) as client:
+                    yield client
+                return
+            headers = {key: value.get_secret_value() for key, value in self._server.headers}
+            http = HttpClient(
+                headers=headers,
+                timeout=self._timeout_s,
+                transport=_BoundedTransport(verify=trusted()),
+            )
+            async with http:
+                transport = streamable_http_client(
+                    self._server.url, http_client=http, max_sse_event_size=MAX_BYTES
+                )
+                async with Client(transport, cache=None) as client:
+                    yield client
+
+    def _explained(self, error: BaseException) -> str:
+        """Return what the model is told of an error, without the error's own text."""
+        innermost = _innermost(error)
+        if isinstance(innermost, TimeoutError):
+            return f"the server {self.name} did not answer in time; it may have done it or not"
+        if isinstance(innermost, MCPError):
+            return f"the server {self.name} refused the call or sent an answer that cannot be used"
+        return f"the server {self.name} cannot be reached; it may have done it or not"
+
+
+def _shown(content: types.ContentBlock) -> str:
+    """Return the text of a part of a result, or a line that says what else came."""
+    match content:
+        case types.TextContent():
+            return content.text
+        case types.ImageContent() | types.AudioContent():
+            return f"[{content.type} came ({harmless(content.mime_type[:60])}); it is not shown]"
+        case _:
+            return f"[{content.type} came; it is not shown]"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first cause inside the groups that task groups raise."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

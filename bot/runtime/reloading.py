@@ -1,0 +1,90 @@
+"""Reads the settings again at SIGHUP or `/reload`; the latter reaches all processes of the bot."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from bot.prompt.system_prompt import UnusableSystemPrompt
+from bot.runtime.periodic import repeat
+from config.loading import SettingsError
+from config.reloading import Reloaded, reload_settings
+from config.settings import Settings
+from memory.memory import Memory
+
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 3.0
+_PROMPT = "SYSTEM_PROMPT_FILE"
+
+UseSystemPrompt = Callable[[Path | None], bool]
+"""Uses another system prompt from now on; returns whether it differs, or raises
+`UnusableSystemPrompt` and changes nothing."""
+
+
+class Reloading:
+    """Reloads the settings of this process, and has the others reload theirs.
+
+    One counter in Redis says how often an admin asked; each process looks every three seconds.
+    """
+
+    def __init__(
+        self, settings: Settings, memory: Memory, use_prompt: UseSystemPrompt, env_file: str
+    ) -> None:
+        self._settings = settings
+        self._client = memory.client
+        self._key = memory.keys.reloads
+        self._use_prompt = use_prompt
+        self._env_file = env_file
+        self._seen: int | None = None
+
+    async def run(self) -> None:
+        """Listen to SIGHUP and to the counter until cancelled."""
+        loop, has_terminal = asyncio.get_running_loop(), os.isatty(0)
+
+        def hung_up() -> None:
+            if has_terminal and not os.isatty(0):
+                signal.raise_signal(signal.SIGTERM)  # the terminal was closed
+            else:
+                self._reload()
+
+        with suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
+            loop.add_signal_handler(signal.SIGHUP, hung_up)
+        await repeat(self._look, "reload", _LOOK_EVERY_S)
+
+    async def reload_all(self) -> Reloaded:
+        """Reload here at once, and have the other processes do so; raise `StoreError`."""
+        self._seen = await self._client.call("INCR", self._key)
+        return self._reload()
+
+    async def _look(self) -> None:
+        asked = int(await self._client.call("GET", self._key) or 0)
+        is_new, self._seen = self._seen not in (None, asked), asked
+        if is_new:
+            self._reload()
+
+    def _reload(self) -> Reloaded:
+        is_other_prompt = False
+
+        def prepare(new: Settings) -> None:
+            nonlocal is_other_prompt
+            try:
+                is_other_prompt = self._use_prompt(new.system_prompt_file)
+            except UnusableSystemPrompt as error:
+                raise SettingsError(str(error)) from error
+
+        reloaded = reload_settings(self._settings, self._env_file, prepare)
+        if is_other_prompt and _PROMPT not in reloaded.changed:
+            changed = (*reloaded.changed, _PROMPT)
+            reloaded = Reloaded(changed, reloaded.waiting)
+        logging.getLogger().setLevel(self._settings.log_level.upper())
+        if reloaded.refusal:
+            log.warning("reload refused", reason=reloaded.refusal)
+        else:
+            log.warning("reloaded", changed=reloaded.changed, need_restart=reloaded.waiting)
+        return reloaded

@@ -1,0 +1,92 @@
+"""Who may use the bot: people and groups in the settings, and those whom an admin let in."""
+
+from dataclasses import dataclass
+
+from bot.telegram.updates import IncomingMessage
+from config.settings import Settings
+from memory.limits.access_list import AccessList
+
+INVITATION = "i_"
+"""The payload of an invitation begins with it: `t.me/<bot>?start=i_<code>`."""
+_OWN_RIGHTS = frozenset({"privacy", "export", "forget"})
+_OWN_BUTTONS = ("forget:", "cancel:")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The rules of one bot; `listed` has whom its admins let in.
+
+    `mode` is the setting `ACCESS`. With `open` everybody may use the bot in private, or only the
+    named people if there are any. Groups are limited if some are named or if `mode` is another. In
+    a group that is in, everybody is served whom no admin has refused.
+    """
+
+    settings: Settings
+    listed: AccessList
+
+    @property
+    def mode(self) -> str:
+        """Who may use the bot beside the named people and groups."""
+        return self.settings.access
+
+    @property
+    def admins(self) -> frozenset[int]:
+        """The people in `ADMIN_USER_IDS`."""
+        return self.settings.admin_user_ids
+
+    @property
+    def named_people(self) -> frozenset[int]:
+        """The people in `ALLOWED_USER_IDS`."""
+        return self.settings.allowed_user_ids
+
+    @property
+    def named_groups(self) -> frozenset[int]:
+        """The groups in `ALLOWED_GROUP_IDS`."""
+        return self.settings.allowed_group_ids
+
+    @property
+    def limits_groups(self) -> bool:
+        """Whether only some groups may use the bot. Only then does `listed` count."""
+        return self.mode != "open" or bool(self.named_groups)
+
+    def serves(self, sender_id: int, chat_id: int) -> bool:
+        """Say whether somebody may use the bot in a chat, as far as this process knows."""
+        if chat_id > 0 or not self.limits_groups:
+            return self.serves_person(sender_id)
+        is_refused = sender_id in self.listed.refused and sender_id not in self.admins
+        return self.serves_group(chat_id) and not is_refused
+
+    def serves_person(self, id_: int) -> bool:
+        """Say whether a person may use the bot in private."""
+        if self.mode == "open":
+            return not self.named_people or self.is_named(id_)
+        return self.is_named(id_) or id_ in self.listed.admitted
+
+    def serves_group(self, id_: int) -> bool:
+        """Say whether a group may use the bot, if groups are limited."""
+        return id_ in self.named_groups or id_ in self.listed.admitted
+
+    def is_named(self, id_: int) -> bool:
+        """Say whether the settings name a person or a group; admins are named."""
+        return id_ in self.named_people | self.admins | self.named_groups
+
+    async def admits(self, message: IncomingMessage) -> bool:
+        """Say whether a message may be answered; raise `StoreError`.
+
+        The list is read only if this process does not know that it may.
+        """
+        sender, chat_id = message.sender.id, message.chat_id
+        if self.limits_groups and not self.serves(sender, chat_id):
+            await self.listed.refresh()
+        return self.serves(sender, chat_id)
+
+
+def is_own_right(message: IncomingMessage) -> bool:
+    """Return whether a message is about what is stored of its sender, which is always answered."""
+    is_command = message.kind == "command" and message.command in _OWN_RIGHTS
+    return is_command and not message.is_group
+
+
+def is_own_button(callback_data: str) -> bool:
+    """Return whether a button confirms or withdraws what `is_own_right` asked."""
+    return callback_data.startswith(_OWN_BUTTONS)

@@ -1,0 +1,128 @@
+"""The step that fetches photos for the model. No byte of them is stored.
+
+Only the header of a file is read here, to learn its format and its size. Only the model's server
+decodes a picture.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+
+import structlog
+from PIL import Image
+
+from bot.commands.sentences import Sentences
+from bot.telegram.chat import Chat
+from bot.telegram.edits import PHOTO_MARK
+from bot.telegram.errors import Refused
+from bot.telegram.message_content import MAX_PIXELS
+from bot.telegram.updates import IncomingMessage
+from bot.turn.at_work import AtWork
+from bot.turn.outbox import Outbox
+from bot.turn.request import Request, with_words
+from memory.message import ImageDetail, Picture
+from memory.scopes.history import ChatHistory
+from memory.text.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+_MAX_BYTES = 20 * 2**20
+"""Telegram lets bots fetch files up to this size."""
+_MAX_PICTURES = 10
+"""An album has at most this many pictures."""
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+"""What OpenAI takes."""
+_UNREADABLE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    Image.DecompressionBombError,
+)
+"""What Pillow raises for a header that makes no sense."""
+
+
+class NotSeen(Exception):
+    """Raised when a file cannot be shown to a model; the text is the name of a sentence."""
+
+
+class PictureStep:
+    """Fetches the photos of a turn, which the model then sees with `detail`."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        tokens: TokenCounter,
+        at_work: AtWork,
+        sentences: Sentences,
+        detail: ImageDetail,
+    ) -> None:
+        self._chat = chat
+        self._tokens = tokens
+        self._at_work = at_work
+        self._sentences = sentences
+        self._detail: ImageDetail = detail
+
+    async def answer(self, request: Request, _: ChatHistory) -> Outbox | Request | None:
+        """Return the request with its pictures, or a notice if there is nothing to answer.
+
+        Raise `TelegramError` if Telegram cannot be reached.
+        """
+        photos = [each for each in request.updates if each.kind == "photo"][:_MAX_PICTURES]
+        if not photos:
+            return None
+        try:
+            async with self._at_work.shown(request.to):
+                pictures = tuple([await self._picture(photo) for photo in photos])
+        except NotSeen as refusal:
+            log.info("photo not seen", reason=str(refusal))
+            if request.message.text:
+                return None
+            return Outbox(request.to, self._sentences.say(request.language, f"pictures.{refusal}"))
+        request.run.seen = tuple((photo.message_id, PHOTO_MARK) for photo in photos)
+        return replace(with_words(request, request.run.seen, self._tokens), pictures=pictures)
+
+    async def _picture(self, photo: IncomingMessage) -> Picture:
+        """Return a photo; raise `NotSeen` or `TelegramError`."""
+        if photo.file is None:
+            raise NotSeen("gone")
+        if photo.file.nbytes > _MAX_BYTES:
+            raise NotSeen("too_big")
+        try:
+            content = await self._chat.download(photo.file.file_id, _MAX_BYTES)
+        except Refused as refusal:
+            raise NotSeen("too_big" if refusal.reason == "too_big" else "gone") from refusal
+        return replace(picture_of(content), message_id=photo.message_id, detail=self._detail)
+
+
+def picture_of(content: bytes) -> Picture:
+    """Return a picture with the size that its header states; raise `NotSeen`.
+
+    A small file may state a huge size. It is refused, because it might fill the memory of whoever
+    decodes it.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(BytesIO(content), formats=_FORMATS) as header:
+                width, height = header.size
+                mime_type = Image.MIME[header.format or ""]
+    except Image.DecompressionBombError as error:
+        raise NotSeen("too_big") from error
+    except _UNREADABLE as error:
+        raise NotSeen("broken") from error
+    if width * height > MAX_PIXELS:
+        raise NotSeen("too_big")
+    return Picture(0, content, mime_type, width, height)
+
+
+def with_descriptions(
+    seen: Sequence[tuple[int, str]], descriptions: Mapping[int, str]
+) -> tuple[tuple[int, str], ...]:
+    """Return what is stored in place of photos, with what they show as far as it is known."""
+    return tuple(
+        (id_, f"{PHOTO_MARK} {descriptions[id_]}" if descriptions.get(id_) else mark)
+        for id_, mark in seen
+    )

@@ -1,0 +1,110 @@
+"""Counts what waits: conversations, leases, learning, reminders. Shows no content."""
+
+from dataclasses import dataclass
+
+from memory.store.commands import Reply
+from memory.store.keys import Scope
+from memory.store.store import Store
+
+_MAX_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingConversation:
+    """A conversation with work; its lease ends in `lease_s`, 0 if nobody has it.
+
+    `messages` are in its mailbox, those of a running turn included.
+    """
+
+    scope: Scope
+    since: float
+    messages: int
+    lease_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """What waits in all; `now` is the time of the server. Times are Unix seconds, 0 for none.
+
+    `waiting` lists the oldest wake-ups. `leases` has the leases that one process holds for all,
+    with the seconds that are left of each, 0 if nobody has it. The oldest overdue learning has
+    waited since `learning_since`.
+    """
+
+    now: float
+    wake_ups: int
+    jobs: int
+    parked: int
+    dead_letters: int
+    learning: int
+    learning_overdue: int
+    learning_since: float
+    reminders: int
+    waiting: tuple[WaitingConversation, ...]
+    leases: dict[str, float]
+
+
+async def read_queue_stats(store: Store) -> QueueStats:
+    """Count what waits, in three round trips; raise `StoreError`."""
+    client, keys = store.client, store.keys
+    now = await client.server_time()
+    (
+        wake_ups,
+        jobs,
+        parked,
+        letters,
+        learning,
+        overdue,
+        late,
+        reminders,
+        *rest,
+    ) = await client.pipeline(
+        [
+            ("XLEN", keys.ready_queue),
+            ("XLEN", keys.jobs),
+            ("ZCARD", keys.due),
+            ("ZCARD", keys.dead_letters),
+            ("ZCARD", keys.learning),
+            ("ZCOUNT", keys.learning, "-inf", now),
+            ("ZRANGE", keys.learning, 0, 0, "WITHSCORES"),
+            ("ZCARD", keys.reminders),
+            ("XRANGE", keys.ready_queue, "-", "+", "COUNT", _MAX_LISTED),
+            ("PTTL", keys.poller),
+            ("PTTL", keys.sweeper),
+            ("PTTL", keys.capacity_lease),
+        ]
+    )
+    entries, *leases = rest
+    return QueueStats(
+        now=now,
+        wake_ups=wake_ups,
+        jobs=jobs,
+        parked=parked,
+        dead_letters=letters,
+        learning=learning,
+        learning_overdue=overdue,
+        learning_since=late[0][1] if overdue else 0.0,
+        reminders=reminders,
+        waiting=await _waiting(store, entries),
+        leases=dict(zip(("poller", "sweeper", "capacity"), map(_left_s, leases), strict=True)),
+    )
+
+
+async def _waiting(store: Store, entries: Reply) -> tuple[WaitingConversation, ...]:
+    """Return the conversations of wake-ups, oldest first, each once."""
+    since: dict[Scope, float] = {}
+    for entry, fields in entries:
+        since.setdefault(Scope(fields[b"c"].decode()), int(entry.split(b"-")[0]) / 1000)
+    names = [store.keys.scope(scope) for scope in since]
+    replies = await store.client.pipeline(
+        [command for name in names for command in (("ZCARD", name.mailbox), ("PTTL", name.lease))]
+    )
+    counts, leases = replies[::2], replies[1::2]
+    return tuple(
+        WaitingConversation(scope, at, count, _left_s(lease))
+        for (scope, at), count, lease in zip(since.items(), counts, leases, strict=True)
+    )
+
+
+def _left_s(ttl_ms: int) -> float:
+    return max(0, ttl_ms) / 1000

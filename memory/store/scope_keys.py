@@ -1,0 +1,52 @@
+"""`ScopeKeys`: the names of all keys of one scope; `Keys.scope` makes them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeKeys:
+    """The keys of one scope. A script takes those that it uses."""
+
+    meta: str
+    lease: str
+    turn: str
+    mailbox: str
+    seen: str
+    log: str
+    vectors: str
+    confirm: str
+    learned: str
+    records: str
+    record_vectors: str
+    dead_letters: str
+    reminders: str
+    off_record: str
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Return all keys."""
+        return (
+            *(self.meta, self.lease, self.turn, self.mailbox, self.seen, self.log, self.vectors),
+            *(self.confirm, self.learned, self.records, self.record_vectors, self.dead_letters),
+            *(self.reminders, self.off_record),
+        )
+
+    @property
+    def of_turns(self) -> tuple[str, ...]:
+        """Return the keys of intake and turns, which need no confirmations."""
+        return tuple(key for key in self.all if key != self.confirm)
+
+    @property
+    def of_step(self) -> tuple[str, ...]:
+        """Return the keys of a step that changes only the open turn and its lease."""
+        return self.meta, self.lease, self.turn
+
+    @property
+    def of_run(self) -> tuple[str, ...]:
+        """Return the keys of a step that also looks for messages which follow those of the turn."""
+        return *self.of_step, self.mailbox, self.seen
+
+    @property
+    def of_records(self) -> tuple[str, ...]:
+        """Return the keys of what was learned, for a reader."""
+        return self.meta, self.learned, self.records, self.record_vectors

@@ -1,0 +1,152 @@
+"""Who may come in: strangers ask or bring an invitation, admins let in, refuse and remove.
+
+Updates come in at one process and are answered by another.
+"""
+
+import asyncio
+import re
+from functools import partial
+from pathlib import Path
+
+from tests.acceptance.buttons import press, press_now, shown
+from tests.acceptance.rig import BotProcess, Rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import Reply
+from tests.stored import everything_on_disk, everything_stored
+
+ADMIN, OTHER_ADMIN = 1009, 1010
+CANARY = "QUIXOTIC"
+US = "@ricordo_bot"
+GROWING = Reply("The old harbour of Genoa has a lighthouse. " * 100, chunk_delay_s=1 / 30)
+
+
+async def start(rig: Rig, **settings: object) -> tuple[BotProcess, list[tuple[Person, Chat]]]:
+    """Start two processes; return the worker, and two admins who have written to the bot."""
+    rig.environment |= {name.upper(): str(value) for name, value in settings.items()}
+    rig.environment["ADMIN_USER_IDS"] = f"{ADMIN} {OTHER_ADMIN}"
+    rig.bot = rig.another_bot(command="web", port=rig.environment["PORT"])
+    worker = rig.another_bot(command="worker", lease_s=30)
+    await asyncio.gather(rig.bot.start(), worker.start())
+    admins = [rig.person(ADMIN, "Ada"), rig.person(OTHER_ADMIN, "Otto")]
+    await asyncio.gather(*(rig.ask(admin, chat, "/start") for admin, chat in admins))
+    return worker, admins
+
+
+def texts(chat: Chat) -> list[str]:
+    return [reply.text for reply in chat.replies]
+
+
+def is_in(chat: Chat, message: Message, text: str) -> bool:
+    now = chat.message(message.id)
+    return now is not None and text in now.text
+
+
+async def remove(rig: Rig, admin: Person, people: Message) -> None:
+    """Remove the person whose button stands first, and confirm it."""
+    chat = rig.telegram.private_chat(admin)
+    await press_now(rig, admin, people, "Remove")
+    asked = sentence("people.remove_ask")
+    await rig.telegram.wait_for(partial(is_in, chat, people, asked))
+    await press_now(rig, admin, people, "Remove")
+    await rig.telegram.wait_for(lambda: not is_in(chat, people, asked))
+
+
+async def test_a_stranger_asks_once_and_is_in_from_the_first_decision_until_removed(
+    webhook_rig: Rig, valkey: str, tmp_path: Path
+) -> None:
+    rig = webhook_rig
+    rig.script.on("Genoa", GROWING)
+    worker, [(ada, adas), (otto, ottos)] = await start(rig, access="ask")
+    anna, annas = rig.anna()
+    for number in range(10):
+        await anna.say(annas, f"{CANARY} let me in {number}")
+    await rig.telegram.wait_for(lambda: len(adas.replies) == len(ottos.replies) == 2)
+    notices = [adas.replies[-1], ottos.replies[-1]]
+    wants_in = sentence("access.wants_in", name="Anna", id=anna.id)
+    assert [notice.text for notice in notices] == [wants_in] * 2
+    await press(rig, ada, notices[0], "Let in")
+    await press(rig, otto, notices[1], "Refuse")
+    for notice in notices:
+        await shown(rig, notice, sentence("access.let_in", id=anna.id, by=ADMIN))
+    await rig.telegram.wait_for(lambda: len(annas.replies) == 2)
+    assert texts(annas) == [sentence("access.asked"), sentence("access.welcome")]
+    assert CANARY.encode() not in await everything_stored(valkey)
+    assert CANARY.encode() not in everything_on_disk(tmp_path)
+    assert CANARY not in "\n".join(line for bot in (rig.bot, worker) for line in bot.raw)
+    assert (await rig.ask(anna, annas, "Hello")).text == "All right."
+
+    # Removed while an answer is being written and another message waits.
+    people = await rig.ask(ada, adas, "/people")
+    assert "Anna (1001)" in people.text
+    assert sentence("people.settings") in people.text
+    await anna.say(annas, "Tell me about Genoa")
+    await rig.telegram.wait_for(lambda: len(rig.telegram.calls_to("sendMessageDraft")) > 1)
+    await remove(rig, ada, people)
+    assert not is_in(adas, people, "Anna")
+    await worker.wait_for_log("lease lost", timeout_s=5)
+    drafts = len(rig.telegram.calls_to("sendMessageDraft"))
+
+    # What is stored of her she still sees and erases.
+    privacy = sentence("privacy.text", "privacy.access", ttl_days=365)
+    assert (await rig.ask(anna, annas, "/privacy")).text == privacy
+    question = await rig.ask(anna, annas, "/forget")
+    await press(rig, anna, question, "Erase")
+    await rig.telegram.wait_for(partial(is_in, annas, question, "I've forgotten you"))
+    assert b"Anna" not in await everything_stored(valkey)
+    before = len(rig.bot.log)
+    await anna.say(annas, f"{CANARY} again")
+    await rig.bot.wait_for_log("stranger", after=before)
+    assert len(rig.telegram.calls_to("sendMessageDraft")) == drafts
+    assert not any("Genoa" in text or "lighthouse" in text for text in texts(annas))
+
+    # Groups ask as well; one that an admin addresses is in at once.
+    club = rig.telegram.group("Club", [anna, ada])
+    await anna.say(club, f"{US} {CANARY}")
+    await rig.telegram.wait_for(lambda: "Club" in adas.replies[-1].text)
+    assert texts(club) == [sentence("access.group_asked")]
+    await press(rig, ada, adas.replies[-1], "Refuse")
+    await rig.telegram.wait_for(lambda: rig.telegram.calls_to("leaveChat"))
+    assert texts(club)[1:] == [sentence("access.group_refused")]
+    team = rig.telegram.group("Team", [otto])
+    assert (await rig.ask(otto, team, f"{US} Hello")).text == "All right."
+    assert CANARY.encode() not in await everything_stored(valkey)
+
+
+async def test_an_invitation_for_one_lets_one_of_twenty_people_in_and_not_again(
+    webhook_rig: Rig, valkey: str
+) -> None:
+    rig = webhook_rig
+    ben, _ = rig.ben()
+    club = rig.telegram.group("Club", [ben], basic=True)
+    _, [(ada, adas), _] = await start(rig, access="invite", allowed_group_ids=club.id)
+    made = await rig.ask(ada, adas, "/invite 1 2")
+    found = re.search(r"t\.me/ricordo_bot\?start=(i_([\w-]{22}))", made.text)
+    assert found, made.text
+    link, code = found.groups()
+    people = [rig.person(2000 + number, f"Person{number}") for number in range(20)]
+    await asyncio.gather(*(person.say(chat, f"/start {link}") for person, chat in people))
+    await rig.telegram.wait_for(lambda: all(chat.replies for _, chat in people))
+    ended = sentence("access.bad_link")
+    [(winner, winners)] = [each for each in people if texts(each[1]) != [ended]]
+    assert code.encode() not in await everything_stored(valkey)
+    assert (await rig.ask(winner, winners, "Hello")).text == "All right."
+    people_list = await rig.ask(ada, adas, "/people")
+    await remove(rig, ada, people_list)
+    await winner.say(winners, f"/start {link}")
+    await rig.telegram.wait_for(lambda: texts(winners)[-1] == ended)
+    assert (await rig.ask(winner, winners, "Hello")).text == sentence("access.invited_only")
+
+    # A withdrawn link, and people whom the settings name.
+    listed = await adas.wait_for_reply(after=await ada.say(adas, "/invite"))
+    shown_list = await adas.wait_for_reply(after=listed)
+    await press_now(rig, ada, shown_list, "Withdraw")
+    await shown(rig, shown_list, sentence("invite.none"))
+    # A group that the settings name keeps its place as a supergroup; from others the bot leaves.
+    assert (await rig.ask(ben, club, f"{US} Hello")).text == "All right."
+    moved = await ben.migrate(club)
+    assert (await rig.ask(ben, moved, f"{US} Hello again")).text == "All right."
+    other = rig.telegram.group("Other", [winner])
+    await winner.say(other, f"{US} Hello")
+    await rig.telegram.wait_for(lambda: rig.telegram.calls_to("leaveChat"))
+    assert texts(other) == [sentence("access.group_refused")]

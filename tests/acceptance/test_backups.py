@@ -1,0 +1,98 @@
+"""Two bots share a Redis; one of them is saved, forgets a person, and is restored."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from memory.backup.backup_file import BackupReader
+from memory.store.client import RedisClient
+from tests.acceptance.buttons import ERASE, ask_first, press
+from tests.acceptance.rig import Rig, open_rig, run_command
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, Person, User
+from tests.stored import everything_stored
+
+OURS, THEIRS = "ultramarine", "vermilion"
+PASSPHRASE = "open sesame"
+SECOND_BOT = User(7000000002, "Second", username="second_bot", is_bot=True)
+
+
+@pytest.fixture
+async def second_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Give a rig of another bot on the same Redis."""
+    async with open_rig(valkey, tmp_path, "webhook", bot=SECOND_BOT) as opened:
+        yield opened
+
+
+async def kept_of(rig: Rig) -> dict[bytes, bytes]:
+    """Return all that Redis stores of a bot's conversations and people, as in a snapshot."""
+    client = await RedisClient.open(rig.environment["REDIS_URL"])
+    await client.call("CONFIG SET", "rdbcompression", "no")
+    names = await client.call("KEYS", f"r:{rig.telegram.bot.id}:{{[cu]:*")
+    values = await client.pipeline([("DUMP", name) for name in names])
+    await client.close()
+    return dict(zip(names, values, strict=True))
+
+
+async def erase(rig: Rig, person: Person, chat: Chat, command: str) -> None:
+    """Send a command that erases, confirm it, and wait until it is done."""
+    question = await ask_first(rig, person, chat, command)
+    await press(rig, person, question, ERASE)
+    passing = (question.text, sentence("forget.started"))
+
+    def is_done() -> bool:
+        now = chat.message(question.id)
+        return now is not None and now.text not in passing
+
+    await rig.telegram.wait_for(is_done, timeout_s=20)
+
+
+def words_in(file: Path) -> str:
+    reader = BackupReader(file)
+    reader.unlock(PASSPHRASE)
+    return json.dumps(list(reader.records()))
+
+
+async def test_one_bot_is_saved_forgets_and_is_restored_beside_another_one(
+    webhook_rig: Rig, second_rig: Rig, tmp_path: Path
+) -> None:
+    ours, theirs, file = webhook_rig, second_rig, tmp_path / "ours.backup"
+    await ours.start(admin_user_ids=1001)
+    await theirs.start()
+    (anna, annas), (other_anna, other_annas) = ours.anna(), theirs.anna()
+    assert annas.id == other_annas.id
+    await ours.ask(anna, annas, f"My secret colour is {OURS}")
+    await theirs.ask(other_anna, other_annas, f"My secret colour is {THEIRS}")
+    await ours.wait_until_learned(2)
+    await theirs.wait_until_learned(2)
+
+    encrypted = ours.environment | {"BACKUP_PASSPHRASE": PASSPHRASE}
+    status, output = await run_command(encrypted, "backup", str(file))
+    assert (status, "1 of 1" in output, "encrypted" in output) == (0, True, True), output
+    assert OURS.encode() not in file.read_bytes()
+    found = words_in(file)
+    assert (OURS in found, THEIRS in found) == (True, False)
+
+    before = await kept_of(theirs)
+    await erase(ours, anna, annas, "/forget")
+    await erase(ours, anna, annas, "/clear_memory all")
+    assert await kept_of(theirs) == before
+    wrong = ours.environment | {"BACKUP_PASSPHRASE": "open barley"}
+    refusals = {
+        "the passphrase is wrong": wrong,
+        "BACKUP_PASSPHRASE is not set": ours.environment,
+        "is of the bot": theirs.environment | {"BACKUP_PASSPHRASE": PASSPHRASE},
+    }
+    for sentence_part, environment in refusals.items():
+        status, output = await run_command(environment, "restore", str(file))
+        assert (status, sentence_part in output) == (1, True), output
+    status, output = await run_command(encrypted, "restore", str(file))
+    assert (status, "1 not restored: all of it was erased" in output) == (0, True), output
+    stored = await everything_stored(ours.environment["REDIS_URL"])
+    assert (OURS.encode() in stored, THEIRS.encode() in stored) == (False, True)
+    assert await kept_of(theirs) == before
+    await theirs.ask(other_anna, other_annas, "What is my secret colour?")
+    prompt = "\n".join(str(message.content) for message in theirs.requests[-1].messages)
+    assert (THEIRS in prompt, OURS in prompt) == (True, False)

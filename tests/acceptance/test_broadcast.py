@@ -1,0 +1,91 @@
+"""An announcement is asked first, and workers send it at most once to who wants it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.buttons import press, press_now
+from tests.acceptance.rig import Rig, open_rig
+from tests.acceptance.sentences import sentence
+from tests.servers.bot_api import Chat, FloodWait, Message, Person, SlowAnswer
+
+ADMIN_ID = 1009
+TEXT = "Tonight the boat is repaired"
+
+
+@pytest.fixture
+async def admin_rig(valkey: str, tmp_path: Path) -> AsyncIterator[Rig]:
+    """Yield a web process, not started yet, whose bot has an operator."""
+    async with open_rig(valkey, tmp_path, "webhook") as opened:
+        opened.environment["ADMIN_USER_IDS"] = str(ADMIN_ID)
+        yield opened
+
+
+def got(chat: Chat) -> int:
+    return sum(reply.text == TEXT for reply in chat.replies)
+
+
+def now_shows(message: Message, begins: str) -> bool:
+    now = message.chat.message(message.id)
+    return now is not None and now.text.startswith(begins)
+
+
+async def asked(ada: Person, chat: Chat, chats: int) -> Message:
+    """Write the announcement and `/broadcast`; return the question."""
+    said = await ada.say(chat, TEXT)
+    await chat.wait_for_reply(after=said)
+    command = await ada.say(chat, "/broadcast", reply_to=said)
+    question = await chat.wait_for_reply(after=command)
+    assert question.text == sentence("broadcast.ask", chats=chats, days=90)
+    return question
+
+
+async def test_an_announcement_over_two_workers_one_of_which_is_killed(admin_rig: Rig) -> None:
+    rig = admin_rig
+    await rig.start()
+    ada, adas = rig.person(ADMIN_ID, "Ada")
+    people = [rig.person(1010 + number, f"P{number}") for number in range(6)]
+    for person, chat in people:
+        await rig.ask(person, chat, "/start")
+    (muted, muted_chat), (gone, gone_chat), *others = people
+    group = rig.telegram.group("Club", [muted])
+    await rig.ask(muted, group, "/help")
+    assert (await rig.ask(muted, muted_chat, "/mute")).text == sentence("mute.on")
+    assert (await rig.ask(muted, group, "/mute")).text == sentence("mute.only_private")
+    await gone.block()
+
+    refused = await asked(ada, adas, 5)
+    assert await press(rig, ada, refused, "Don't send") == ""
+    await rig.telegram.wait_for(lambda: now_shows(refused, sentence("broadcast.refused")))
+    question = await asked(ada, adas, 5)
+    # One chat is banned for a moment. For another the worker dies while Telegram has the copy.
+    rig.telegram.faults.add(FloodWait(1), method="copyMessage", chat=others[0][1])
+    rig.telegram.faults.add(SlowAnswer(30), method="copyMessage", chat=others[1][1])
+    assert await press(rig, ada, question, "Send") == ""
+    await rig.telegram.wait_for(lambda: got(others[1][1]) == 1)
+    await rig.bot.kill()
+    heir = rig.another_bot(command="worker")
+    await heir.start()
+    await heir.wait_for_log("announcement ended", timeout_s=30)
+    counts = {"total": 5, "sent": 3, "muted": 0, "gone": 1, "refused": 0, "unknown": 1, "left": 0}
+    done = sentence("broadcast.done", "broadcast.counts", **counts)
+    await rig.telegram.wait_for(lambda: now_shows(question, done))
+    assert [got(chat) for _, chat in people] == [0, 0, 1, 1, 1, 1]
+    assert got(group) + got(adas) == 0
+
+    # The button below a copy mutes; who was gone and writes again is reachable again.
+    await rig.bot.start()
+    (person, chat) = others[3]
+    copy = next(reply for reply in chat.replies if reply.text == TEXT)
+    assert await press(rig, person, copy, "🔕 No announcements") == sentence("mute.on")
+    assert now_shows(copy, TEXT)
+    await gone.unblock()
+    await rig.ask(gone, gone_chat, "/start")
+    again = await asked(ada, adas, 4)
+    rig.telegram.faults.add(FloodWait(30), method="copyMessage")
+    await press(rig, ada, again, "Send")
+    await rig.telegram.wait_for(lambda: now_shows(again, "📣"))
+    await press_now(rig, ada, again, "Stop")
+    await rig.telegram.wait_for(lambda: now_shows(again, sentence("broadcast.stopped")))
+    assert got(gone_chat) == 0

@@ -1,0 +1,148 @@
+"""People send photos: the model sees them in this turn, and what they showed is remembered."""
+
+from base64 import b64encode
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from tests.acceptance.buttons import press, shown
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import said
+from tests.acceptance.test_delivery import closed
+from tests.servers.bot_api import Upload
+from tests.servers.model_api import ApiRequest, Break, ChatRequest
+from tests.servers.model_api.errors import bad_request
+from tests.servers.model_api.rules import Dialect
+from tests.stored import everything_stored
+
+SHOWS = "What does it show?"
+
+
+def jpeg(color: str) -> bytes:
+    file = BytesIO()
+    Image.new("RGB", (640, 480), color).save(file, "JPEG")
+    return file.getvalue()
+
+
+def has_picture(request: ApiRequest) -> bool:
+    return isinstance(request, ChatRequest) and "data:image/" in str(request.raw)
+
+
+def answered(rig: Rig) -> list[ChatRequest]:
+    """Return the requests for answers, without those for descriptions."""
+    return [request for request in rig.requests if SHOWS not in request.asked]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_photo_is_seen_answered_and_remembered_as_text(webhook_rig: Rig, api: str) -> None:
+    rig = webhook_rig
+    rig.script.on(SHOWS, "A blue stamp. Text: OULU 12 MAY")
+    rig.script.on("My passport", "A stamp from Oulu.")
+    rig.script.on("What was on it", "OULU 12 MAY.")
+    await rig.start(openai_api=api, coalesce_s=0)
+    anna, chat = rig.anna()
+    stamp = jpeg("blue")
+    url = f"data:image/jpeg;base64,{b64encode(stamp).decode()}"
+
+    photo = await anna.send(chat, "photo", Upload(stamp), caption="My passport")
+    reply = await chat.wait_for_reply(after=photo)
+    assert reply.text == "A stamp from Oulu."
+    await closed(rig, 1)
+    [asked] = answered(rig)
+    assert asked.asked == "[photo]\n\nMy passport"
+    prompt = asked.raw["messages" if api == "chat" else "input"]
+    assert isinstance(prompt, list)
+    if api == "chat":
+        part: object = {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+    else:
+        part = {"type": "input_image", "image_url": url, "detail": "low"}
+    assert prompt[-1]["content"][1:] == [part]
+
+    # In later turns it is text, which is not the person's own.
+    await rig.ask(anna, chat, "What was on it?")
+    await closed(rig, 2)
+    assert not has_picture(rig.requests[-1])
+    told = "[photo] A blue stamp. Text: OULU 12 MAY\n\nMy passport"
+    assert said(rig.requests[-1])[1] == ("user", told)
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert b"OULU 12 MAY" in stored
+    assert stamp[-200:] not in stored
+    assert url[-200:].encode() not in stored
+    if api == "responses":
+        return
+
+    # A worker that dies while the model looks: the next one looks again, and there is one answer.
+    rig.model.faults.add(Break.HANG, when=has_picture, times=2)
+    photo = await anna.send(chat, "photo", Upload(jpeg("red")))
+    await rig.model.wait_for(lambda call: bool(call.faults))
+    await rig.restart()
+    rig.model.faults.clear()
+    assert (await chat.wait_for_reply(after=photo)).text == "All right."
+    await closed(rig, 1)
+    assert answered(rig)[-1].asked == "[photo]"
+
+    # In a group only what is addressed to the bot is fetched.
+    group = rig.telegram.group("Club", [anna])
+    await anna.send(group, "photo", Upload(jpeg("green")))
+    photo = await anna.send(
+        group, "photo", Upload(jpeg("white")), caption="@ricordo_bot My passport"
+    )
+    reply = await group.wait_for_reply(after=photo)
+    assert group.replies == [reply]
+    assert answered(rig)[-1].asked.endswith("Anna: My passport")
+
+    # What is erased with the photo is its description, too.
+    question = await rig.ask(anna, group, "/forget", reply_to=photo)
+    await press(rig, anna, question, "Erase")
+    await rig.ask(anna, group, "@ricordo_bot What was on it?")
+    assert "[photo]" not in str(said(rig.requests[-1]))
+
+
+async def test_a_model_without_eyes_says_so_and_is_not_shown_pictures_again(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    text = "Invalid content type. image_url is only supported by certain models."
+    refusal = bad_request(text, "messages[1].content[1].type", "invalid_value")
+    rig.model.dialect = Dialect(refuses=lambda asked: refusal if has_picture(asked) else None)
+    rig.script.on("Our boat", "A fine name.")
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna()
+    note = sentence("pictures.blind")
+    photo = await anna.send(chat, "photo", Upload(jpeg("blue")), caption="Our boat Aurora")
+    reply = await chat.wait_for_reply(after=photo)
+    assert reply.text == f"A fine name.\n\n{note}"
+    await closed(rig, 1)
+    told = "[photo]\n\nOur boat Aurora\n\n[you cannot see the picture]"
+    assert answered(rig)[-1].asked == told
+
+    before = len(rig.model.log.refusals)
+    photo = await anna.send(chat, "photo", Upload(jpeg("red")))
+    assert (await chat.wait_for_reply(after=photo)).text == f"All right.\n\n{note}"
+    assert len(rig.model.log.refusals) == before
+    broken = await anna.send(chat, "document", Upload(b"no picture", "a.png", "image/png"))
+    assert (await chat.wait_for_reply(after=broken)).text == sentence("pictures.broken")
+
+
+async def test_an_album_is_one_turn_and_a_new_caption_is_answered_again(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    rig.script.on("Our trip", "Three colors.")
+    rig.script.on("Our way home", "Home again.")
+    await rig.start(coalesce_s=0.5)
+    anna, chat = rig.anna()
+    first = await anna.send(chat, "photo", Upload(jpeg("red")), caption="Our trip")
+    for color in ("green", "blue"):
+        last = await anna.send(chat, "photo", Upload(jpeg(color)))
+    reply = await chat.wait_for_reply(after=last)
+    assert reply.text == "Three colors."
+    await closed(rig, 1)
+    [asked] = answered(rig)
+    assert str(asked.raw).count("data:image/") == 3
+    assert len(rig.requests) == 4  # each is described
+
+    await anna.edit(first, "Our way home")
+    await shown(rig, reply, "Home again.")
+    assert "All right." in answered(rig)[-1].asked  # what the photos showed
+    assert not has_picture(answered(rig)[-1])

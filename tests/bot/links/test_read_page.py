@@ -1,0 +1,227 @@
+"""`read_page`: text of public pages, bounded in bytes, time and redirects."""
+
+import asyncio
+import gzip
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from bot.links.page_fetch import Page, PageFetcher, PageRefused
+from bot.links.public_addresses import Address, is_public
+from bot.links.read_page import ReadPageArguments, read_page_tool
+from memory.behaviors.context import AgentContext
+from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
+from memory.behaviors.tool import ToolError
+
+LOOPBACK = ip_address("127.0.0.1")
+HTML = "Content-Type: text/html\r\n"
+ARTICLE = (
+    "<title>Sea</title><nav>Menu</nav><article><h1>Whales</h1>"
+    + "<p>The blue whale is the largest animal that has ever lived.</p>" * 4
+    + "</article>"
+)
+
+
+@dataclass
+class Site:
+    """A web server on loopback; it answers each path with prepared bytes, and logs requests."""
+
+    port: int
+    answers: dict[str, bytes] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+
+    def at(self, path: str, host: str = "site.test") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def put(self, path: str, body: bytes, headers: str = HTML, status: str = "200 OK") -> None:
+        head = f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\n\r\n"
+        self.answers[path] = head.encode() + body
+
+    def redirect(self, path: str, to: str) -> None:
+        self.put(path, b"", f"Location: {to}\r\n", "302 Found")
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.requests.append(request)
+        writer.write(self.answers[request.split()[1]])
+        writer.close()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site(0)
+    server = await asyncio.start_server(site.answer, "127.0.0.1", 0)
+    site.port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield site
+
+
+async def to_loopback(host: str, _: int) -> list[Address]:
+    """Resolve the test's host to loopback, and addresses to themselves."""
+    return [LOOPBACK if host == "site.test" else ip_address(host)]
+
+
+def local(address: Address) -> bool:
+    return address == LOOPBACK or is_public(address)
+
+
+FETCHER = PageFetcher(to_loopback, local)
+
+
+async def refusal(address: str, fetcher: PageFetcher = FETCHER) -> str:
+    with pytest.raises(PageRefused) as refused:
+        await fetcher.fetch(address)
+    return str(refused.value)
+
+
+async def test_a_page_is_read_without_its_menu_and_is_untrusted(
+    site: Site, context: AgentContext
+) -> None:
+    site.put("/a", ARTICLE.encode())
+    tool = read_page_tool(FETCHER)
+    text = await tool.run(ReadPageArguments(url=site.at("/a")), context)
+
+    assert text.startswith(f"Page {site.at('/a')}\nSea\nWhales\nThe blue whale")
+    assert "Menu" not in text
+    assert tool.is_untrusted
+    assert "cookie" not in site.requests[0].lower()
+    assert f"Host: site.test:{site.port}" in site.requests[0]
+    read = CompletedStep(
+        Action((ToolCall("a", "read_page", "{}"),)), (ToolResult("a", text, is_untrusted=True),)
+    )
+    context.completed_steps.append(read)
+    with pytest.raises(ToolError, match="unchanged"):
+        await tool.run(ReadPageArguments(url=site.at("/a?said=secret")), context)
+    assert len(site.requests) == 1
+    assert ARTICLE not in await tool.run(ReadPageArguments(url=site.at("/a")), context)
+
+
+async def test_redirects_are_followed_up_to_a_bound(site: Site) -> None:
+    site.redirect("/1", "/2")
+    site.redirect("/2", site.at("/3"))
+    site.put("/3", b"there", "Content-Type: text/plain\r\n")
+    site.redirect("/loop", "/loop")
+
+    assert await FETCHER.fetch(site.at("/1#part")) == Page(site.at("/3"), "text/plain", b"there")
+    assert await refusal(site.at("/loop")) == "the page redirects too often"
+    assert len(site.requests) == 3 + 5
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://169.254.169.254/latest/", "http://[::ffff:7f00:1]/", "http://10.0.0.1:6379/"],
+)
+async def test_a_redirect_into_a_closed_network_is_refused(site: Site, target: str) -> None:
+    site.redirect("/", target)
+
+    assert "not public" in await refusal(site.at("/"))
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "gopher://site.test/", "http://a:b@c/"])
+async def test_other_schemes_and_logins_are_refused_also_in_redirects(
+    site: Site, target: str
+) -> None:
+    site.redirect("/", target)
+
+    assert "address" in await refusal(target)
+    assert "address" in await refusal(site.at("/"))
+
+
+async def test_loopback_is_refused_without_the_rule_of_tests(site: Site) -> None:
+    assert "not public" in await refusal(f"http://127.0.0.1:{site.port}/", PageFetcher())
+    assert site.requests == []
+
+
+async def test_a_name_server_that_changes_its_answer_changes_nothing(site: Site) -> None:
+    """The host is resolved once, and the connection goes to the address that was checked."""
+    asked: list[str] = []
+
+    async def changing(host: str, _: int) -> list[Address]:
+        asked.append(host)
+        return [LOOPBACK if len(asked) == 1 else ip_address("169.254.169.254")]
+
+    site.put("/", b"page")
+    page = await PageFetcher(changing, local).fetch(site.at("/", "changes.invalid"))
+
+    assert (page.content, asked) == (b"page", ["changes.invalid"])
+
+
+@pytest.mark.parametrize("packing", ["", "Content-Encoding: gzip\r\n"])
+async def test_a_page_that_is_too_big_is_refused(site: Site, packing: str) -> None:
+    big = bytes(3 * 2**20)
+    site.put("/", gzip.compress(big) if packing else big, HTML + packing)
+
+    assert await refusal(site.at("/")) == "the page is too big"
+
+
+async def test_a_packed_page_is_unpacked(site: Site) -> None:
+    site.put("/", gzip.compress(b"page"), HTML + "Content-Encoding: gzip\r\n")
+
+    assert (await FETCHER.fetch(site.at("/"))).content == b"page"
+
+
+async def test_only_pages_of_text_are_read(site: Site) -> None:
+    site.put("/picture", b"", "Content-Type: image/png\r\n")
+    site.put("/gone", b"", status="404 Not Found")
+
+    assert await refusal(site.at("/picture")) == "this is no page of text"
+    assert await refusal(site.at("/gone")) == "the server answers with status 404"
+
+
+async def test_a_server_that_never_answers_is_left(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.links.page_fetch._TIMEOUT_S", 0.05)
+
+    async def never(*_: object) -> list[Address]:
+        await asyncio.Event().wait()
+        return []
+
+    assert await refusal(site.at("/"), PageFetcher(never)) == "the page took too long"
+
+
+@pytest.mark.parametrize(("named", "is_read"), [("site.test", True), ("other.test", False)])
+async def test_a_certificate_is_checked_against_the_host_and_not_the_address(
+    named: str, *, is_read: bool, tmp_path: Path
+) -> None:
+    certificate = certificate_of(named, tmp_path)
+    site = Site(0)
+    site.put("/", b"page")
+    server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_tls.load_cert_chain(certificate)
+    server = await asyncio.start_server(site.answer, "127.0.0.1", 0, ssl=server_tls)
+    fetcher = PageFetcher(to_loopback, local, ssl.create_default_context(cafile=str(certificate)))
+    async with server:
+        address = f"https://site.test:{server.sockets[0].getsockname()[1]}/"
+        if is_read:
+            assert (await fetcher.fetch(address)).content == b"page"
+        else:
+            assert await refusal(address, fetcher) == "the page cannot be reached"
+
+
+def certificate_of(host: str, folder: Path) -> Path:
+    """Write a certificate for a host, and its key, into one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    written = folder / "site.pem"
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    written.write_bytes(signed.public_bytes(pem) + secret)
+    return written

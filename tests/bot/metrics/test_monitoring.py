@@ -1,0 +1,67 @@
+"""Monitoring is opened only if it is set, and a bot without its packages runs on."""
+
+import logging
+import sys
+
+import pytest
+from pydantic import SecretStr
+from structlog.testing import capture_logs
+
+from bot.metrics.monitoring import open_traces, reporting_errors
+from bot.telegram.packing import from_bytes, to_bytes
+from bot.telegram.trace_context import TraceParent
+from config.settings import Settings
+from tests.bot.telegram import raw
+from tests.servers.monitoring import MonitoringServer
+
+CANARY = "Quetzalcoatlus"
+DSN = SecretStr("https://key@127.0.0.1/1")
+
+
+def test_missing_packages_are_named_once_and_the_bot_runs_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("traces", "error_reports"):
+        monkeypatch.setitem(sys.modules, f"bot.metrics.{module}", None)
+    settings = Settings(otel_exporter_otlp_endpoint="http://127.0.0.1:1", sentry_dsn=DSN)
+    with capture_logs() as log, open_traces(settings, str) as watchers, reporting_errors(settings):
+        assert watchers == ()
+    assert [line["advice"].split(": ")[1] for line in log] == [
+        "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+        "pip install sentry-sdk",
+    ]
+
+
+async def test_a_report_has_the_types_of_an_error_and_its_cause_and_no_text_of_them() -> None:
+    async with MonitoringServer() as server:
+        settings = Settings(sentry_dsn=SecretStr(server.dsn))
+        with reporting_errors(settings):
+            try:
+                _fail(CANARY)
+            except ValueError:
+                # As structlog does it: it has made a text of the exception, and passes a mapping.
+                fields = {"event": CANARY, "reference": "a1b2c3d4", "said": CANARY}
+                logging.getLogger("bot.turn.answer").log(logging.ERROR, fields)
+            logging.getLogger("bot.app").error("an error without an exception")
+            await server.asked.wait()
+        [error] = server.errors
+        assert [each["type"] for each in error["exception"]["values"]] == ["KeyError", "ValueError"]
+        assert error["tags"] == {"reference": "a1b2c3d4"}
+        assert {"extra", "breadcrumbs", "server_name", "message", "contexts"}.isdisjoint(error)
+        assert CANARY.encode() not in b"".join(server.bodies)
+
+
+def test_the_trace_of_an_update_is_stored_in_34_characters_and_only_if_there_is_one() -> None:
+    trace = TraceParent(2**128 - 2, 2**64 - 3, 1)
+    assert (len(trace.pack()), TraceParent.unpack(trace.pack())) == (34, trace)
+    assert (TraceParent.unpack(""), TraceParent.unpack("?")) == (None, None)
+    message = raw.inbound(raw.message("hello"))
+    assert from_bytes(to_bytes(message)).trace == ""
+    assert to_bytes(message).endswith(b'"hello"]')
+
+
+def _fail(said: str) -> None:
+    try:
+        dict[str, str]()[said]
+    except KeyError as error:
+        raise ValueError(said) from error

@@ -1,0 +1,45 @@
+"""Pictures take their share of the prompt's tokens, and never all of it."""
+
+import pytest
+
+from bot.prompt.assemble import PromptAssembler, PromptBudget
+from bot.prompt.fitting import picture_tokens
+from memory.message import ImageDetail, Picture
+from memory.text.tokens import TokenCounter
+from tests.bot.prompt.test_assemble import context_of, last_user, message_of
+
+
+def picture(width: int, height: int, detail: ImageDetail = "low") -> Picture:
+    return Picture(1, b"", "image/jpeg", width, height, detail)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "detail", "tokens"),
+    [
+        (10, 10, "low", 512),
+        (1280, 853, "low", 512),
+        (10, 10, "high", 512),
+        (1280, 853, "high", 1750),
+        (2000, 1000, "auto", 2489),
+        (1, 2_000_000, "high", 2489),
+    ],
+)
+def test_a_picture_is_estimated_by_its_size_and_detail(
+    width: int, height: int, detail: ImageDetail, tokens: int
+) -> None:
+    assert picture_tokens(picture(width, height, detail)) == tokens
+
+
+def test_pictures_count_in_the_prompt_and_those_too_many_are_left_out(tokens: TokenCounter) -> None:
+    assembler = PromptAssembler(tokens, "You are a bot.", [], PromptBudget(4_000, 500))
+    message = message_of("Look " * 5_000)
+    album = (picture(10, 10),) * 10
+    prompt = assembler.assemble(context_of(message, pictures=album))
+    assert 1 <= len(prompt.messages[-1].pictures) < len(album)
+    assert prompt.tokens.total <= 3_500
+    assert prompt.tokens.message > 512 * len(prompt.messages[-1].pictures)
+    seen = assembler.assemble(context_of(message_of("Look"), pictures=album[:1]))
+    assert (last_user(seen), len(seen.messages[-1].pictures)) == ("Look", 1)
+    small = PromptAssembler(tokens, "You are a bot.", [], PromptBudget(900, 100))
+    unseen = small.assemble(context_of(message_of("Look"), pictures=album[:1]))
+    assert last_user(unseen) == "Look\n\n[you cannot see the picture]"

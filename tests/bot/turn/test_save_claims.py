@@ -1,0 +1,134 @@
+"""An answer that claims to have saved something is told from all other answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from bot.turn.save_claims import CheckedAgent, claims_to_have_saved
+from memory.behaviors.context import AgentContext
+from memory.behaviors.learning_mode import Mode
+from memory.behaviors.steps import Action, CompletedStep, FinishAction, ToolCall, ToolResult
+from memory.scopes.history import ChatHistory
+from memory.scopes.writes import Remember
+from memory.store.client import RedisClient
+from memory.store.keys import Scope
+from tests.bot.playground.bare_memory import bare_memory
+
+HERE = Scope.of_chat(7)
+
+CLAIMS = (
+    "I've saved that.",
+    "Sure! I have noted your birthday.",
+    "Nice. I’ve just stored this for later.",
+    "I'll remember that, Anna.",
+    "Got it, noted!",
+    "I've added it to my memory.",
+    "Ich habe mir das gemerkt.",
+    "Das habe ich mir gemerkt!",
+    "Gern. Ich habe deinen Geburtstag gespeichert.",
+    "Alles klar, notiert.",
+    "Ich merke mir das.",
+    "Lo he guardado.",
+    "Perfecto: he anotado que te gusta el té.",
+    "Vale, apuntado.",
+    "Queda guardado.",
+    "Я это запомнил.",
+    "Хорошо, записал!",
+    "Я сохранила ваш адрес.",
+    "Я запомнил, что вы живёте в Граце.",
+    "این را به خاطر سپردم.",
+    "تاریخ تولدتان را یادداشت کردم.",
+    "آن را در حافظه‌ام ذخیره کردم.",
+)
+NO_CLAIMS = (
+    "Have I saved that?",
+    "I haven't saved that.",
+    "If I saved that, I would tell you.",
+    "You saved 20 euros.",
+    "I saved you a seat.",
+    "Shall I remember that?",
+    "I can save that if you like.",
+    "Press Ctrl+S once you have saved it.",
+    "He wrote: “I've saved that.”",
+    '```\nprint("I\'ve saved that")\n```',
+    "> I've saved that.",
+    "You noted that yesterday.",
+    "Ich habe gemerkt, dass du müde bist.",
+    "Ich habe mir das nicht gemerkt.",
+    "Soll ich mir das merken?",
+    "Du hast das gespeichert.",
+    "Wenn ich das gespeichert habe, sage ich es.",
+    "No lo he guardado.",
+    "¿Lo he guardado?",
+    "Has guardado el archivo.",
+    "Si lo he guardado, te lo digo.",
+    "Я это не запомнил.",
+    "Вы сохранили файл.",
+    "Если я это сохранил, я скажу.",
+    "این را ذخیره نکردم.",
+    "آیا ذخیره کردم؟",
+    "می‌خواهید به خاطر بسپارم؟",
+)
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+def test_a_claim_to_have_saved_something_is_noticed(text: str) -> None:
+    assert claims_to_have_saved(text)
+
+
+@pytest.mark.parametrize("text", NO_CLAIMS)
+def test_other_answers_do_not_count_as_claims(text: str) -> None:
+    assert not claims_to_have_saved(text)
+
+
+@dataclass
+class Claiming:
+    """An agent that claims to have saved something, after these steps and writes."""
+
+    history: ChatHistory
+    mode: Mode = "explicit"
+
+    async def correction(
+        self,
+        *steps: CompletedStep,
+        writes: Sequence[Remember] = (),
+        is_off_record: bool = False,
+        says: str = "I've saved that.",
+    ) -> str:
+        async def run_agent(_: AgentContext) -> FinishAction:
+            return FinishAction(says)
+
+        async def mode_of(_: Scope) -> Mode:
+            return self.mode
+
+        context = AgentContext(HERE, self.history, 0, is_off_record=is_off_record)
+        context.completed_steps += steps
+        context.writes += writes
+        return await CheckedAgent(run_agent, mode_of).correction(context, says)
+
+
+def step(tool: str, *, failed: bool = False) -> CompletedStep:
+    return CompletedStep(Action((ToolCall("a", tool, "{}"),)), (ToolResult("a", "", failed),))
+
+
+async def test_a_claim_is_corrected_unless_something_was_written_or_learning_may_keep_it(
+    store: RedisClient,
+) -> None:
+    memory = await bare_memory(store)
+    agent = Claiming(await ChatHistory.read(memory.histories, HERE))
+    assert await agent.correction() == "claims.explicit"
+    assert await agent.correction(says="Hello.") == ""
+    assert await agent.correction(step("search_memory")) == "claims.explicit"
+    assert await agent.correction(step("remember", failed=True)) == "claims.explicit"
+    assert await agent.correction(step("remember")) == ""
+    assert await agent.correction(step("notes__save")) == ""
+    assert await agent.correction(writes=[Remember("sails")]) == ""
+    assert await agent.correction(writes=[Remember("", nonce="card")]) == "claims.explicit"
+    assert await agent.correction(is_off_record=True) == "claims.off_record"
+    agent.mode = "ask"
+    assert await agent.correction() == "claims.ask"
+    agent.mode = "auto"
+    assert await agent.correction() == ""
+    await memory.switch.turn_off(HERE)
+    assert await agent.correction(step("remember")) == "claims.off"

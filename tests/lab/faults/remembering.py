@@ -1,0 +1,266 @@
+"""Processes that die before any step of learning and of reminding, in private, groups and topics.
+
+A step is a request to Redis. Each strike has a chat of its own and stops before one step, in the
+next round before the next one. It judges its own chat: every fact once, every ✍ set, every reminder
+once or in doubt, none of them lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from time import time
+from typing import ClassVar
+
+import orjson
+
+from memory.reminders.reminder import Reminder
+from memory.store.client import RedisClient
+from memory.store.keys import Keys, Scope
+from tests.acceptance.memory_model import Batch, gullible, is_internal
+from tests.acceptance.planting import stored_memory
+from tests.acceptance.rig import BotProcess
+from tests.acceptance.scripted_day import Echo
+from tests.acceptance.test_learned_marks import LEARNED
+from tests.acceptance.test_reminders import let_be_due
+from tests.lab.faults.fault import Fault
+from tests.lab.faults.moments import MomentMissed
+from tests.lab.faults.scene import MANY, Scene, Stage
+from tests.lab.wire_tap import RoundTrip
+from tests.servers.bot_api import Chat, Message, Person
+from tests.servers.model_api import ChatRequest, Reply, tool_call
+
+_QUIET_S = 120
+_PAUSE_S = 0.05
+_FIRST_MARKER = 600
+_PLACES = ("private", "group", "topic")
+_CRON = "0 9 * * *"
+_MAX_SENDS = 2
+
+
+class _Model(Echo):
+    """Sets a reminder if it is asked to, and believes every message that it learns from."""
+
+    async def respond(self, request: ChatRequest) -> Reply:
+        """Play the model."""
+        if is_internal(request):
+            return Reply(orjson.dumps(gullible(Batch.of(request))).decode())
+        _, reminds, what = request.asked.rpartition("remind me ")
+        if reminds and request.messages[-1].role == "user":
+            is_daily, about = what.startswith("daily "), what.split()[-1]
+            when = {"cron": _CRON} if is_daily else {"in_minutes": 60}
+            call = tool_call(
+                "set_reminder", text=f"Boat-{about}", time_zone="Europe/Berlin", **when
+            )
+            return Reply(tool_calls=(call,))
+        return await super().respond(request)
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts the requests that name a conversation or its person, beginning with a script's.
+
+    The requests of all processes count together.
+    """
+
+    tags: tuple[bytes, ...]
+    begins_with: str
+    left: int
+    has_begun: bool = False
+    newest: str = ""
+    """The names of the newest request."""
+
+    def is_last(self, trip: RoundTrip) -> bool:
+        """Whether a process must stop before this request."""
+        if not any(map(trip.is_about, self.tags)):
+            return False
+        self.has_begun |= self.begins_with in trip.names
+        if self.has_begun:
+            self.newest = "+".join(trip.names)
+            self.left -= 1
+        return self.has_begun and self.left == 0
+
+
+@dataclass(slots=True)
+class _Place:
+    """A person who writes in a chat of their own, a group, or a topic, in one round."""
+
+    scene: Scene
+    person: Person
+    chat: Chat
+    topic: int
+    number: int
+    died_before: str = ""
+    """The request that a process did not come to."""
+
+    steps_done: ClassVar[dict[str, int]] = {}
+    """How many steps each fault has tried; after the last step it begins again."""
+
+    @classmethod
+    def open(cls, scene: Scene, first_id: int) -> "_Place":
+        scene.model.responder = _Model()
+        kind, number = _PLACES[scene.round % len(_PLACES)], _FIRST_MARKER + scene.round
+        person, chat = scene.rig.person(first_id + scene.round, "Eve")
+        topic = 0
+        if kind != "private":
+            is_forum = kind == "topic"
+            chat = scene.telegram.group(f"Club {number}", [], admins=[person], forum=is_forum)
+            topic = chat.topic("Boats").id if is_forum else 0
+        return cls(scene, person, chat, topic, number)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope.of_chat(self.chat.id, self.topic)
+
+    @property
+    def keys(self) -> Keys:
+        return Keys(self.scene.telegram.bot.id)
+
+    async def say(self, text: str) -> Message:
+        """Write to the bot."""
+        topic = self.chat.topics.get(self.topic)
+        us = "" if self.chat.kind == "private" else f"@{self.scene.telegram.bot.username} "
+        return await self.person.say(self.chat, f"{us}m{self.number} {text}", topic=topic)
+
+    async def until(self, found: Callable[[RedisClient], Awaitable[bool]], what: str) -> None:
+        """Wait until something is found in Redis; learning that was put off is due at once."""
+        store = await RedisClient.open(self.scene.redis.url)
+        try:
+            async with asyncio.timeout(_QUIET_S):
+                while not await found(store):
+                    await store.call("ZADD", self.keys.learning, "XX", "LT", time(), self.scope.tag)
+                    await asyncio.sleep(_PAUSE_S)
+        except TimeoutError:
+            raise AssertionError(f"{self.scope.tag}, {self.died_before}: {what}") from None
+        finally:
+            await store.close()
+
+    async def killed_at_a_step(
+        self, fault: str, begins_with: str, acts: Callable[[], Coroutine[None, None, None]]
+    ) -> BotProcess:
+        """Let somebody act, and kill the process that comes to this round's step.
+
+        Raise `MomentMissed` if there is no such step, and begin again with the first one.
+        """
+        number = self.steps_done.get(fault, 0) + 1
+        here, facts = self.scope.tag, self.scope.facts_scope.tag
+        tags = (f"{{{here}}}".encode(), f"{here}|".encode(), f"{{{facts}}}".encode())
+        steps = _Steps(tags, begins_with, number)
+        for tap in self.scene.taps:
+            tap.stop(steps.is_last)
+        waiting = [asyncio.create_task(tap.reached.wait()) for tap in self.scene.taps]
+        acting = asyncio.create_task(acts())
+        done, _ = await asyncio.wait(
+            [*waiting, acting], timeout=_QUIET_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in (*waiting, acting):
+            task.cancel()
+        await asyncio.gather(*waiting, acting, return_exceptions=True)
+        struck = [bot for bot, at in zip(self.scene.bots, waiting, strict=True) if at in done]
+        for bot in struck:
+            await bot.kill()
+        for tap in self.scene.taps:
+            tap.let_go()
+        self.steps_done[fault] = number if struck else 0
+        if not struck:
+            acting.result()
+            raise MomentMissed(fault)
+        self.scene.met.add(fault)
+        self.died_before = f"step {number} ({steps.newest})"
+        [bot] = struck
+        return bot
+
+    async def let_the_learner_end(self) -> None:
+        """Let the lease of a dead learner end, as after its 15 s."""
+        store = await RedisClient.open(self.scene.redis.url)
+        await store.call("DEL", self.keys.learner(self.scope))
+        await store.close()
+
+    def check_answer(self) -> None:
+        """Check that the message was answered, and not more often than once and once in doubt."""
+        answers = [each.text for each in self.chat.replies if "Heard" in each.text]
+        assert 1 <= len(answers) <= 2, answers
+
+
+async def _killed_while_learning(scene: Scene, *, fault: str) -> None:
+    """Kill a process before a step of learning, from the commit until the message is marked."""
+    place = _Place.open(scene, 5000)
+    said: list[Message] = []
+    calls = len(scene.telegram.calls_to("setMessageReaction"))
+
+    async def is_learned(store: RedisClient) -> bool:
+        keys = place.keys.scope(place.scope)
+        asked = [("XLEN", keys.log), ("XLEN", keys.vectors), ("HGET", keys.meta, "marked")]
+        log, vectors, marked = await store.pipeline(asked)
+        return 2 == log == vectors and bool(marked)
+
+    async def talk() -> None:
+        said.append(await place.say(f"My boat is called Boat-{place.number}"))
+        await place.until(is_learned, "was not learned")
+
+    bot = await place.killed_at_a_step(fault, "commit", talk)
+    await place.let_the_learner_end()
+    await bot.start()
+    await place.until(is_learned, "was not learned or not marked after a death")
+    learned = await stored_memory(scene.rig, place.scope.facts_scope)
+    facts = [each.text for each in learned.facts]
+    assert facts == [f"Their boat is Boat-{place.number}."], facts
+    assert place.chat.reaction(said[0], scene.telegram.bot) == LEARNED
+    marks = scene.telegram.calls_to("setMessageReaction")[calls:]
+    assert 1 <= len(marks) <= 2, "a death after a reaction may repeat it once"
+    place.check_answer()
+
+
+async def _killed_while_reminding(scene: Scene, *, fault: str) -> None:
+    """Kill a process before a step of a reminder, from the outbox that sets it to its close."""
+    place = _Place.open(scene, 6000)
+    is_daily = bool(scene.round % 2)
+    name = place.keys.scope(place.scope).reminders
+    was_due = False
+
+    async def stored(store: RedisClient) -> list[Reminder]:
+        found = await store.call("HGETALL", name)
+        return [Reminder.of_stored(id_.decode(), value) for id_, value in found.items()]
+
+    async def is_closed(store: RedisClient) -> bool:
+        nonlocal was_due
+        open_ = await stored(store)
+        if not was_due and open_:
+            await let_be_due(scene.rig, place.chat, topic=place.topic)
+            was_due = True
+            return False
+        if not was_due or not any("⏰ Boat" in each.text for each in place.chat.replies):
+            return False
+        if is_daily:
+            return [each.sends for each in open_] == [0] and open_[0].due > time()
+        return not open_
+
+    async def ask() -> None:
+        await place.say(f"remind me {'daily ' if is_daily else ''}{place.number}")
+        await place.until(is_closed, "its reminder was not closed")
+
+    bot = await place.killed_at_a_step(fault, "outbox", ask)
+    store = await RedisClient.open(scene.redis.url)
+    was_sent = any(each.sends for each in await stored(store))
+    await store.close()
+    await place.let_the_learner_end()
+    await bot.start()
+    await place.until(is_closed, "its reminder was lost after a death")
+    sent = [each.text for each in place.chat.replies if each.text.startswith("⏰ Boat")]
+    assert 1 <= len(sent) <= 1 + was_sent, sent
+    place.check_answer()
+
+
+_SETTINGS = {"learn": "facts", "learn_every_turns": 1}
+
+FAULTS = tuple(
+    Fault(name, partial(strike, fault=name), stage, 45, 0, texts=0)
+    for where, stage in (
+        ("", Stage(settings=_SETTINGS, is_tapped=True)),
+        (", web and workers", Stage(roles=MANY, settings=_SETTINGS, is_tapped=True)),
+    )
+    for name, strike in (
+        (f"kill -9 before any step of learning{where}", _killed_while_learning),
+        (f"kill -9 before any step of reminding{where}", _killed_while_reminding),
+    )
+)

@@ -1,0 +1,96 @@
+"""The operator may look at a conversation for an hour, until it is taken back or erased."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from memory.erasure.jobs import Job
+from memory.erasure.operator_look import LOOK_S, OperatorLook
+from memory.memory import Memory
+from memory.queue.mailbox import Entry
+from memory.store.keys import Scope
+
+ANN = 7
+CHAT, GROUP = Scope.of_chat(ANN), Scope.of_chat(-5)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def look(memory: Memory, clock: Clock) -> OperatorLook:
+    return OperatorLook(memory.store, clock)
+
+
+async def test_the_permission_lasts_an_hour(look: OperatorLook, clock: Clock) -> None:
+    assert await look.until(CHAT) == 0
+    await look.allow(CHAT, 1)
+    until = await look.until(CHAT)
+    assert until == pytest.approx(clock.now + LOOK_S, abs=0.01)
+    assert await look.allowed() == [(CHAT, until)]
+    clock.now += LOOK_S - 1
+    assert await look.until(CHAT) == until
+    clock.now += 2
+    assert (await look.until(CHAT), await look.allowed()) == (0, [])
+
+
+async def test_what_is_taken_back_is_over_and_a_repeated_press_brings_nothing_back(
+    look: OperatorLook,
+) -> None:
+    await look.allow(CHAT, 1)
+    await look.end(CHAT, 2)
+    assert (await look.until(CHAT), await look.allowed()) == (0, [])
+    await look.allow(CHAT, 1)
+    assert (await look.until(CHAT), await look.allowed()) == (0, [])
+    await look.allow(CHAT, 3)
+    assert await look.until(CHAT) > 0
+
+
+async def test_one_conversation_allows_nothing_of_another(look: OperatorLook) -> None:
+    await look.allow(Scope.of_chat(ANN, 3), 1)
+    assert await look.until(CHAT) == 0
+
+
+async def clear(memory: Memory) -> None:
+    nonce = await memory.confirmations.ask(CHAT, "clear", ANN)
+    await memory.forgetting.clear(CHAT, nonce, ANN, 10, as_admin=False)
+
+
+async def forget(memory: Memory) -> None:
+    await memory.jobs.start_job(Job("job", "forget", ANN, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
+
+
+async def erase_all(memory: Memory) -> None:
+    await memory.jobs.start_job(Job("job", "all", 0, 10, time.time(), b""))
+    await memory.jobs.run_job("job")
+
+
+@pytest.mark.parametrize(
+    ("conversation", "erase"),
+    [(CHAT, clear), (CHAT, forget), (GROUP, forget), (CHAT, erase_all), (GROUP, erase_all)],
+)
+async def test_an_erasure_of_the_chat_or_of_a_person_in_it_ends_the_permission_for_good(
+    memory: Memory,
+    look: OperatorLook,
+    conversation: Scope,
+    erase: Callable[[Memory], Awaitable[None]],
+) -> None:
+    await memory.mailbox.put(conversation, Entry(1, ANN, is_command=False, body=b"hello"))
+    await look.allow(conversation, 5)
+    await erase(memory)
+    assert await look.until(conversation) == 0
+    assert await memory.client.call("EXISTS", memory.keys.looks) == 0
+    await look.allow(conversation, 5)
+    assert await look.until(conversation) == 0
