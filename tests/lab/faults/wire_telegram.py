@@ -58,8 +58,8 @@ _BOLD = "Heard"
 _CANNOT_PARSE = Refuse(400, "Bad Request: can't parse entities: Unsupported start tag")
 _UNDELIVERED: frozenset[Closing] = frozenset({"undelivered"})
 _POLLING = Stage(intake="polling")
-_COALESCING = {"coalesce_s": 0.5}
-"""The bot's default; updates that arrive within this time are sorted."""
+_COALESCING = {"coalesce_s": 2}
+"""Updates that arrive within this time are sorted; busy machines need more than the default."""
 
 
 def _meets(method: str, fault: AnyFault, text: str = "") -> Strike:

@@ -90,22 +90,24 @@ async def test_tokens_of_a_forgotten_person_stay_in_the_totals_without_a_person(
     memory: Memory,
 ) -> None:
     own = Scope.of_chat(ANN)
-    await counted(
-        memory,
+    now = datetime.now(UTC)  # quotas count for today, and the suite may have begun yesterday
+    at = now.timestamp()
+    calls = (
         call(ANSWER, Tokens(5, 0, 5), ANN, own.tag),
         call(ANSWER, Tokens(1), BOB),
         call(LEARNING, Tokens(2), NO_PERSON),
     )
-    before = await memory.usage.of_bot(AT, 10)
+    await counted(memory, *(replace(each, at=at) for each in calls))
+    before = await memory.usage.of_bot(at, 10)
     for _ in range(2):
         await memory.usage.forget(ANN, [own])
-    after = await memory.usage.of_bot(AT, 10)
+    after = await memory.usage.of_bot(at, 10)
     assert (after.sums, after.days) == (before.sums, before.days)
     assert after.people == ((NO_PERSON, 12), (BOB, 1))
-    assert await memory.usage.of_person(ANN, AT) == {}
-    assert await memory.usage.of_conversation(own, AT) == {}
-    assert await memory.usage.of_person(NO_PERSON, AT) == {
-        NOW.day: {ANSWER: Tokens(5, 0, 5), LEARNING: Tokens(2)}
+    assert await memory.usage.of_person(ANN, at) == {}
+    assert await memory.usage.of_conversation(own, at) == {}
+    assert await memory.usage.of_person(NO_PERSON, at) == {
+        now.day: {ANSWER: Tokens(5, 0, 5), LEARNING: Tokens(2)}
     }
     assert await memory.quotas.spent_today(ANN) == 10
 
