@@ -1,10 +1,11 @@
 """Builds the agent from the model, the prompt, the tools and the behaviors."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from bot.agent.agent import FunctionsBasedAgent
 from bot.agent.describe import DescribingAgent
@@ -15,7 +16,9 @@ from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
 from bot.links.page_fetch import PageFetcher
 from bot.links.read_page import read_page_tool
+from bot.links.search_web import SearchService, search_web_tool
 from bot.model.call import CallLabels, ChatModel, PromptMessage
+from bot.model.models import secret_of
 from bot.prompt.assemble import Prompt, PromptAssembler, PromptBudget
 from bot.prompt.system_prompt import load_system_prompt
 from bot.turn.agreed_run import RunTools
@@ -24,6 +27,7 @@ from config.settings import Settings
 from memory.behaviors.context import AgentContext
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.steps import FinishAction
+from memory.behaviors.tool import Tool
 from memory.search.message_search import SearchResult
 from memory.text.tokens import TokenCounter
 
@@ -119,8 +123,15 @@ def _toolbox(
         settings.prompt_tokens // _OUTPUT_SHARE,
     )
     own = (current_time_tool(zone), CALCULATE, search_memory_tool(zone, tokens))
-    web = (read_page_tool(PageFetcher()),) if settings.web == "read" else ()
-    return Toolbox((*own, *web, *behaviors.functions), limits, tokens)
+    return Toolbox((*own, *_web_tools(settings), *behaviors.functions), limits, tokens)
+
+
+def _web_tools(settings: Settings) -> Iterator[Tool[Any]]:
+    if settings.web == "read":
+        yield read_page_tool(PageFetcher())
+        if settings.search_url is not None:
+            key = secret_of(settings.search_api_key)
+            yield search_web_tool(SearchService(settings.search_url, key))
 
 
 def _labels(bot_id: int, context: AgentContext, *, names_people: bool) -> CallLabels:

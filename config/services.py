@@ -35,6 +35,10 @@ def _key_for(address: str) -> Callable[[dict[str, Any]], SecretStr | None]:
     return key
 
 
+def _search_service(chosen: dict[str, Any]) -> str | None:
+    return "https://api.search.brave.com/res/v1/web/search" if chosen["search_api_key"] else None
+
+
 def _default_data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "ricordo")
 
@@ -168,6 +172,14 @@ class ServiceSettings(BaseSettings):
     web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
         default="read",
         description="Whether the model may read public web pages (`read`)",
+    )
+    search_api_key: values.Secret | None = Field(
+        default=None, description="Key of Brave's web search API; not set: `SEARCH_URL` needs none"
+    )
+    search_url: values.WebAddress | None = Field(
+        default_factory=_search_service,
+        description="Search service for the model, if `WEB=read`: a SearXNG, or with "
+        "`SEARCH_API_KEY` Brave's API; not set: Brave if there is a key, else none",
     )
 
     # Tools from outside

@@ -27,6 +27,7 @@ from bot.check.sight import check_pictures
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
 from bot.check.transcription import check_transcription
+from bot.check.web_search import check_web_search
 from bot.runtime.process import redis_address
 from config.settings import Settings
 from memory.store.embedded import EmbeddedError
@@ -94,6 +95,7 @@ def _groups(
         yield "Embeddings", check_embeddings(settings)
     if settings.transcription_api_key is not None or not lacks_model_key(settings):
         yield "Voice messages", check_transcription(settings)
+    yield "Web search", check_web_search(settings)
     yield "Tools from outside", check_outside(settings)
     yield "Monitoring", check_monitoring(settings)
 

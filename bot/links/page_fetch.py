@@ -119,12 +119,20 @@ async def _read(url: httpx2.URL, response: httpx2.Response) -> Page | str:
     mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not mime_type.startswith("text/") and mime_type not in _TYPES:
         raise PageRefused("this is no page of text")
+    return Page(str(url), mime_type, await body_of(response))
+
+
+async def body_of(response: httpx2.Response) -> bytes:
+    """Return the body of a streamed response, unpacked; raise `PageRefused` if it is too big.
+
+    What the server announces about its size counts for nothing.
+    """
     content = bytearray()
     async for chunk in response.aiter_raw():
         content += chunk
         if len(content) > _MAX_BYTES:
             raise PageRefused("the page is too big")
-    return Page(str(url), mime_type, _unpacked(bytes(content), response))
+    return _unpacked(bytes(content), response)
 
 
 def _unpacked(content: bytes, response: httpx2.Response) -> bytes:

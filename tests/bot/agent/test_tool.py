@@ -10,6 +10,7 @@ from bot.agent.tools.current_time import current_time_tool
 from bot.agent.tools.search_memory import search_memory_tool
 from bot.links.page_fetch import PageFetcher
 from bot.links.read_page import read_page_tool
+from bot.links.search_web import SearchService, search_web_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.tool import Arguments, Tool
@@ -57,6 +58,7 @@ def test_every_server_accepts_our_tools(memory: Memory) -> None:
         current_time_tool(UTC),
         searching,
         read_page_tool(PageFetcher()),
+        search_web_tool(SearchService("http://search.example", None)),
     )
     for ours in (*own, *ReminderTools(memory.reminders, memory.time_zones, UTC).functions):
         assert schema_complaint(ours.definition.parameters, strict=False) == ""
