@@ -1,18 +1,23 @@
 """The step that fetches photos for the model. No byte of them is stored.
 
-Only the header of a file is read here, to learn its format and its size. Only the model's server
-decodes a picture.
+Only the header of a file is read here, to learn its format and its size. A picture with more pixels
+than models look at is made smaller, in an isolated process.
 """
 
+import asyncio
 import warnings
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 
 import structlog
 from PIL import Image
 
 from bot.commands.sentences import Sentences
+from bot.documents import isolated
+from bot.documents.isolated import ParserFailed, parse
 from bot.telegram.chat import Chat
 from bot.telegram.edits import PHOTO_MARK
 from bot.telegram.errors import Refused
@@ -33,6 +38,13 @@ _MAX_PICTURES = 10
 """An album has at most this many pictures."""
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 """What OpenAI takes."""
+_MAX_STATED_PIXELS = 50_000_000
+"""Of a file that is made smaller. A JPEG of this size fits into the process, a PNG up to 24 million
+pixels. A larger one is refused there, because its memory is bounded."""
+_SCALING = Path(isolated.__file__).with_name("small_picture.py")
+_SCALING_MB = 320
+_SCALING_CPU_S = 8
+_SCALING_S = 20
 _UNREADABLE = (
     OSError,
     SyntaxError,
@@ -64,6 +76,7 @@ class PictureStep:
         self._at_work = at_work
         self._sentences = sentences
         self._detail: ImageDetail = detail
+        self._scaling = asyncio.Semaphore(1)
 
     async def answer(self, request: Request, _: ChatHistory) -> Outbox | Request | None:
         """Return the request with its pictures, or a notice if there is nothing to answer.
@@ -94,7 +107,11 @@ class PictureStep:
             content = await self._chat.download(photo.file.file_id, _MAX_BYTES)
         except Refused as refusal:
             raise NotSeen("too_big" if refusal.reason == "too_big" else "gone") from refusal
-        return replace(picture_of(content), message_id=photo.message_id, detail=self._detail)
+        picture = picture_of(content)
+        if picture.width * picture.height > MAX_PIXELS:
+            async with self._scaling:
+                picture = await made_smaller(content)
+        return replace(picture, message_id=photo.message_id, detail=self._detail)
 
 
 def picture_of(content: bytes) -> Picture:
@@ -113,9 +130,22 @@ def picture_of(content: bytes) -> Picture:
         raise NotSeen("too_big") from error
     except _UNREADABLE as error:
         raise NotSeen("broken") from error
-    if width * height > MAX_PIXELS:
+    if width * height > _MAX_STATED_PIXELS:
         raise NotSeen("too_big")
     return Picture(0, content, mime_type, width, height)
+
+
+async def made_smaller(content: bytes) -> Picture:
+    """Return a picture with as many pixels as models look at; raise `NotSeen`."""
+    limits = (MAX_PIXELS, _SCALING_MB, _SCALING_CPU_S)
+    try:
+        answer = await parse(_SCALING, limits, content, _SCALING_S)
+    except ParserFailed as error:
+        raise NotSeen("too_big") from error
+    if "refused" in answer:
+        raise NotSeen("too_big" if answer["refused"] == "too_long" else "broken")
+    jpeg = b64decode(answer["jpeg"])
+    return Picture(0, jpeg, "image/jpeg", answer["width"], answer["height"])
 
 
 def with_descriptions(

@@ -48,6 +48,12 @@ class BotProcess:
         """Whether it was started and its end was not seen yet."""
         return self._process is not None and self._process.returncode is None
 
+    def peak_mb(self) -> int:
+        """Return the most memory that the bot's process has taken so far (Linux)."""
+        assert self._process
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
     async def start(self, *, until: str = "serving") -> None:
         """Start the bot; return when the log reports `until`."""
         seen = len(self.log)

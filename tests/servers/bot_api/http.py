@@ -1,10 +1,10 @@
 """The HTTP side of the tests' Telegram: it logs every call and lets faults strike."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from bot.playground.bot_api import http, parameters
 from bot.playground.bot_api.http import written
@@ -17,13 +17,17 @@ from tests.servers.dropping import drop_connection
 
 
 class HttpApi(http.HttpApi):
-    """Answers calls that carry the token; `calls` has every readable call, oldest first."""
+    """Answers calls that carry the token; `calls` has every readable call, oldest first.
+
+    With `growth_mb` a file has so many more MB than it was announced with.
+    """
 
     def __init__(
         self, token: str, world: World, methods: Mapping[str, Method], faults: Faults
     ) -> None:
         super().__init__(token, world, methods)
         self.calls: list[Call] = []
+        self.growth_mb = 0
         self._account = world.account
         self._faults = faults
 
@@ -41,3 +45,12 @@ class HttpApi(http.HttpApi):
         call.answer = answer
         await self._account.changes.tell()
         return written(answer)
+
+    async def _download(self, request: Request) -> Response:
+        answer = await super()._download(request)
+        return StreamingResponse(self._grown(answer)) if self.growth_mb else answer
+
+    async def _grown(self, answer: Response) -> AsyncIterator[bytes]:
+        yield bytes(answer.body)
+        for _ in range(self.growth_mb):
+            yield bytes(2**20)

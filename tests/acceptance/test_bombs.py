@@ -1,0 +1,68 @@
+"""Small files that unpack to much: refused kindly, and the bot goes on with little memory."""
+
+from io import BytesIO
+
+from PIL import Image
+
+from bot.playground.bot_api.values import MediaKind
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import said
+from tests.acceptance.test_pictures import answered, has_picture
+from tests.bot.documents.office import word, zipped
+from tests.bot.turn.test_pictures import png_that_states
+from tests.servers.bot_api import Chat, Person, Upload
+
+_MB = 2**20
+_MAX_GROWTH_MB = 64
+"""A download takes at most 20 MB, and what a parser takes is not in the bot's process."""
+
+
+async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(coalesce_s=0)
+    anna, chat = rig.anna()
+    await rig.ask(anna, chat, "Hello")
+    before_mb = rig.bot.peak_mb()
+
+    huge = Upload(png_of_lines(30_000), "huge.png", "image/png")
+    assert len(huge.content) < _MB
+    assert await answer_to(anna, chat, huge) == sentence("pictures.too_big")
+    empty = Upload(png_that_states(7_000, 7_000), "empty.png", "image/png")
+    assert await answer_to(anna, chat, empty) == sentence("pictures.broken")
+    spaces = zipped({"word/document.xml": b"<w>" + b" " * (50 * _MB)}, word())
+    assert len(spaces) < _MB
+    refused = sentence("documents.refused_too_long", name="bomb.docx", mb="5")
+    assert await answer_to(anna, chat, Upload(spaces, "bomb.docx")) == refused
+
+    rig.telegram.grow_files(50)
+    sound = Upload(bytes(_MB), mime_type="audio/ogg")
+    assert await answer_to(anna, chat, sound, "voice") == sentence("voice.too_big")
+    photo = Upload(bytes(_MB), "a.png", "image/png")
+    assert await answer_to(anna, chat, photo) == sentence("pictures.too_big")
+    text = Upload(bytes(_MB), "a.txt", "text/plain")
+    refused = sentence("documents.refused_too_big", name="a.txt", mb="5")
+    assert await answer_to(anna, chat, text) == refused
+    rig.telegram.grow_files(0)
+
+    assert rig.bot.peak_mb() < before_mb + _MAX_GROWTH_MB
+    assert [asked.asked for asked in rig.requests] == ["Hello"]
+
+    # A picture of a camera, sent as a file, is made smaller.
+    file = BytesIO()
+    Image.new("RGB", (4_000, 3_000), "blue").save(file, "JPEG")
+    camera = Upload(file.getvalue(), "DSC0001.jpg", "image/jpeg")
+    assert await answer_to(anna, chat, camera) == "All right."
+    assert has_picture(answered(rig)[-1])
+    assert "Hello" in str(said(answered(rig)[-1]))
+
+
+async def answer_to(person: Person, chat: Chat, file: Upload, kind: MediaKind = "document") -> str:
+    sent = await person.send(chat, kind, file)
+    return (await chat.wait_for_reply(after=sent)).text
+
+
+def png_of_lines(side: int) -> bytes:
+    file = BytesIO()
+    Image.new("1", (side, side)).save(file, "PNG")
+    return file.getvalue()
