@@ -92,7 +92,9 @@ class Memory:
         self.tokens = tokens
         self.mailbox = Mailbox(self.store, options.wait_replicas)
         self.usage = UsageStore(client, self.keys, self.scripts)
+        self.capacity = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self.turns = TurnStore(self.store, options.times, options.tail, self.usage)
+        self.turns.room = self.capacity.room
         self.stopping = Stopping(self.store, self.mailbox)
         self.confirmations = Confirmations(self.store)
         self.sweep = Sweep(self.store, self.mailbox, options.times.lease_ms)
@@ -127,7 +129,6 @@ class Memory:
             questions=questions,
             tail=options.tail,
         )
-        self.capacity = CapacityMonitor(self.store, options.redis_bytes, options.tail)
         self._vectors = VectorLearner(self.store, embedder) if embedder else None
         self.enable_learning(LearningConfig())
 

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
-from bot.reply.parts import OutgoingFile, Part
+from bot.reply.parts import Part
 from bot.telegram.chat import Destination
+from memory.behaviors.tool_output import OutgoingFile
 from memory.store.keys import Scope
 
 

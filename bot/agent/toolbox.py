@@ -14,9 +14,11 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
+from bot.agent.tool_files import attach
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import Arguments, Tool, ToolDefinition, ToolError
+from memory.behaviors.tool_output import ToolOutput
 from memory.behaviors.trust import held_back
 from memory.store.errors import LeaseLost, StoreError
 from memory.text.tokens import TokenCounter
@@ -90,10 +92,13 @@ class Toolbox:
             text = await self._output(tool, arguments, nth, context)
             is_whole, failed = tool.is_final, False
             is_untrusted = is_untrusted or UNTRUSTED_MARK in text
+            files = text.files if isinstance(text, ToolOutput) else ()
         except ToolError as error:
-            text, is_whole, failed = f"Error: {error}", False, True
+            text, is_whole, failed, files = f"Error: {error}", False, True, ()
+        about_files = attach(files, context)
         if not is_whole:
             text = self._tokens.shorten(text, self._limits.max_output_tokens)
+            text = "\n".join((text, *about_files))
         return ToolResult(call.id, text, failed, is_untrusted, began, time.time())
 
     def _ready(self, call: ToolCall) -> tuple[Tool[Any], Arguments]:

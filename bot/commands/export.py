@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from bot.commands.bot_command import Answer
 from bot.commands.sentences import Sentences
-from bot.reply.parts import OutgoingFile
 from bot.telegram.updates import IncomingMessage
+from memory.behaviors.tool_output import OutgoingFile
 from memory.erasure.export import Exporter
 from memory.store.keys import Scope
 

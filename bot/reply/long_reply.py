@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bot.reply.fences import CodeBlock, code_blocks
-from bot.reply.parts import OutgoingFile, Part
+from bot.reply.parts import Part
 from bot.reply.placeholders import clean
 from bot.reply.render import rendered
 from bot.reply.split import MAX_CAPTION_UTF16, MAX_UTF16, split, with_line
 from bot.reply.utf16 import utf16_length
+from memory.behaviors.tool_output import OutgoingFile
 
 MAX_PARTS = 3
 MAX_CHARS = 32_768

@@ -3,11 +3,13 @@
 `render` makes parts, `bot.telegram` sends them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from memory.behaviors.tool_output import OutgoingFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,6 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
-class OutgoingFile:
-    """A file to send; in an outbox its content is UTF-8."""
-
-    name: str
-    content: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Quote:
     """The message that a part replies to, and its passage that the reply quotes, "" for none.
 
@@ -62,7 +56,8 @@ class Quote:
 class Part:
     """One Telegram message: text, entities in order of their offsets, rows of buttons.
 
-    With a `file` the text is its caption, of at most 1024 UTF-16 units. `export_of` names a
+    With a `file` the text is its caption, of at most 1024 UTF-16 units. `instead` stands below the
+    caption if the chat refuses the file; a file of kind "text" has none. `export_of` names a
     conversation: everything stored of it is sent as a file, which is made right before it is sent
     and is never stored. `is_rich`: the text is the Markdown of a rich message; it is made from the
     outbox right before it is sent and is never stored either. `quote` is the message that this
@@ -78,44 +73,65 @@ class Part:
     is_rich: bool = False
     quote: Quote | None = None
     force_reply: bool = False
+    instead: str = ""
 
 
 def to_json(parts: Sequence[Part]) -> str:
-    """Pack parts into arrays without names: the outbox is read and written with every turn."""
+    """Pack parts into arrays without names: the outbox is read and written with every turn.
+
+    The contents of files are left out unless they are text; `contents_of` returns them.
+    """
     return orjson.dumps([_packed(part) for part in parts]).decode()
 
 
-def from_json(stored: str | bytes) -> tuple[Part, ...]:
-    """Unpack what `to_json` packed; raise `ValueError` if it is not JSON."""
-    return tuple(_part(*fields) for fields in orjson.loads(stored))
+def contents_of(parts: Sequence[Part]) -> bytes:
+    """Return the contents of all files that are not text, in order, one behind the other."""
+    return b"".join(part.file.content for part in parts if part.file and part.file.kind != "text")
+
+
+def from_json(stored: str | bytes, contents: bytes = b"") -> tuple[Part, ...]:
+    """Unpack what `to_json` and `contents_of` returned; raise `ValueError` if it is not JSON."""
+    return tuple(_unpacked(orjson.loads(stored), contents))
+
+
+_ABSENT: tuple[Any, ...] = ("", None, None, None, None, "text", "", 0, "")
+"""What a part has in its last fields if it says nothing of them."""
 
 
 def _packed(part: Part) -> tuple[object, ...]:
     entities = [(e.type, e.offset, e.length, e.url, e.language) for e in part.entities]
     buttons = [[(button.text, button.callback_data) for button in row] for row in part.buttons]
-    packed = (part.text, entities, buttons)
-    file = (part.file.name, part.file.content.decode()) if part.file else ()
-    if part.quote:
-        quote = (part.quote.message_id, part.quote.text)
-        return (*packed, part.export_of, *(file or (None, None)), *quote)
-    if part.file or part.export_of:
-        return (*packed, part.export_of, *file)
-    return packed
+    file, quote = part.file, part.quote
+    rest = [part.export_of, *_ABSENT[1:-1], part.instead]
+    if file and file.kind == "text":
+        rest[1:3] = file.name, file.content.decode()
+    elif file:
+        rest[1:2] = (file.name,)
+        rest[5:8] = file.kind, file.file_id, file.nbytes
+    if quote:
+        rest[3:5] = quote.message_id, quote.text
+    # Left out if they say nothing, so that an older process can read most parts.
+    while rest and rest[-1] == _ABSENT[len(rest) - 1]:
+        rest.pop()
+    return (part.text, entities, buttons, *rest)
 
 
-def _part(
-    text: str,
-    entities: Sequence[Sequence[Any]],
-    buttons: Sequence[Sequence[Sequence[str]]],
-    export_of: str = "",
-    *rest: Any,
-) -> Part:
-    name, content, *quote = rest or (None, None)
-    return Part(
-        text,
-        tuple(Entity(*fields) for fields in entities),
-        tuple(tuple(Button(*fields) for fields in row) for row in buttons),
-        export_of,
-        None if name is None else OutgoingFile(name, content.encode()),
-        quote=Quote(*quote) if quote else None,
-    )
+def _unpacked(stored: Sequence[Sequence[Any]], contents: bytes) -> Iterator[Part]:
+    at = 0
+    for text, entities, buttons, *given in stored:
+        rest = (*given, *_ABSENT[len(given) :])
+        export_of, name, content, message_id, passage, kind, file_id, nbytes, instead = rest
+        file = None
+        if name is not None:
+            raw = contents[at : at + nbytes] if content is None else content.encode()
+            file = OutgoingFile(name, raw, file_id, kind)
+        at += nbytes
+        yield Part(
+            text,
+            tuple(Entity(*fields) for fields in entities),
+            tuple(tuple(Button(*fields) for fields in row) for row in buttons),
+            export_of,
+            file,
+            quote=None if message_id is None else Quote(message_id, passage),
+            instead=instead,
+        )

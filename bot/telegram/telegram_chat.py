@@ -30,6 +30,7 @@ from bot.telegram.part_types import (
     without_passage,
 )
 from bot.telegram.rate_limit import SendRateLimiter
+from bot.telegram.sent_files import send_file
 from bot.telegram.transport import CONNECT_S
 
 DOWNLOAD_S = 45.0
@@ -93,14 +94,8 @@ class TelegramChat:
                     to.chat_id, text, entities=entities, link_preview_options=_NO_PREVIEW, **options
                 )
             else:
-                message = await self._bot.send_document(
-                    to.chat_id,
-                    telegram.InputFile(part.file.content, part.file.name),
-                    caption=text,
-                    caption_entities=entities,
-                    disable_content_type_detection=True,
-                    **options,
-                )
+                options |= {"caption": text or None, "caption_entities": entities}
+                message = await send_file(self._bot, to.chat_id, part.file, options)
             return message.message_id
 
     def takes_rich(self, chat_id: int) -> bool:

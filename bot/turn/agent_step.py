@@ -10,6 +10,7 @@ from bot.commands.reminder_questions import in_chat, reminder_lines, reminder_qu
 from bot.commands.sentences import Sentences
 from bot.commands.tool_questions import answers, tool_question
 from bot.model.model_errors import summary
+from bot.reply.attached import said_with, with_attached
 from bot.reply.long_reply import MAX_CHARS, reply_parts
 from bot.reply.parts import Button, Part
 from bot.reply.rich import is_worth_rich
@@ -24,6 +25,7 @@ from bot.turn.save_claims import CheckedAgent
 from memory.behaviors.aging import question_for
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import digest
+from memory.behaviors.tool_output import OutgoingFile
 from memory.behaviors.trust import is_answer_untrusted
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, to_json
@@ -91,6 +93,8 @@ class AgentStep:
         parts, is_whole = await reply_parts(
             request.run.before + text, lambda: self._sentences.say(language, "answer.file")[0]
         )
+        attached = [self._attached(language, file) for file in context.files]
+        parts = with_attached(parts, attached, as_caption=context.tool_question is None)
         if not parts:
             log.warning("empty answer")
             return Outbox(request.to, self._sentences.say(language, "error.empty_answer"))
@@ -127,7 +131,7 @@ class AgentStep:
         return Outbox(
             request.to,
             parts + asked + cards(self._sentences, language, learned),
-            said=text[:MAX_CHARS],
+            said=said_with(text[:MAX_CHARS], attached),
             digest=digest(steps),
             # The text of a learned fact stays where an erasure finds it.
             writes=to_json([*writes, *(replace(each, text="") for each in learned)]).decode(),
@@ -136,6 +140,11 @@ class AgentStep:
             reminders=reminders.encode(),
             used=" ".join(context.used[:_MAX_USED]),
         )
+
+    def _attached(self, language: str, file: OutgoingFile) -> Part:
+        """Return a part with a file of a tool, and what is said if the chat does not take it."""
+        [instead] = self._sentences.say(language, "answer.not_sent", name=file.name)
+        return Part("", file=file, instead=instead.text)
 
     def _not_seen(self, request: Request, context: AgentContext) -> list[Part]:
         """Return notes on what came with the message and was not seen or heard."""

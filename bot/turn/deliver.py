@@ -13,7 +13,8 @@ from typing import Literal, TypeVar
 
 import structlog
 
-from bot.reply.parts import OutgoingFile, Part
+from bot.reply.attached import without_file
+from bot.reply.parts import Part
 from bot.reply.render import plain
 from bot.reply.rich import rich_markdown
 from bot.telegram.chat import Chat, Destination
@@ -30,6 +31,7 @@ from bot.telegram.errors import (
 from bot.turn.observers import Observer, PartSent
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Patience
+from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import Superseded
 from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
@@ -121,7 +123,8 @@ class Deliverer:
                 log.warning("delivery unknown", part=number)
                 outcome, in_doubt = "unknown", 0
                 continue
-            sent = (*sent, sent_id)
+            if sent_id:
+                sent = (*sent, sent_id)
             in_doubt = 0 if sent_id == former else sent_id
         for left_over in outbox.replaces[len(outbox.parts) :]:
             await self._delete(to.chat_id, left_over)
@@ -165,6 +168,7 @@ class Deliverer:
     ) -> tuple[int, Destination]:
         """Send one part until Telegram takes or refuses it; return its id and where it went.
 
+        The id is 0 if the part is left out: its file was refused, and it says nothing else.
         After each wait the part is marked again: nothing is sent once the turn was refused. The
         part is edited into the message `former`, 0 for none. If that is refused, it is sent.
         """
@@ -188,7 +192,9 @@ class Deliverer:
                     await self._delete(to.chat_id, former)
                     former = 0
                 else:
-                    *before, part = _simpler(part, error)
+                    if not (simpler := _simpler(part, error)):
+                        return 0, to
+                    *before, part = simpler
                     for piece in before:
                         await self._send(to, piece, marking)
             await marking()
@@ -229,11 +235,16 @@ class Deliverer:
 def _simpler(part: Part, refusal: Refused) -> tuple[Part, ...]:
     """Return what says the same as a refused part; raise the refusal if there is nothing.
 
-    A group may forbid files: then their text is sent, and a crash may repeat all of it.
+    A group may forbid files: then their text is sent, and a crash may repeat all of it. A picture
+    that Telegram cannot show is sent as a document; of other files the caption is left.
     """
     if refusal.bad_entities and part.entities:
         return (replace(part, entities=()),)
     if part.file is None:
         raise refusal
+    if part.file.kind == "photo" and part.file.content:
+        return (replace(part, file=replace(part.file, kind="document")),)
+    if part.file.kind != "text":
+        return without_file(part)
     caption = (replace(part, file=None),) if part.text else ()
     return (*caption, *plain(part.file.content.decode()))

@@ -4,11 +4,16 @@ From then on the model is never asked again for this turn, whichever worker fini
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import orjson
 
-from bot.reply.parts import Part, from_json, to_json
+from bot.reply.attached import without_file
+from bot.reply.parts import Part, contents_of, from_json, to_json
 from bot.telegram.chat import Destination
+
+_END = b"\n"
+"""Stands between the JSON, which has no line breaks, and the bytes of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +60,29 @@ class Outbox:
         last += [self.replaces, self.reminders, self.used, self.heard]
         while last and not last[-1]:
             last.pop()
-        return orjson.dumps([*to, to_json(self.parts), *rest, *last])
+        described = orjson.dumps([*to, to_json(self.parts), *rest, *last])
+        contents = contents_of(self.parts)
+        return described + _END + contents if contents else described
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> "Outbox":
         """Read the stored form."""
-        chat_id, topic_id, reply_to, parts, *rest = orjson.loads(stored)
-        outbox = cls(Destination(chat_id, topic_id, reply_to), from_json(parts), *rest)
+        described, _, contents = stored.partition(_END)
+        chat_id, topic_id, reply_to, parts, *rest = orjson.loads(described)
+        outbox = cls(Destination(chat_id, topic_id, reply_to), from_json(parts, contents), *rest)
         heard = tuple((id_, words) for id_, words in outbox.heard)
         return replace(outbox, replaces=tuple(outbox.replaces), heard=heard)
+
+    @property
+    def has_contents(self) -> bool:
+        """Whether it carries bytes of files that are no text."""
+        files = (part.file for part in self.parts if part.file)
+        return any(file.kind != "text" and file.content for file in files)
+
+    def without_contents(self) -> "Outbox":
+        """Return it with a sentence in place of each file that is no text."""
+        parts = (
+            without_file(part) if part.file and part.file.kind != "text" else (part,)
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(chain.from_iterable(parts)))

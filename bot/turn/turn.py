@@ -6,6 +6,7 @@ delivered and committed.
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import structlog
@@ -21,6 +22,7 @@ from memory.message import Message
 from memory.queue.open_turn import Closing, Committed, OpenTurn
 from memory.queue.turns import TurnStore
 from memory.scopes.history import ChatHistory, HistoryParts
+from memory.store.errors import StoreFull
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +67,7 @@ class TurnRunner:
                 if request.replaces:
                     outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
                 begin("outbox")
-                await self._queue.write_outbox(opened, outbox.to_bytes())
+                outbox = await self._stored(opened, outbox)
             if outbox.heard:
                 request = with_words(request, outbox.heard, self._histories.tokens)
             begin("delivery")
@@ -80,6 +82,19 @@ class TurnRunner:
             await self._after.closed(request, history.conversation, outbox, messages)
             _log_closed(opened, outbox, delivery, began)
             return committed
+
+    async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
+        """Store the reply; without the bytes of files if Redis has no room for them."""
+        if outbox.has_contents:
+            stored = outbox.to_bytes()
+            with suppress(StoreFull):
+                if len(stored) <= self._queue.room():
+                    await self._queue.write_outbox(opened, stored)
+                    return outbox
+            log.warning("no room for files of an answer", bytes=len(stored))
+            outbox = outbox.without_contents()
+        await self._queue.write_outbox(opened, outbox.to_bytes())
+        return outbox
 
     async def _history(self, opened: OpenTurn, request: Request) -> ChatHistory:
         conversation = opened.lease.conversation

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.steps import CompletedStep, ToolQuestion
+from memory.behaviors.tool_output import OutgoingFile
 from memory.message import NOTHING_SAID, Message, Picture, RepliedTo
 from memory.reminders.reminder import ReminderChanges
 from memory.scopes.history import ChatHistory, HistoryParts
@@ -33,6 +34,7 @@ class AgentContext:
     what they show, by the id of the message, in the person's `language` if it can.
     `tool_question`: a call that ends the run, because its person has to agree first. `agreed`
     are the steps before the run that the person agreed to; `is_agreed` is set while one runs.
+    `files` of tools are sent with the answer.
     """
 
     conversation: Scope
@@ -61,6 +63,7 @@ class AgentContext:
     tool_question: ToolQuestion | None = None
     agreed: list[CompletedStep] = field(default_factory=list)
     is_agreed: bool = False
+    files: list[OutgoingFile] = field(default_factory=list)
 
     @classmethod
     async def get_or_create(

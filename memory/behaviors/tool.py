@@ -37,6 +37,8 @@ class ToolError(Exception):
 class Tool(Generic[A]):
     """One tool. `run` takes validated arguments and returns the text that the model reads.
 
+    It may also return a `ToolOutput` with files, which are sent to the person with the answer.
+
     `is_final`: its output is the reply, unchanged. `is_untrusted`: its output may hold text of
     others, as everything that was fetched or looked up does. After such output the person is asked
     before anything is written. The same holds for output that contains `UNTRUSTED_MARK`.

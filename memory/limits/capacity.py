@@ -3,6 +3,7 @@
 Every process looks; one at a time, by lease, does something about it.
 """
 
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -64,6 +65,17 @@ class CapacityMonitor:
     def wait_for(self, watermarks: Sequence[WatermarkPlace]) -> None:
         """From now on drop no message that is newer than one of these watermarks."""
         self._dropping = Dropping(self._store, self._tail, watermarks)
+
+    def room(self) -> int:
+        """Return how many bytes may be stored for a moment without data being dropped for them.
+
+        A large value takes up to three times its size while it is written. A Redis whose limit is
+        unknown, or that this process has not looked at yet, has all the room that is asked for.
+        """
+        if not self.samples:
+            return sys.maxsize
+        _, fill = self.samples[-1]
+        return int(_ALERT_ABOVE * fill.limit - fill.used) // 3 if fill.limit else sys.maxsize
 
     async def stats(self) -> CapacityStats:
         """Return the figures for operators."""

@@ -4,7 +4,7 @@ Every step names its lease and the versions under which the conversation was loa
 refused, its sender drops the turn and does not acknowledge the wake-up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from time import time
@@ -50,7 +50,8 @@ class TurnTimes:
 class TurnStore:
     """Runs the steps of turns. A turn writes only through these.
 
-    `signals` tell at once what `renew` and `write_outbox` would find out later.
+    `signals` tell at once what `renew` and `write_outbox` would find out later. `room` tells how
+    many bytes an outbox with files may have.
     """
 
     def __init__(self, store: Store, times: TurnTimes, tail: int, usage: UsageStore) -> None:
@@ -58,6 +59,7 @@ class TurnStore:
         self._times = times
         self._tail = tail
         self._usage = usage
+        self.room: Callable[[], int] = lambda: 2**24
         self.signals = Signals(store.client, store.keys.signals)
 
     @property
@@ -107,8 +109,7 @@ class TurnStore:
 
         Raise `Superseded` if the last of these counts as sent or may count, otherwise `LeaseLost`.
         """
-        sent_ids = ",".join(map(str, sent))
-        request = {"turn": turn.id, "part": part, "sent": sent_ids}
+        request = {"turn": turn.id, "part": part, "sent": ",".join(map(str, sent))}
         await self._step("sending", turn.lease, {"lease_ms": self._times.lease_ms, **request})
 
     async def park(self, lease: Lease, pause_ms: int) -> None:

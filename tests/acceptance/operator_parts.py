@@ -1,10 +1,14 @@
 """What an operator can add to a bot: a field of the running state, and a tool that writes it."""
 
+from io import BytesIO
+
+from PIL import Image
 from pydantic import BaseModel, Field
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
+from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 from memory.scopes.writes import SetDomain
 
 
@@ -65,3 +69,22 @@ class Shipwreck(AIContextBehavior):
 
     name = "shipwreck"
     functions = (Tool("sink_ship", "Sink a ship.", Booking, sink),)
+
+
+def chart() -> bytes:
+    """Return a picture."""
+    file = BytesIO()
+    Image.new("RGB", (32, 32), "teal").save(file, "PNG")
+    return file.getvalue()
+
+
+async def draw(_nothing: Nothing, _context: AgentContext) -> str:
+    table = OutgoingFile("berths.csv", b"ship,berth\nAlbatross,B-17\n")
+    return ToolOutput("The berths of today.", [table, OutgoingFile("berths.png", chart())])
+
+
+class Painter(AIContextBehavior):
+    """Has a tool that returns a picture and a table."""
+
+    name = "painter"
+    functions = (Tool("draw_berths", "Draw the berths.", Nothing, draw, is_untrusted=False),)

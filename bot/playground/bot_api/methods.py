@@ -7,6 +7,7 @@ A method reads its parameters, changes the world, and returns its result as JSON
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bot.playground.bot_api.api_errors import BadRequestError
@@ -14,7 +15,7 @@ from bot.playground.bot_api.chats import ChatMessage, DraftMessage, LocalChat, M
 from bot.playground.bot_api.parameters import Parameters, formatted, keyboard_of
 from bot.playground.bot_api.profile import CommandScope
 from bot.playground.bot_api.shapes import file_shape, member_shape, message_shape, user_shape
-from bot.playground.bot_api.values import FormattedText, Media, MenuCommand, StoredFile
+from bot.playground.bot_api.values import FormattedText, Media, MediaKind, MenuCommand, StoredFile
 from bot.playground.bot_api.world import World
 
 Method = Callable[[World, Parameters], Awaitable[object]]
@@ -87,11 +88,11 @@ async def send_message(world: World, given: Parameters) -> object:
     return await send(world, addressed(world, given), text)
 
 
-async def send_document(world: World, given: Parameters) -> object:
-    """Send a file, uploaded or known by its id."""
+async def send_file(world: World, given: Parameters, *, kind: MediaKind) -> object:
+    """Send a file of one kind, uploaded or known by its id."""
     caption = formatted(given, "caption", "caption_entities")
     message = addressed(world, given)
-    media = Media("document", _document(world, given))
+    media = Media(kind, file_of(world, given, kind))
     return await send(world, replace(message, media=media), caption)
 
 
@@ -182,7 +183,9 @@ METHODS: Mapping[str, Method] = {
     "setMyShortDescription": agree,
     "getChatMember": get_chat_member,
     "sendMessage": send_message,
-    "sendDocument": send_document,
+    "sendDocument": partial(send_file, kind="document"),
+    "sendPhoto": partial(send_file, kind="photo"),
+    "sendVoice": partial(send_file, kind="voice"),
     "copyMessage": copy_message,
     "sendMessageDraft": send_message_draft,
     "sendChatAction": send_chat_action,
@@ -235,11 +238,11 @@ async def change(world: World, message: ChatMessage, edited: ChatMessage) -> obj
     return message_shape(edited)
 
 
-def _document(world: World, given: Parameters) -> StoredFile:
-    upload = given.upload("document")
-    if upload:
+def file_of(world: World, given: Parameters, name: str) -> StoredFile:
+    """Return the file that a call uploads or names by its id."""
+    if upload := given.upload(name):
         return world.store(upload)
-    file = world.files.get(given.text("document"))
+    file = world.files.get(given.text(name))
     if file is None:
         raise BadRequestError("wrong file identifier/HTTP URL specified")
     return file

@@ -3,7 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reply.parts import Button, Entity, OutgoingFile, Part, Quote, from_json, to_json
+from bot.reply.parts import Button, Entity, Part, Quote, contents_of, from_json, to_json
+from bot.telegram.chat import Destination
+from bot.turn.outbox import Outbox
+from memory.behaviors.tool_output import OutgoingFile
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 PARTS = st.lists(
@@ -15,7 +18,11 @@ PARTS = st.lists(
         ).map(tuple),
         st.lists(st.lists(st.builds(Button, TEXT, TEXT)).map(tuple)).map(tuple),
         TEXT,
-        st.none() | st.builds(OutgoingFile, TEXT, TEXT.map(str.encode)),
+        st.none()
+        | st.builds(OutgoingFile, TEXT, TEXT.map(str.encode))
+        | st.builds(
+            OutgoingFile, TEXT, st.binary(), TEXT, st.sampled_from(["document", "photo", "voice"])
+        ),
         quote=st.none() | st.builds(Quote, st.integers(1, 2**53), TEXT),
     )
 )
@@ -25,8 +32,12 @@ PARTS = st.lists(
 def test_parts_are_read_as_they_were_stored(parts: list[Part]) -> None:
     stored = to_json(parts)
 
-    assert from_json(stored) == tuple(parts)
-    assert from_json(stored.encode()) == tuple(parts)
+    contents = contents_of(parts)
+
+    assert from_json(stored, contents) == tuple(parts)
+    assert from_json(stored.encode(), contents) == tuple(parts)
+    outbox = Outbox(Destination(7), tuple(parts), said="hello")
+    assert Outbox.from_bytes(outbox.to_bytes()) == outbox
 
 
 def test_stored_parts_are_compact() -> None:
@@ -39,3 +50,9 @@ def test_parts_of_an_older_version_are_read() -> None:
     stored = '[["hello",[],[]],["take it",[],[],"c:7:0"]]'
 
     assert from_json(stored) == (Part("hello"), Part("take it", export_of="c:7:0"))
+
+
+def test_what_stands_instead_of_a_file_is_stored() -> None:
+    parts = (Part("", file=OutgoingFile("a.png", b"\n\x00\n", kind="photo"), instead="Not sent."),)
+
+    assert from_json(to_json(parts), contents_of(parts)) == parts

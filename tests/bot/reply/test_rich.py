@@ -2,8 +2,9 @@
 
 import pytest
 
-from bot.reply.parts import OutgoingFile, Part
+from bot.reply.parts import Part
 from bot.reply.rich import is_worth_rich, rich_markdown
+from memory.behaviors.tool_output import OutgoingFile
 
 TABLE = "| a | b |\n|---|:-:|\n| 1 | 2 |"
 PARTS = (Part("x"),)

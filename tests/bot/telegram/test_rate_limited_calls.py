@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.reply.parts import OutgoingFile, Part
+from bot.reply.parts import Part
 from bot.telegram.bot_api import TelegramClient
 from bot.telegram.chat import Destination
 from bot.telegram.errors import FloodWait
@@ -14,6 +14,7 @@ from bot.telegram.telegram_chat import TelegramChat
 from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Parked
+from memory.behaviors.tool_output import OutgoingFile
 from memory.limits.send_rate import MAX_WAIT_S
 from tests.bot.telegram.rates import send_rates_on
 from tests.bot.telegram.scripted_api import TOKEN, ScriptedApi, ok, refusal

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bot.reply.parts import Entity, OutgoingFile, Part
+from bot.reply.parts import Entity, Part
 from bot.telegram.chat import Destination
 from bot.telegram.errors import (
     BadToken,
@@ -22,12 +22,16 @@ from bot.telegram.errors import (
 from bot.turn.deliver import Deliverer, Delivery
 from bot.turn.outbox import Outbox
 from bot.turn.patience import Parked
+from memory.behaviors.tool_output import OutgoingFile
 from memory.queue.open_turn import Superseded
 from memory.store.errors import LeaseLost
 from tests.quiet_chat import QuietChat, no_export
 
 CHAT = 7
 BOLD = Part("one", (Entity("bold", 0, 3),))
+PHOTO = OutgoingFile("chart.png", b"png", kind="photo")
+KNOWN = OutgoingFile("stamp.jpg", file_id="AgAC", kind="photo")
+VOICE = OutgoingFile("answer.ogg", b"OggS", kind="voice")
 ONE, TWO, THREE = Part("one"), Part("two"), Part("three")
 
 
@@ -169,6 +173,34 @@ async def test_a_chat_that_takes_no_files_gets_the_text_of_a_file(deliver: Deliv
     assert (first, caption, two) == ("Take this", "Take this", "two")
     assert "\n".join(code).split() == file.content.decode().split()
     assert (delivery.outcome, len(code), len(delivery.sent)) == ("delivered", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("part", "refusals", "sent"),
+    [
+        (Part("Look", file=PHOTO, instead="Not sent."), 1, ["photo Look", "document Look"]),
+        (
+            Part("Look", file=PHOTO, instead="Not sent."),
+            2,
+            ["photo Look", "document Look", "Look\n\nNot sent."],
+        ),
+        (Part("", file=KNOWN, instead="Not sent."), 1, ["photo ", "Not sent."]),
+        (Part("Hello", file=VOICE), 1, ["voice Hello", "Hello"]),
+        (Part("", file=VOICE), 1, ["voice "]),
+    ],
+)
+async def test_a_refused_file_of_a_tool_leaves_what_can_be_said(
+    deliver: Delivering, part: Part, refusals: int, sent: list[str]
+) -> None:
+    deliver.telegram.answers = [Refused("other")] * refusals
+    delivery = await deliver(ONE, part, TWO, start=1, sent=(90,))
+    shown = [
+        f"{each.file.kind} {each.text}" if each.file else each.text
+        for _, each in deliver.telegram.sent
+    ]
+    assert shown == [*sent, "two"]
+    assert delivery.outcome == "delivered"
+    assert len(delivery.sent) == (2 if sent == ["voice "] else 3)
 
 
 @pytest.mark.parametrize(

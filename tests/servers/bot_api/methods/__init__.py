@@ -9,6 +9,7 @@ from bot.playground.bot_api import parameters, world
 from bot.playground.bot_api.methods import Method
 from tests.servers.bot_api.methods import (
     chats,
+    files,
     messages,
     profile,
     reactions,
@@ -33,7 +34,9 @@ _STRICT: Mapping[str, StrictMethod] = {
     "deleteWebhook": updates.delete_webhook,
     "getWebhookInfo": updates.get_webhook_info,
     "sendMessage": messages.send_message,
-    "sendDocument": messages.send_document,
+    "sendDocument": files.send_document,
+    "sendPhoto": files.send_photo,
+    "sendVoice": files.send_voice,
     "sendMessageDraft": messages.send_message_draft,
     "sendChatAction": messages.send_chat_action,
     "sendRichMessage": rich.send_rich_message,

@@ -9,7 +9,7 @@ from bot.playground.bot_api.chats import ChatMessage as Message
 from bot.playground.bot_api.chats import LocalChat as Chat
 from bot.playground.bot_api.methods import change, message_in, send
 from bot.playground.bot_api.people import utf16_length
-from bot.playground.bot_api.values import FormattedText, Media, StoredFile, User
+from bot.playground.bot_api.values import FormattedText, User
 from tests.servers.bot_api import chats
 from tests.servers.bot_api.contents import Quote, find_quote
 from tests.servers.bot_api.formatting import read_caption, read_quote, read_text
@@ -43,14 +43,6 @@ async def send_message(world: World, given: Parameters) -> object:
     text = read_text(given, world.users, may_be_empty=False)
     message = addressed(world, given)
     return await send(world, message, text)
-
-
-async def send_document(world: World, given: Parameters) -> object:
-    """Send a file, uploaded or named by its id."""
-    caption = read_caption(given, world.users)
-    message = addressed(world, given)
-    media = Media("document", _document(world, given))
-    return await send(world, replace(message, media=media), caption)
 
 
 async def send_message_draft(world: World, given: Parameters) -> object:
@@ -206,18 +198,6 @@ def _quote(replied: Message, reply: Fields, users: Mapping[int, User]) -> Quote 
     if quote is None or utf16_length(wanted.text) > _MAX_QUOTE_UTF16:
         raise BadRequestError("QUOTE_TEXT_INVALID")
     return quote
-
-
-def _document(world: World, given: Parameters) -> StoredFile:
-    upload = given.upload("document")
-    if upload:
-        return world.store(upload)
-    file_id = given.text("document")
-    if not file_id:
-        raise BadRequestError("there is no document in the request")
-    if file_id not in world.files:
-        raise BadRequestError("wrong file identifier/HTTP URL specified")
-    return world.files[file_id]
 
 
 def own_message(world: World, given: Parameters) -> Message:

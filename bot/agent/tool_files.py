@@ -1,0 +1,129 @@
+"""Checks the files of tools before they go out with an answer: number, size, name and content.
+
+A tool may pass on what strangers made, so neither a name nor a type is believed: the content
+decides how a file is sent and how its name ends. Only the header of a picture is read.
+"""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+
+from PIL import Image
+
+from memory.behaviors.context import AgentContext
+from memory.behaviors.tool_output import FileKind, OutgoingFile
+from memory.text.untrusted_text import one_line, visible
+
+MAX_FILES = 3
+MAX_FILE_BYTES = 5 * 2**20
+MAX_ANSWER_BYTES = 8 * 2**20
+_MAX_LINES = 10
+"""The model is told of so many files of one call; further ones are not sent."""
+_MAX_NAME_CHARS = 60
+_MAX_SIDES = 10_000
+_MAX_RATIO = 20
+"""Telegram shows a picture up to this sum of width and height, and up to this ratio of them."""
+_PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
+_UNREADABLE = (OSError, SyntaxError, ValueError, ArithmeticError, LookupError)
+"""What Pillow raises for a header that makes no sense."""
+_BEGINNINGS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
+    (b"%PDF-", ("pdf",)),
+    (b"PK\x03\x04", ("zip", "docx", "xlsx", "pptx", "epub", "odt", "ods", "odp")),
+    (b"GIF8", ("gif",)),
+    (b"ID3", ("mp3",)),
+    (b"\xff\xfb", ("mp3",)),
+    (b"fLaC", ("flac",)),
+    (b"OggS", ("ogg",)),
+)
+"""How files begin, and the endings that they may have; the first one is given to any other."""
+_TEXTS = frozenset(["txt", "md", "csv", "tsv", "json", "xml", "yaml", "yml", "ics", "vcf", "log"])
+_HIDING = re.compile('[/\\\\:*?"<>|\\[\\]\u202a-\u202e\u2066-\u2069]')
+"""Characters that mean something in a path, or that turn the direction of what follows."""
+
+
+class NotSendable(Exception):
+    """Raised for a file that is not sent; the text says why to the model."""
+
+
+def attach(files: Sequence[OutgoingFile], context: AgentContext) -> list[str]:
+    """Keep what is sent with the answer; return a line for the model about each file."""
+    lines = []
+    for file in files[:_MAX_LINES]:
+        name = _cleaned(file.name)
+        try:
+            checked = _checked(replace(file, name=name), context.files)
+        except NotSendable as refusal:
+            lines.append(f"[{name} is not sent: {refusal}]")
+        else:
+            context.files.append(checked)
+            lines.append(f"[{checked.name} is sent to the person with your answer]")
+    return lines
+
+
+def _checked(file: OutgoingFile, earlier: list[OutgoingFile]) -> OutgoingFile:
+    if len(earlier) >= MAX_FILES:
+        raise NotSendable(f"an answer has at most {MAX_FILES} files")
+    if file.file_id:
+        return replace(file, content=b"", kind="document" if file.kind == "text" else file.kind)
+    if not file.content:
+        raise NotSendable("it is empty")
+    if file.nbytes > MAX_FILE_BYTES:
+        raise NotSendable(f"it is larger than {MAX_FILE_BYTES >> 20} MB")
+    if file.nbytes + sum(each.nbytes for each in earlier) > MAX_ANSWER_BYTES:
+        raise NotSendable(f"the files of an answer have at most {MAX_ANSWER_BYTES >> 20} MB")
+    stem, _, ending = file.name.rpartition(".")
+    kind, real_ending = _kind_and_ending(file.content, ending.lower())
+    name = f"{stem or ending}.{real_ending}" if real_ending else f"{file.name}.bin"
+    return replace(file, name=name, kind=kind)
+
+
+def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
+    """Return how a file is sent and how its name ends, "" if nobody knows what it is."""
+    if picture := _picture(content):
+        return picture
+    if content.startswith(b"OggS") and b"OpusHead" in content[:64]:
+        return "voice", "ogg"
+    for beginning, endings in _BEGINNINGS:
+        if content.startswith(beginning):
+            return "document", ending if ending in endings else endings[0]
+    if content[:4] + content[8:12] == b"RIFFWAVE":
+        return "document", "wav"
+    if content[4:8] == b"ftyp":
+        return "document", ending if ending in ("mp4", "m4a") else "mp4"
+    return "document", ending if ending in _TEXTS and _is_text(content) else ""
+
+
+def _picture(content: bytes) -> tuple[FileKind, str] | None:
+    """Return how a picture is sent, None for what is none; raise `NotSendable` for a bomb."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(BytesIO(content), formats=tuple(_PICTURES)) as header:
+                width, height = header.size
+                ending = _PICTURES[header.format or ""]
+    except Image.DecompressionBombError:
+        raise NotSendable("it has too many pixels") from None
+    except _UNREADABLE:
+        return None
+    is_shown = width + height <= _MAX_SIDES and max(width, height) <= _MAX_RATIO * min(
+        width, height
+    )
+    return "photo" if is_shown else "document", ending
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _cleaned(name: str) -> str:
+    """Return a name of one short line, without a path and without marks that hide its end."""
+    shown = _HIDING.sub("_", visible(one_line(name))).strip(". ")
+    stem, dot, ending = shown.rpartition(".")
+    kept = _MAX_NAME_CHARS - len(ending) - 1
+    short = f"{stem[:kept]}{dot}{ending}" if dot and kept > 0 else shown[:_MAX_NAME_CHARS]
+    return short.strip(". ") or "file"

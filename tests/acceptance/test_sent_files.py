@@ -1,0 +1,65 @@
+"""Files of tools arrive once, with the answer, and are kept nowhere afterwards."""
+
+from tests.acceptance.operator_parts import chart
+from tests.acceptance.rig import Rig
+from tests.acceptance.sentences import sentence
+from tests.acceptance.talk import said
+from tests.acceptance.test_delivery import closed
+from tests.servers.bot_api import Chat, Hang, Refuse
+from tests.servers.model_api import Reply, tool_call
+from tests.stored import everything_stored
+
+TABLE = b"ship,berth\nAlbatross,B-17\n"
+LONG = "Here they are. " * 100
+
+
+def shown(chat: Chat) -> list[tuple[str, str]]:
+    """Return the kind of file and the text of each message of the bot."""
+    return [(each.media.kind if each.media else "", each.text) for each in chat.replies]
+
+
+async def test_files_of_a_tool_arrive_once_through_a_crash_between_parts(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(behaviors="tests.acceptance.operator_parts:Painter", coalesce_s=0)
+    anna, chat = rig.anna()
+    draws = Reply(tool_calls=(tool_call("draw_berths"),))
+    rig.script.on("Draw", draws, LONG, draws, "Here they are.")
+    silence = rig.telegram.faults.add(Hang(30), method="sendPhoto")
+    await anna.say(chat, "Draw the berths")
+    await rig.telegram.wait_for(lambda: silence.left == 0)
+    assert chart() in await everything_stored(rig.environment["REDIS_URL"])
+    await rig.restart()
+    assert (await closed(rig, 1))["parts"] == 3
+    assert shown(chat) == [("document", ""), ("photo", ""), ("", LONG.strip())]
+    table, picture, _ = chat.replies
+    assert table.media
+    assert picture.media
+    assert (table.media.file.content, picture.media.file.content) == (TABLE, chart())
+    assert len(rig.requests) == 2
+    assert "[berths.png is sent to the person with your answer]" in str(rig.requests[-1].messages)
+
+    # A short text is the caption. The history keeps one line about each file.
+    await rig.ask(anna, chat, "Draw again")
+    await closed(rig, 2)
+    assert shown(chat)[3:] == [("document", ""), ("photo", "Here they are.")]
+    kept = "[sent file: berths.csv]\n[sent picture: berths.png]"
+    assert ("assistant", f"{LONG}\n{kept}") in said(rig.requests[-1])
+    stored = await everything_stored(rig.environment["REDIS_URL"])
+    assert b"[sent picture: berths.png]" in stored
+    assert chart() not in stored
+    assert TABLE not in stored
+
+
+async def test_a_group_that_takes_no_files_gets_the_text(webhook_rig: Rig) -> None:
+    rig = webhook_rig
+    await rig.start(behaviors="tests.acceptance.operator_parts:Painter")
+    anna, _ = rig.anna()
+    group = rig.telegram.group("Harbour", [anna])
+    rig.script.on("Draw", Reply(tool_calls=(tool_call("draw_berths"),)), "Here they are.")
+    for kind in ("Photo", "Document"):
+        rights = f"Bad Request: not enough rights to send {kind.lower()}s to the chat"
+        rig.telegram.faults.add(Refuse(400, rights), method=f"send{kind}", times=None)
+    await rig.ask(anna, group, "@ricordo_bot Draw the berths")
+    await closed(rig, 1)
+    not_sent = [sentence("answer.not_sent", name=name) for name in ("berths.csv", "berths.png")]
+    assert shown(group) == [("", not_sent[0]), ("", f"Here they are.\n\n{not_sent[1]}")]
