@@ -21,6 +21,7 @@ from bot.http_client import trusted
 from bot.language.catalogue import Catalogue
 from memory.text.tokens import TokenCounter
 from tests.acceptance.forked import READY
+from tests.acceptance.local_sites import read_local_sites_only
 
 _IMPORTED_LATE = (
     "anyio._backends._asyncio",
@@ -91,6 +92,8 @@ def _become_a_bot(environment: dict[str, str], command: list[str], output: int) 
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(environment.get("PWD", "."))
+    if "LOCAL_SITES" in environment:
+        read_local_sites_only()
     sys.argv = ["bot", *command]
     status = 1
     try:

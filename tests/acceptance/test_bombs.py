@@ -14,7 +14,7 @@ from tests.bot.turn.test_pictures import png_that_states
 from tests.servers.bot_api import Chat, Person, Upload
 
 _MB = 2**20
-_MAX_GROWTH_MB = 64
+MAX_GROWTH_MB = 64
 """A download takes at most 20 MB, and what a parser takes is not in the bot's process."""
 
 
@@ -45,7 +45,7 @@ async def test_what_unpacks_to_much_is_refused_and_the_bot_goes_on(webhook_rig: 
     assert await answer_to(anna, chat, text) == refused
     rig.telegram.grow_files(0)
 
-    assert rig.bot.peak_mb() < before_mb + _MAX_GROWTH_MB
+    assert rig.bot.peak_mb() < before_mb + MAX_GROWTH_MB
     assert [asked.asked for asked in rig.requests] == ["Hello"]
 
     # A picture of a camera, sent as a file, is made smaller.

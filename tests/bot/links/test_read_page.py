@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,47 +20,14 @@ from bot.links.read_page import ReadPageArguments, read_page_tool
 from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, CompletedStep, ToolCall, ToolResult
 from memory.behaviors.tool import ToolError
+from tests.servers.web_site import ARTICLE, HTML, Site
 
 LOOPBACK = ip_address("127.0.0.1")
-HTML = "Content-Type: text/html\r\n"
-ARTICLE = (
-    "<title>Sea</title><nav>Menu</nav><article><h1>Whales</h1>"
-    + "<p>The blue whale is the largest animal that has ever lived.</p>" * 4
-    + "</article>"
-)
-
-
-@dataclass
-class Site:
-    """A web server on loopback; it answers each path with prepared bytes, and logs requests."""
-
-    port: int
-    answers: dict[str, bytes] = field(default_factory=dict)
-    requests: list[str] = field(default_factory=list)
-
-    def at(self, path: str, host: str = "site.test") -> str:
-        return f"http://{host}:{self.port}{path}"
-
-    def put(self, path: str, body: bytes, headers: str = HTML, status: str = "200 OK") -> None:
-        head = f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\n\r\n"
-        self.answers[path] = head.encode() + body
-
-    def redirect(self, path: str, to: str) -> None:
-        self.put(path, b"", f"Location: {to}\r\n", "302 Found")
-
-    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.requests.append(request)
-        writer.write(self.answers[request.split()[1]])
-        writer.close()
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    site = Site(0)
-    server = await asyncio.start_server(site.answer, "127.0.0.1", 0)
-    site.port = server.sockets[0].getsockname()[1]
-    async with server:
+    async with Site() as site:
         yield site
 
 
@@ -189,12 +155,28 @@ async def test_a_server_that_never_answers_is_left(
     assert await refusal(site.at("/"), PageFetcher(never)) == "the page took too long"
 
 
+async def test_a_page_that_never_ends_is_left(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.put("/fast", b"x" * 2**16, repeats=True)
+    assert await refusal(site.at("/fast")) == "the page is too big"
+
+    monkeypatch.setattr("bot.links.page_fetch._TIMEOUT_S", 0.3)
+    site.put("/slow", b"x", repeats=True, pause_s=0.01)
+    assert await refusal(site.at("/slow")) == "the page took too long"
+
+
+async def test_no_more_is_read_than_was_announced(site: Site) -> None:
+    site.put("/", b"x" * (50 * 2**20), HTML + f"Content-Length: {2**20}\r\n")
+
+    assert len((await FETCHER.fetch(site.at("/"))).content) == 2**20
+    assert site.sent_bytes < 50 * 2**20
+
+
 @pytest.mark.parametrize(("named", "is_read"), [("site.test", True), ("other.test", False)])
 async def test_a_certificate_is_checked_against_the_host_and_not_the_address(
     named: str, *, is_read: bool, tmp_path: Path
 ) -> None:
     certificate = certificate_of(named, tmp_path)
-    site = Site(0)
+    site = Site()
     site.put("/", b"page")
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_tls.load_cert_chain(certificate)
