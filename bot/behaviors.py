@@ -13,6 +13,7 @@ from config.settings import Settings
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.chat_instructions import ChatInstructions
+from memory.behaviors.knowledge_base import KnowledgeBase
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
 from memory.behaviors.reminder_tools import ReminderTools
@@ -79,8 +80,9 @@ def behaviors_of(
     scopes, tokens, zone = memory.scopes, memory.tokens, settings.timezone
     cadence = _cadence(settings)
     narrative = NarrativeOptions(settings.recall_narrative)
+    state = RunningState(scopes, domain_of(settings), cadence)
     kinds: dict[str, AIContextBehavior] = {
-        "state": RunningState(scopes, domain_of(settings), cadence),
+        "state": state,
         "facts": UserFacts(scopes, tokens, zone, cadence),
         "synopses": Synopses(scopes, tokens, model, zone, narrative),
     }
@@ -92,7 +94,8 @@ def behaviors_of(
         behaviors.append(TextRag(scopes, tokens, options))
     behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
     _check_names(settings.behaviors)
-    behaviors += (_build(path, memory.scopes) for path in settings.behaviors)
+    knowledge_base = state.model if "state" in settings.learn else None
+    behaviors += (_build(path, memory.scopes, knowledge_base) for path in settings.behaviors)
     behaviors.append(OutsideTools(outside))
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
@@ -127,7 +130,9 @@ def learning_config(
     return LearningConfig(learning, model, with_domain, settings.openai_memory_model)
 
 
-def _build(path: str, scopes: Scopes) -> AIContextBehavior:
+def _build(
+    path: str, scopes: Scopes, knowledge_base: type[KnowledgeBase] | None
+) -> AIContextBehavior:
     """Build an operator's behavior; if its constructor takes an argument, pass it a store."""
     kind = _class_at("BEHAVIORS", path)
     name = getattr(kind, "name", "")
@@ -143,7 +148,7 @@ def _build(path: str, scopes: Scopes) -> AIContextBehavior:
         raise UnusableBehavior(
             f"BEHAVIORS: {path} gets a store, so it needs a `name` of its own ({_NAME.pattern})"
         )
-    behavior = kind(BehaviorStore(scopes, name)) if required else kind()
+    behavior = kind(BehaviorStore(scopes, name, knowledge_base)) if required else kind()
     if not isinstance(behavior, AIContextBehavior):
         raise UnusableBehavior(f"BEHAVIORS: {path} is not an AIContextBehavior")
     return behavior

@@ -1,18 +1,26 @@
 """`BehaviorStore`: short texts that an operator's own behavior stores about a conversation.
 
+It also sets the operator's own fields of the running state.
+
 A text rests on the message of the turn that stored it. It is erased with that message: by `/clear`,
 by `/forget`, or when the message alone is forgotten. `/export` contains all of them. Nothing is
 stored while memory is off, or by a turn without an answer.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+import orjson
+
 from memory.behaviors.call_context import CallContext
+from memory.behaviors.domain import DomainRefused
+from memory.behaviors.knowledge_base import KnowledgeBase, merged_domain
+from memory.behaviors.tool import ToolError
 from memory.scopes.field import Field, goes_with_message
 from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
-from memory.scopes.writes import Keep
+from memory.scopes.writes import Keep, SetDomain
 
 MAX_ENTRIES = 100
 MAX_CHARS = 1_000
@@ -46,16 +54,26 @@ class Kept(Field):
         return cls(behavior, label, int(seq), text)
 
 
-class CannotStore(Exception):
-    """Raised if a text is too long, if there are too many, or if the turn was answered already."""
+class CannotStore(ToolError):
+    """Raised if a text is too long, if there are too many, or if the turn was answered already.
+
+    Also raised for fields of the running state that cannot be kept. The text says why, so that the
+    model can do better; it quotes nothing.
+    """
 
 
 class BehaviorStore:
-    """The texts of one behavior, by name; behaviors do not see those of others."""
+    """The texts of one behavior, by name; behaviors do not see those of others.
 
-    def __init__(self, scopes: Scopes, behavior: str) -> None:
+    `knowledge_base` is the model of the running state, None if no running state is kept.
+    """
+
+    def __init__(
+        self, scopes: Scopes, behavior: str, knowledge_base: type[KnowledgeBase] | None = None
+    ) -> None:
         self._scopes = scopes
         self._behavior = behavior
+        self._knowledge_base = knowledge_base
 
     async def read(self, call_context: CallContext) -> dict[str, str]:
         """Return the texts of this conversation by name, those that this turn stores included."""
@@ -81,6 +99,27 @@ class BehaviorStore:
         if text and name not in stored and len(stored) >= MAX_ENTRIES:
             raise CannotStore(f"more than {MAX_ENTRIES} entries")
         call_context.writes.append(Keep(self._behavior, name, text))
+
+    async def set_domain(self, call_context: CallContext, fields: Mapping[str, object]) -> None:
+        """Set fields of `KNOWLEDGE_BASE_MODEL` in the running state; None clears a field.
+
+        Required fields may be set one after the other. Raise `CannotStore` if the fields do not fit
+        the model or are too large together; then none of them is set. May be called as `keep`.
+        """
+        if call_context.writes is None:
+            raise CannotStore("the turn has its answer already")
+        if self._knowledge_base is None:
+            raise CannotStore("no running state is kept here")
+        here = await self._scopes.current(call_context.conversation)
+        wanted = SetDomain(orjson.dumps(fields).decode())
+        state = here.state
+        try:
+            for write in (*here.waiting_writes, *call_context.writes, wanted):
+                if isinstance(write, SetDomain) and not write.asks_first:
+                    state = merged_domain(self._knowledge_base, state, write.fields)
+        except DomainRefused as error:
+            raise CannotStore(str(error)) from error
+        call_context.writes.append(wanted)
 
 
 def stored_by_behaviors(here: ScopeMemory) -> dict[str, dict[str, str]]:

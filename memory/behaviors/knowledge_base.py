@@ -6,12 +6,13 @@ may add a part of their own, the field `domain`.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import orjson
 import structlog
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
+from memory.behaviors.domain import DomainRefused, partial_of, updated_fields
 from memory.text.shape import AnswerShape, PartInvalid
 from memory.text.untrusted_text import cut, one_line
 
@@ -25,7 +26,6 @@ MAX_BYTES = 4_096
 
 _NAME_BYTES = 96
 _SUMMARY_BYTES = 1_100
-_DOMAIN_BYTES = 1_200
 _ENTRY_BYTES = 200
 _MAX_ENTRIES = 10
 _LISTS = ("key_entities", "open_problems", "current_goals")
@@ -35,6 +35,8 @@ class KnowledgeBase(BaseModel):
     """What an assistant keeps in mind of one conversation."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+    OPERATORS: ClassVar[type[BaseModel] | None] = None
+    """The operator's model of the field `domain`; None without such a field."""
 
     first_name: str = Field(
         UNKNOWN, description='First name of the person talked with; "unknown" if not known'
@@ -61,14 +63,16 @@ class KnowledgeBase(BaseModel):
 def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
     """Return the model, with a field `domain` if the operator has a model for it.
 
-    A `domain` that does not fit its model reads as None; the other fields are read as usual.
+    In this field all of the operator's fields may be missing, also the required ones. A `domain`
+    whose fields have wrong types reads as None; the other fields are read as usual.
     """
     if domain is None:
         return KnowledgeBase
-    shape = AnswerShape.of({"domain": domain})
+    partial = partial_of(domain)
+    shape = AnswerShape.of({"domain": partial})
 
     def fitting(raw: object) -> object:
-        if raw is None or isinstance(raw, domain):
+        if raw is None or isinstance(raw, partial):
             return raw
         try:
             return shape.validate("domain", raw)
@@ -76,14 +80,16 @@ def knowledge_base_model(domain: type[BaseModel] | None) -> type[KnowledgeBase]:
             log.warning("domain does not fit", reason=str(error))
             return None
 
-    annotated: Any = Annotated[domain | None, BeforeValidator(fitting)]
+    annotated: Any = Annotated[partial | None, BeforeValidator(fitting)]
     described = Field(None, description="What the conversation is about in this bot's own field")
-    return create_model(
+    model = create_model(
         "KnowledgeBase",
         __base__=KnowledgeBase,
         __doc__=KnowledgeBase.__doc__,
         domain=(annotated, described),
     )
+    model.OPERATORS = domain
+    return model
 
 
 def read(model: type[KnowledgeBase], state: str) -> KnowledgeBase:
@@ -116,29 +122,31 @@ def open_matter(state: KnowledgeBase) -> str:
 def updated(old: KnowledgeBase, new: KnowledgeBase) -> KnowledgeBase:
     """Return `new` within bounds; a name or summary that it does not know stays as in `old`.
 
-    Lists become those of `new`, so they may become empty. In `domain`, only fields that `new` sets
-    are replaced.
+    Lists become those of `new`, so they may become empty. In `domain`, fields that `new` gives as
+    null are cleared, and fields that it leaves out stay. Raise `DomainRefused`.
     """
     names_and_summary = {
         name: after if _is_known(after) else before
         for name in ("first_name", "last_name", "discussion_summary")
         for before, after in [(getattr(old, name), getattr(new, name))]
     }
-    filled = new.model_dump(
-        mode="json", include={"domain"}, exclude_none=True, exclude_unset=True
-    ).get("domain", {})
     kept = new.model_copy(update={**names_and_summary, **_domain(old)})
-    return bounded(_with_domain(kept, filled))
+    given = _domain(new).get("domain")
+    # The serializer leaves out nulls, and here they say what to clear.
+    update = dict.fromkeys(given.model_fields_set) if given else {}
+    return bounded(_with_domain(kept, update | (given.model_dump(mode="json") if given else {})))
 
 
-def merged_domain(model: type[KnowledgeBase], state: str, patch: str) -> str:
-    """Return a stored state with the fields of `domain` set to those of `patch`, a JSON object.
+def merged_domain(model: type[KnowledgeBase], state: str, update: str) -> str:
+    """Return a stored state with the fields of `domain` that `update` sets, a JSON object.
 
-    The state is returned unchanged if the result does not fit the operator's model or is too large.
+    A null clears a field. Raise `DomainRefused` if the result does not fit the operator's model or
+    is too large.
     """
-    old = read(model, state)
-    new = _with_domain(old, _object(patch))
-    return state if new is old else bounded(new).model_dump_json()
+    if model.OPERATORS is None:
+        raise DomainRefused("there is no `domain` here")
+    new = _with_domain(read(model, state), _object(update))
+    return bounded(new).model_dump_json()
 
 
 def bounded(state: KnowledgeBase) -> KnowledgeBase:
@@ -161,20 +169,20 @@ def _object(text: str) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _with_domain(state: KnowledgeBase, fields: Mapping[str, object]) -> KnowledgeBase:
-    """Return a state with these fields of `domain`; the same object if they do not fit."""
-    if not fields:
+def _with_domain(state: KnowledgeBase, update: Mapping[str, object]) -> KnowledgeBase:
+    """Return a state with these fields of `domain` set or cleared; raise `DomainRefused`."""
+    if not update or state.OPERATORS is None:
         return state
     before = state.model_dump(mode="json").get("domain") or {}
-    changed = type(state).model_validate({"domain": {**before, **fields}})
-    after = _domain(changed)
-    is_too_large = len(changed.model_dump_json(include={"domain"}).encode()) > _DOMAIN_BYTES
-    return state.model_copy(update=after) if after.get("domain") and not is_too_large else state
+    fields = updated_fields(state.OPERATORS, before, update)
+    partial = partial_of(state.OPERATORS)
+    after = partial.model_validate_json(orjson.dumps(fields)) if fields else None
+    return state.model_copy(update={"domain": after})
 
 
-def _domain(state: KnowledgeBase) -> Mapping[str, object]:
+def _domain(state: KnowledgeBase) -> dict[str, BaseModel | None]:
     """Return the field `domain` by its name; empty if the model has none."""
-    return {"domain": state.domain} if hasattr(state, "domain") else {}
+    return {"domain": getattr(state, "domain")} if state.OPERATORS else {}  # noqa: B009
 
 
 def _is_known(value: object) -> bool:

@@ -49,6 +49,7 @@ class Batch:
     `messages`: those after its watermark, oldest first, never empty. `digests`: what the tools of a
     turn did, by the sequence of the assistant's message. `here`: the conversation's scope memory.
     `facts`: the scope memory of `CallContext.facts_scope`, in groups the same object as `here`.
+    `refusal`: what the model is told of why its last answer for this behavior was rejected, or "".
     """
 
     conversation: Scope
@@ -57,6 +58,7 @@ class Batch:
     here: ScopeMemory
     facts: ScopeMemory
     now: float
+    refusal: str = ""
 
     @property
     def exchanges(self) -> int:
@@ -88,7 +90,17 @@ class Learned:
 
 
 class PartRejected(Exception):
-    """Raised by `learn` for an answer that would do harm. State and watermark stay as they are."""
+    """Raised by `learn` for an answer that would do harm. State and watermark stay as they are.
+
+    `tell` is stored and says to the model what to do better when it is asked again, in at most
+    `MAX_TOLD` characters. It names fields and limits and quotes nothing that people wrote.
+    """
+
+    MAX_TOLD = 300
+
+    def __init__(self, reason: str, tell: str = "") -> None:
+        super().__init__(reason)
+        self.tell = tell[: self.MAX_TOLD]
 
 
 @dataclass(frozen=True, slots=True)

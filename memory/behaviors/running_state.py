@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import orjson
+import structlog
 from pydantic import BaseModel
 
 from memory.behaviors.call_context import CallContext
+from memory.behaviors.domain import DomainRefused
 from memory.behaviors.knowledge_base import (
     UNKNOWN,
     KnowledgeBase,
@@ -37,6 +39,8 @@ from memory.scopes.scope_memory import ScopeMemory
 from memory.scopes.scopes import Scopes
 from memory.text.untrusted_text import UNTRUSTED_MARK
 
+log = structlog.get_logger(__name__)
+
 HEADING = "State of this conversation (JSON):"
 BACK = "Back after"
 AWAY_S = 3 * 86_400
@@ -56,6 +60,10 @@ _TASK = (
     'groups both names are "unknown". What "tools" answered may go into `domain`, if there is such '
     "a field, and nowhere else."
 )
+_DOMAIN_TASK = (
+    " In `domain`, give every field that still holds: null clears a field. Not all of them need to "
+    "be known yet. Null for `domain` as a whole changes nothing."
+)
 _NAMES = ("first_name", "last_name")
 
 
@@ -64,7 +72,6 @@ class RunningState(LearningBehavior):
 
     name = "running_state"
     instructions = _INSTRUCTIONS
-    task = _TASK
 
     def __init__(
         self,
@@ -76,10 +83,18 @@ class RunningState(LearningBehavior):
         self.cadence = cadence or Cadence()
         self.model = knowledge_base_model(domain)
         self.part: type[BaseModel] = self.model
+        self.task = _TASK + (_DOMAIN_TASK if domain else "")
 
-    def with_domain(self, state: str, patch: str) -> str:
-        """Return a stored state with the domain fields that an operator's tool has set."""
-        return merged_domain(self.model, state, patch)
+    def with_domain(self, state: str, update: str) -> str:
+        """Return a stored state with the domain fields that an operator's tool has set.
+
+        An update that cannot be kept is logged and changes nothing.
+        """
+        try:
+            return merged_domain(self.model, state, update)
+        except DomainRefused as error:
+            log.warning("domain refused", reason=str(error))
+            return state
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
         """Start the state of a private conversation with the person's names in Telegram."""
@@ -120,13 +135,24 @@ class RunningState(LearningBehavior):
         return shown(self._stored(batch.here)) or "(nothing is known yet)"
 
     def learn(self, batch: Batch, answer: BaseModel) -> Learned:
-        """Return the new state; raise `PartRejected` for one that would wipe what was learned."""
+        """Return the new state; raise `PartRejected` for one that would wipe what was learned.
+
+        If `domain` cannot be kept, the model is asked once more and told why. If it cannot be kept
+        then either, the rest is learned.
+        """
         if not isinstance(answer, KnowledgeBase):
             raise PartRejected("not a knowledge base")
         old = self._stored(batch.here)
         if not known(answer) and not known(old).keys() <= set(_NAMES):
             raise PartRejected("it knows nothing any more")
-        state = updated(old, _with_own_names(batch, old, answer))
+        new = _with_own_names(batch, old, answer)
+        try:
+            state = updated(old, new)
+        except DomainRefused as error:
+            if not batch.refusal:
+                raise PartRejected("domain refused", tell=str(error)) from error
+            log.warning("domain refused", reason=str(error))
+            state = updated(old, new.model_copy(update={"domain": None}))
         as_json = state.model_dump_json()
         has_changed = known(state) and as_json != batch.here.state
         is_untrusted = batch.holds_untrusted or batch.here.is_state_untrusted

@@ -115,8 +115,10 @@ class BatchLearner:
         try:
             learned = behavior.learn(batch, self._shape.validate(behavior.name, raw))
         except (PartInvalid, PartRejected) as error:
-            log.warning("part rejected", behavior=behavior.name, reason=str(error))
-            await self._scopes.write(progress.target(behavior), progress.after_failure(behavior))
+            told = error.tell if isinstance(error, PartRejected) else ""
+            log.warning("part rejected", behavior=behavior.name, reason=str(error), told=told)
+            write = progress.after_failure(behavior, told)
+            await self._scopes.write(progress.target(behavior), write)
             return 0
         mode = mode_in(progress.facts)
         if mode == "ask" and (cards := new_cards(learned.entries, progress.here, progress.now)):

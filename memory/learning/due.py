@@ -51,6 +51,7 @@ def batch_of(
         here=progress.here,
         facts=progress.facts,
         now=progress.now,
+        refusal=progress.failures(behavior).told,
     )
 
 

@@ -67,11 +67,14 @@ class Progress:
         write = Write(learned.entries, fields, removed if target is self.here else ())
         return self._from_here(write, target)
 
-    def after_failure(self, behavior: LearningBehavior) -> Write:
-        """Return what to write after a bad part; each one doubles the wait."""
+    def after_failure(self, behavior: LearningBehavior, told: str = "") -> Write:
+        """Return what to write after a bad part; each one doubles the wait.
+
+        `told` is what the model is told when it is asked again.
+        """
         failures = self.failures(behavior)
         pause_s = min(_FIRST_PAUSE_S * 2**failures.count, _MAX_PAUSE_S)
-        more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s)
+        more = replace(failures, count=failures.count + 1, again_at=self.now + pause_s, told=told)
         return self._from_here(Write(fields=[more]), self.target(behavior))
 
     def learned_by_all(self, behaviors: Sequence[LearningBehavior], learned_up_to: int) -> int:

@@ -45,6 +45,8 @@ def batch_input(batches: Mapping[LearningBehavior, Batch], tokens: TokenCounter)
         first, last = batch.messages[0].seq, batch.messages[-1].seq
         heading = f"## {behavior.name}: learns from messages {first} to {last}"
         known.append(f"{heading}\n{behavior.prompt_input(batch)}")
+        if batch.refusal:
+            known[-1] += f"\nYour last answer for this part was not kept: {batch.refusal}"
     lines = (_line(messages[seq], digests.get(seq, ""), tokens) for seq in sorted(messages))
     return "\n\n".join((*known, "## What was said\n" + "\n".join(lines)))
 

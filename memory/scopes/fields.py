@@ -6,6 +6,7 @@ from typing import Self
 import orjson
 
 from memory.scopes.field import Field, goes, goes_with_message, stays
+from memory.scopes.sources import Erased
 from memory.scopes.writes import ForgetRecord, Remember, ToolWrite, from_json, to_json
 
 UNASKED = "unasked"
@@ -75,7 +76,8 @@ class Watermark(Field):
 class Failures(Field):
     """How often in a row a behavior rejected its part of the answer, and when to ask again.
 
-    `learner` is named as in `Watermark`; `again_at` is in Unix seconds.
+    `learner` is named as in `Watermark`; `again_at` is in Unix seconds. `told` says to the model
+    why. Every erasure takes these words, because a behavior of an operator wrote them.
     """
 
     PREFIX = "failures"
@@ -83,16 +85,19 @@ class Failures(Field):
     learner: str
     count: int = 0
     again_at: float = 0
+    told: str = ""
 
-    without = stays
+    def without(self, erased: Erased) -> Self:  # noqa: ARG002 - every rule takes `erased`
+        """Keep the numbers."""
+        return replace(self, told="")
 
     def _stored(self) -> str:
-        return f"{self.count}|{self.again_at:.0f}" if self.count else ""
+        return f"{self.count}|{self.again_at:.0f}|{self.told}" if self.count else ""
 
     @classmethod
     def _read(cls, key: str, stored: str) -> Self:
-        count, _, again_at = stored.partition("|")
-        return cls(key, int(count or 0), float(again_at or 0))
+        count, again_at, told = (*stored.split("|", 2), "", "")[:3]
+        return cls(key, int(count or 0), float(again_at or 0), told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from PIL import Image
 from pydantic import BaseModel, Field
 
 from memory.behaviors.behavior import AIContextBehavior
+from memory.behaviors.behavior_store import BehaviorStore
 from memory.behaviors.context import AgentContext
 from memory.behaviors.tool import Arguments, Tool
 from memory.behaviors.tool_output import OutgoingFile, ToolOutput
@@ -88,3 +89,34 @@ class Painter(AIContextBehavior):
 
     name = "painter"
     functions = (Tool("draw_berths", "Draw the berths.", Nothing, draw, is_untrusted=False),)
+
+
+class Ticket(BaseModel):
+    """A ticket; both fields are required."""
+
+    key: str = Field(description="The ticket's key")
+    description: str = Field(description="What it is about")
+
+
+class TicketPart(Arguments):
+    """One or both fields."""
+
+    key: str = Field("", description="The ticket's key")
+    description: str = Field("", description="What it is about")
+
+
+class Tickets(AIContextBehavior):
+    """Sets fields of the ticket, and tells the model if they cannot be kept."""
+
+    name = "tickets"
+
+    def __init__(self, store: BehaviorStore) -> None:
+        self._store = store
+        tool = Tool("note_ticket", "Note the ticket.", TicketPart, self._note, is_untrusted=False)
+        self.functions = (tool,)
+
+    async def _note(self, part: TicketPart, context: AgentContext) -> str:
+        assert context.call_context
+        fields = part.model_dump(exclude_defaults=True)
+        await self._store.set_domain(context.call_context, fields)
+        return "Noted."

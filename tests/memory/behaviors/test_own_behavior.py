@@ -21,7 +21,7 @@ PAGE = PACKAGE.parents[1] / "docs" / "behaviors.md"  # NOW is a Friday
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AIContextBehavior]:
     """Import the class of the page from a file."""
-    code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(code.splitlines()) <= 30
     (tmp_path / "opening_hours_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))

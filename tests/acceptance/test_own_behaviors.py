@@ -1,0 +1,39 @@
+"""What an operator adds to a bot, as a person and the operator see it."""
+
+from tests.acceptance.asking import ask_and_learn
+from tests.acceptance.memory_model import main_requests, remember_with
+from tests.acceptance.rig import Rig
+from tests.servers.model_api import Reply, tool_call
+
+PARTS = "tests.acceptance.operator_parts"
+
+
+async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_is_refused_aloud(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    model = remember_with(rig)
+    model.read = lambda _: {"running_state": None}
+    await rig.start(
+        learn="state",
+        learn_every_turns=1,
+        knowledge_base_model=f"{PARTS}:Ticket",
+        behaviors=f"{PARTS}:Tickets",
+    )
+    anna, chat = rig.anna()
+
+    async def note(text: str, answer: str, **fields: str) -> None:
+        call = tool_call("note_ticket", **fields)
+        rig.script.on(text, Reply(tool_calls=(call,)), answer)
+        assert (await ask_and_learn(rig, anna, chat, text)).text == answer
+
+    await note("Open AB-1", "Opened.", key="AB-1")
+    await note("It rains in", "Too long.", description="rain " * 900)
+    told = main_requests(rig)[-1].messages[-1].content
+    assert "Error: `domain` would take 4531 bytes, but at most 1200 are kept" in told
+    assert '"domain": {"key": "AB-1"}' in main_requests(rig)[-1].memory
+    await note("Rain, in short", "Noted.", description="It rains in")
+    await rig.ask(anna, chat, "What is open?")
+    shown = '"domain": {"key": "AB-1", "description": "It rains in"}'
+    assert shown in main_requests(rig)[-1].memory
+    assert rig.model.log.refusals == []

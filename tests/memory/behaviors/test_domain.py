@@ -1,0 +1,135 @@
+"""Updates of an operator's part of the running state: told why they are refused, set by steps."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import BaseModel
+from structlog.testing import capture_logs
+
+import memory.behaviors as behaviors_package
+from bot.behaviors import behaviors_of
+from config.settings import Settings
+from memory.behaviors.behavior_store import BehaviorStore, CannotStore
+from memory.behaviors.knowledge_base import KnowledgeBase, knowledge_base_model
+from memory.behaviors.learning_behavior import Cadence
+from memory.behaviors.running_state import RunningState
+from memory.learning.learner import LearningConfig
+from memory.memory import Memory
+from memory.queue.open_turn import Closing
+from memory.scopes.changes import Write
+from memory.scopes.fields import Failures, State
+from memory.scopes.writes import SetDomain, ToolWrite, to_json
+from tests.memory.behaviors.test_behavior_store import Chat
+from tests.memory.learning.scripted import ScriptedModel, talk
+from tests.memory.turns import HERE
+
+PAGE = Path(behaviors_package.__file__).parents[2] / "docs" / "behaviors.md"
+
+
+class Ticket(BaseModel):
+    key: str
+    text: str
+
+
+def state_with(**domain: object) -> dict[str, object]:
+    return KnowledgeBase(discussion_summary="A ticket").model_dump() | {"domain": domain}
+
+
+async def test_the_model_is_told_once_why_its_update_was_refused_then_the_rest_is_learned(
+    memory: Memory,
+) -> None:
+    model = ScriptedModel()
+    state = RunningState(memory.scopes, Ticket, Cadence(every_turns=1))
+    memory.enable_learning(LearningConfig([state], model, state.with_domain))
+    model.parts = {"running_state": state_with(key="A-1", text="secret " * 300)}
+    await talk(memory, "one")
+    with capture_logs() as logs:
+        await memory.learn(HERE)
+        here = await memory.scopes.read(HERE)
+        assert (here.state, here.watermark(state.name)) == ("", 0)
+        failures = here.get(Failures, state.name)
+        assert failures
+        again = Failures(state.name, failures.count, 0, failures.told)
+        await memory.scopes.write(here, Write(fields=[again]))
+        await memory.learn(HERE)
+    (_, first), (_, second) = model.asked
+    assert "not kept" not in first
+    assert "not kept: `domain` would take 2123 bytes, but at most 1200" in second
+    here = await memory.scopes.read(HERE)
+    assert (here.watermark(state.name), here.get(Failures, state.name)) == (2, None)
+    assert '"discussion_summary":"A ticket"' in here.state
+    assert '"domain":null' in here.state
+    assert "secret" not in f"{logs}{failures.told}"
+    assert [line["event"] for line in logs] == ["part rejected", "domain refused"]
+
+
+async def test_an_erasure_takes_what_the_model_was_told_and_keeps_the_numbers(
+    memory: Memory,
+) -> None:
+    await talk(memory, "one")
+    here = await memory.scopes.read(HERE)
+    await memory.scopes.write(here, Write(fields=[Failures("own", 2, 7, "it | quotes Ann")]))
+    await memory.forgetting.erase_messages(HERE, [1], "receipt")
+    assert (await memory.scopes.read(HERE)).get(Failures, "own") == Failures("own", 2, 7)
+
+
+async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(
+    memory: Memory,
+) -> None:
+    store = BehaviorStore(memory.scopes, "tickets", knowledge_base_model(Ticket))
+    writes: list[ToolWrite] = []
+    now = Chat.now(writes)
+    await store.set_domain(now, {"key": "A-1"})
+    for bad, why in (({"text": 7}, "text: string_type"), ({"text": "x" * 1_200}, "at most 1200")):
+        fields: dict[str, Any] = bad
+        with pytest.raises(CannotStore, match=why):
+            await store.set_domain(now, fields)
+    await store.set_domain(now, {"key": None, "text": "rain"})
+    assert writes == [SetDomain('{"key":"A-1"}'), SetDomain('{"key":null,"text":"rain"}')]
+    with pytest.raises(CannotStore, match="answer already"):
+        await store.set_domain(Chat.now(), {"key": "A-1"})
+    with pytest.raises(CannotStore, match="no running state"):
+        await BehaviorStore(memory.scopes, "tickets").set_domain(now, {"key": "A-1"})
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Write the third example of the page to a file and return its module."""
+    _, _, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "ticket_example.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "ticket_example"
+    sys.modules.pop("ticket_example", None)
+
+
+async def test_the_example_of_the_page_clears_what_was_learned(memory: Memory, module: str) -> None:
+    settings = Settings(
+        _env_file=None,
+        learn="state",
+        behaviors=f"{module}:Tickets",
+        knowledge_base_model=f"{module}:Ticket",
+    )
+    behaviors = behaviors_of(settings, memory, ScriptedModel())
+    (state,) = [each for each in behaviors.behaviors if isinstance(each, RunningState)]
+    (tool,) = [each for each in behaviors.functions if each.name == "close_ticket"]
+    memory.enable_learning(LearningConfig([], None, state.with_domain))
+    kept = KnowledgeBase(current_goals=["move"]).model_dump() | {"domain": {"key": "MOVE-1"}}
+    await talk(memory, "one")
+    here = await memory.scopes.read(HERE)
+    await memory.scopes.write(here, Write(fields=[State(orjson.dumps(kept).decode())]))
+    await memory.scopes.read(HERE)
+    writes: list[ToolWrite] = []
+
+    class Context:
+        call_context = Chat.now(writes)
+
+    assert await tool.run(tool.arguments(), Context()) == "It is closed."  # type: ignore[arg-type]
+    await talk(memory, "close it", closing=Closing(writes=to_json(writes)))
+    await memory.learn(HERE)
+    stored = orjson.loads((await memory.scopes.read(HERE)).state)
+    assert (stored["domain"], stored["current_goals"]) == (None, ["move"])
