@@ -6,7 +6,6 @@ No refusal shows a value of the JSON, because headers and addresses may hold sec
 import json
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,8 +15,9 @@ from pydantic import SecretStr
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _VARIABLE = re.compile(r"\$(?:\{(\w{1,200})\}|(\w{1,200}))", re.ASCII)
-_FIELDS = {"url", "headers", "command", "tools"}
+_FIELDS = {"url", "headers", "command", "env", "tools"}
 _MAX_BYTES = 64 * 1024
 
 
@@ -29,7 +29,8 @@ class UnreadableSetting(ValueError):
 class McpServer:
     """A server with either a `url` (streamable HTTP) or a `command` to start.
 
-    `tools` are the names of the tools to offer, None for all.
+    `headers` belong to a `url`, and `env`, variables of the program, to a `command`. `tools` are
+    the names of the tools to offer, None for all.
     """
 
     name: str
@@ -37,6 +38,7 @@ class McpServer:
     headers: tuple[tuple[str, SecretStr], ...] = ()
     command: tuple[str, ...] = ()
     tools: tuple[str, ...] | None = None
+    env: tuple[tuple[str, SecretStr], ...] = ()
 
 
 def read_mcp_servers(text: str) -> tuple[McpServer, ...]:
@@ -77,11 +79,15 @@ def _server(name: str, given: object) -> McpServer:
     if "command" in given:
         if "headers" in given:
             raise UnreadableSetting(f"server {name} has a command, so it takes no headers")
+        env = _texts(name, "env", given.get("env", {}))
         command = _words(name, "command", given["command"])
         if not command or not command[0] or any("\0" in word for word in command):
             raise UnreadableSetting(f"server {name}: command needs the name of a program")
-        return McpServer(name, command=command, tools=tools)
-    return McpServer(name, _address(name, given["url"]), _headers(name, given), tools=tools)
+        return McpServer(name, command=command, tools=tools, env=env)
+    if "env" in given:
+        raise UnreadableSetting(f"server {name} has a url, so it takes no env")
+    headers = _texts(name, "headers", given.get("headers", {}))
+    return McpServer(name, _address(name, given["url"]), headers, tools=tools)
 
 
 def _words(name: str, field: str, given: object) -> tuple[str, ...]:
@@ -103,25 +109,30 @@ def _address(name: str, given: object) -> str:
     return str(given)
 
 
-def _headers(name: str, given: Mapping[str, object]) -> tuple[tuple[str, SecretStr], ...]:
-    headers = given.get("headers", {})
-    if not isinstance(headers, dict):
-        raise UnreadableSetting(f"server {name}: headers is an object of texts")
-    return tuple((key, SecretStr(_header(name, key, value))) for key, value in headers.items())
+def _texts(name: str, field: str, given: object) -> tuple[tuple[str, SecretStr], ...]:
+    """Return the texts of an object with its `$NAME`s replaced by the values of variables."""
+    if not isinstance(given, dict):
+        raise UnreadableSetting(f"server {name}: {field} is an object of texts")
+    return tuple((key, SecretStr(_text(name, field, key, given[key]))) for key in given)
 
 
-def _header(name: str, key: str, value: object) -> str:
-    if not _HEADER.fullmatch(key) or not isinstance(value, str):
-        raise UnreadableSetting(f"server {name}: headers is an object of texts")
+def _text(name: str, field: str, key: str, value: object) -> str:
+    is_header = field == "headers"
+    if not (_HEADER if is_header else _ENV).fullmatch(key) or not isinstance(value, str):
+        raise UnreadableSetting(f"server {name}: {field} is an object of texts")
     variables = {**dotenv_values(".env"), **os.environ} if "$" in value else {}
 
     def replaced(found: re.Match[str]) -> str:
         text = variables.get(found[1] or found[2])
         if not text:
-            raise UnreadableSetting(f"server {name}: header {key} names a variable that is not set")
+            raise UnreadableSetting(
+                f"server {name}: {field} {key} names a variable that is not set"
+            )
         return text
 
     written = _VARIABLE.sub(replaced, value)
-    if not (written.isascii() and written.isprintable()):
+    if is_header and not (written.isascii() and written.isprintable()):
         raise UnreadableSetting(f"server {name}: header {key} has characters that HTTP forbids")
+    if "\0" in written:
+        raise UnreadableSetting(f"server {name}: {field} {key} has a zero byte")
     return written

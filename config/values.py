@@ -191,8 +191,8 @@ McpServers: TypeAlias = Annotated[
     NoDecode,
     _on_text(read_mcp_servers),
     Allowed(
-        '`{"name": {"url": …, "headers": {…}, "tools": […]}}` or `{"name": {"command": […]}}`, '
-        "or the path of a JSON file"
+        '`{"name": {"url": …, "headers": {…}, "tools": […]}}` or `{"name": {"command": […], '
+        '"env": {…}}}`, or the path of a JSON file'
     ),
 ]
 Prices: TypeAlias = Annotated[

@@ -5,9 +5,12 @@ error leaves this file, because it may hold an address or words of a person.
 """
 
 import logging
+from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import httpx2
@@ -20,11 +23,13 @@ from bot.http_client import HttpClient, trusted
 from bot.mcp.server_process import started
 from config.mcp_servers import McpServer
 from memory.behaviors.tool import ToolError
-from memory.text.untrusted_text import harmless
+from memory.behaviors.tool_output import OutgoingFile, ToolOutput
 
-MAX_BYTES = 4 * 2**20
-"""The bytes that a server may send in one answer."""
+MAX_BYTES = 8 * 2**20
+"""The bytes that a server may send in one answer; a file of 5 MB takes 6.7 MB of them."""
 _MAX_PAGES = 8
+_MAX_FILES = 10
+_MAX_NAME_CHARS = 300
 _MAX_CHARS = 100_000
 """Only this beginning of a result is read; the toolbox then shortens it to the limit of a tool."""
 
@@ -109,13 +114,15 @@ class OutsideServer:
         text = "\n".join(filter(None, map(_shown, result.content)))[:_MAX_CHARS]
         if result.is_error:
             raise ToolError(f"the tool says: {text}")
-        return text or "done; the tool says nothing"
+        files = islice(filter(None, map(_file, result.content)), _MAX_FILES)
+        return ToolOutput(text or "done; the tool says nothing", files)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         with anyio.fail_after(self._timeout_s):
             if self._server.command:
-                process = started(self._server.command, MAX_BYTES)
+                env = {key: value.get_secret_value() for key, value in self._server.env}
+                process = started(self._server.command, env, MAX_BYTES)
                 async with Client(process, cache=None) as client:
                     yield client
                 return
@@ -143,14 +150,36 @@ class OutsideServer:
 
 
 def _shown(content: types.ContentBlock) -> str:
-    """Return the text of a part of a result, or a line that says what else came."""
+    """Return the text of a part of a result, or a line that says what else came.
+
+    A file says nothing here: the toolbox tells whether it is sent.
+    """
     match content:
         case types.TextContent():
             return content.text
-        case types.ImageContent() | types.AudioContent():
-            return f"[{content.type} came ({harmless(content.mime_type[:60])}); it is not shown]"
+        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+            return resource.text
+        case types.ImageContent() | types.AudioContent() | types.EmbeddedResource():
+            return ""
         case _:
             return f"[{content.type} came; it is not shown]"
+
+
+def _file(content: types.ContentBlock) -> OutgoingFile | None:
+    """Return a part of a result as a file, None if it is none."""
+    match content:
+        case types.ImageContent():
+            name, data = "picture", content.data
+        case types.AudioContent():
+            name, data = "sound", content.data
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+            name, data = str(resource.uri)[-_MAX_NAME_CHARS:].rpartition("/")[2], resource.blob
+        case _:
+            return None
+    try:
+        return OutgoingFile(unquote(name), b64decode(data))
+    except ValueError:
+        return OutgoingFile(name)
 
 
 def _innermost(error: BaseException) -> BaseException:

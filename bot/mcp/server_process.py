@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -29,12 +29,12 @@ ToServer = ContextSendStream[SessionMessage]
 
 @asynccontextmanager
 async def started(
-    command: Sequence[str], max_bytes: int
+    command: Sequence[str], env: Mapping[str, str], max_bytes: int
 ) -> AsyncIterator[tuple[FromServer, ToServer]]:
     """Start a command and end it with the block; raise `OSError` if it cannot be started.
 
-    A line of more than `max_bytes` ends the connection. The command gets no variables of ours but
-    a few harmless ones such as PATH, and what it writes to its error output is dropped.
+    A line of more than `max_bytes` ends the connection. The command gets the variables of `env` and
+    none of ours but a few harmless ones such as PATH. Its error output is dropped.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -42,7 +42,7 @@ async def started(
         stdout=PIPE,
         stderr=DEVNULL,
         limit=max_bytes,
-        env=get_default_environment(),
+        env={**get_default_environment(), **env},
         start_new_session=True,
     )
     try:

@@ -1,11 +1,17 @@
 """Files of tools arrive once, with the answer, and are kept nowhere afterwards."""
 
+from base64 import b64encode
+
+import mcp_types as types
+import orjson
+
 from tests.acceptance.operator_parts import chart
 from tests.acceptance.rig import Rig
 from tests.acceptance.sentences import sentence
 from tests.acceptance.talk import said
 from tests.acceptance.test_delivery import closed
 from tests.servers.bot_api import Chat, Hang, Refuse
+from tests.servers.mcp_shop import Shop, ShopServer
 from tests.servers.model_api import Reply, tool_call
 from tests.stored import everything_stored
 
@@ -63,3 +69,36 @@ async def test_a_group_that_takes_no_files_gets_the_text(webhook_rig: Rig) -> No
     await closed(rig, 1)
     not_sent = [sentence("answer.not_sent", name=name) for name in ("berths.csv", "berths.png")]
     assert shown(group) == [("", not_sent[0]), ("", f"Here they are.\n\n{not_sent[1]}")]
+
+
+async def test_a_picture_of_an_mcp_server_arrives_once_and_50_mb_are_refused(
+    webhook_rig: Rig,
+) -> None:
+    """A kill -9 strikes between the picture and the text, and one while the picture is sent."""
+    rig, shop = webhook_rig, Shop()
+    data = b64encode(chart()).decode()
+    shop.files = [types.ImageContent(type="image", data=data, mime_type="image/png")]
+    anna, chat = rig.anna()
+    async with ShopServer(shop) as server:
+        servers = orjson.dumps({"shop": {"url": server.address}}).decode()
+        await rig.start(mcp_servers=servers, coalesce_s=0)
+        shows = Reply(tool_calls=(tool_call("shop__picture", thing="stamp"),))
+        rig.script.on("Show", shows, LONG, shows, "Nothing to see.")
+        silence = rig.telegram.faults.add(Hang(30), method="sendMessage")
+        await anna.say(chat, "Show me the stamp")
+        await rig.telegram.wait_for(lambda: silence.left == 0)
+        assert shown(chat) == [("photo", "")]
+        await rig.restart()
+        await closed(rig, 1)
+        assert shown(chat) == [("photo", ""), ("", LONG.strip())]
+        assert len(rig.telegram.calls_to("sendPhoto")) == 1
+        assert [name for name, _ in shop.calls] == ["picture"]
+
+        before_mb = rig.bot.peak_mb()
+        shop.files = [types.ImageContent(type="image", data="A" * 50 * 2**20, mime_type="x/y")]
+        reply = await rig.ask(anna, chat, "Show me the cow")
+        assert (reply.text, reply.media) == ("Nothing to see.", None)
+        answer = rig.requests[-1].messages[-1].content
+        assert answer.startswith("Error: the server shop refused the call or sent an answer")
+        assert rig.bot.peak_mb() - before_mb < 40
+    assert rig.model.log.refusals == []

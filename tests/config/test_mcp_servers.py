@@ -4,27 +4,31 @@ from pathlib import Path
 
 import orjson
 import pytest
+from pydantic import SecretStr
 
 from config.loading import SettingsError, load_settings
 from config.mcp_servers import McpServer, read_mcp_servers
 
 SHOP = {"url": "https://shop.example/mcp", "headers": {"X-Key": "a $KEY ${KEY}"}}
 
+LOCAL = {"command": ["run", "it"], "env": {"TOKEN": "x $KEY"}, "tools": ["a"]}
+
 
 def test_servers_are_read_from_json_or_from_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KEY", "secret")
-    given = orjson.dumps({"shop": SHOP, "local": {"command": ["run", "it"], "tools": ["a"]}})
+    given = orjson.dumps({"shop": SHOP, "local": LOCAL})
     file = tmp_path / "servers.json"
     file.write_bytes(given)
     for text in (given.decode(), str(file)):
         local, shop = read_mcp_servers(text)
-        assert local == McpServer("local", command=("run", "it"), tools=("a",))
+        env = (("TOKEN", SecretStr("x secret")),)
+        assert local == McpServer("local", command=("run", "it"), tools=("a",), env=env)
         assert (shop.name, shop.url, shop.tools) == ("shop", "https://shop.example/mcp", None)
         [(key, value)] = shop.headers
         assert (key, value.get_secret_value()) == ("X-Key", "a secret secret")
-        assert "secret" not in repr(shop)
+        assert "secret" not in repr((shop, local))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,7 @@ def test_servers_are_read_from_json_or_from_a_file(
         ("hidden", "neither JSON nor a text file"),
         ("{hidden", "no JSON object"),
         ({"two words": {"command": ["hidden"]}}, "a server's name"),
-        ({"a": ["hidden"]}, "server a takes: command, headers, tools, url"),
+        ({"a": ["hidden"]}, "server a takes: command, env, headers, tools, url"),
         ({"a": {"url": "http://x", "hidden": 1}}, "server a takes"),
         ({"a": {}}, "either a url or a command"),
         ({"a": {"url": "http://x", "command": ["hidden"]}}, "either a url or a command"),
@@ -42,9 +46,14 @@ def test_servers_are_read_from_json_or_from_a_file(
         ({"a": {"command": ["x"], "headers": {"a": "hidden"}}}, "takes no headers"),
         ({"a": {"url": "ftp://hidden"}}, "url is an http"),
         ({"a": {"url": "http://hidden:pass@x"}}, "without a login"),
-        ({"a": {"url": "http://x", "headers": {"X": "$HIDDEN_NOT_SET"}}}, "header X names a var"),
+        ({"a": {"url": "http://x", "headers": {"X": "$HIDDEN_NOT_SET"}}}, "headers X names a var"),
         ({"a": {"url": "http://x", "headers": {"X": "hidden\n"}}}, "characters that HTTP forbids"),
         ({"a": {"url": "http://x", "headers": {"X": 1}}}, "object of texts"),
+        ({"a": {"url": "http://x", "env": {"X": "hidden"}}}, "takes no env"),
+        ({"a": {"command": ["x"], "env": ["hidden"]}}, "env is an object of texts"),
+        ({"a": {"command": ["x"], "env": {"X=hidden": "y"}}}, "env is an object of texts"),
+        ({"a": {"command": ["x"], "env": {"X": "$HIDDEN_NOT_SET"}}}, "env X names a variable"),
+        ({"a": {"command": ["x"], "env": {"X": "hidden\0"}}}, "env X has a zero byte"),
         ({"a": {"url": "http://x", "tools": "hidden"}}, "tools is a list of texts"),
     ],
 )

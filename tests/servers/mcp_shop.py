@@ -4,6 +4,7 @@ As a command: `python -m tests.servers.mcp_shop`.
 """
 
 import asyncio
+import os
 from typing import Any
 
 import mcp_types as types
@@ -32,7 +33,8 @@ def shop_tool(name: str, hints: types.ToolAnnotations | None = READ) -> types.To
 class Shop:
     """What the server offers and does; `calls` are the calls so far, `pages` the lists asked for.
 
-    `page` is how many tools it lists at once. While `is_silent`, calls are not answered.
+    `page` is how many tools it lists at once. `files` come with the result of "picture". While
+    `is_silent`, calls are not answered.
     """
 
     def __init__(self) -> None:
@@ -44,6 +46,9 @@ class Shop:
         self.page = 1_000
         self.pages = 0
         self.result = "It costs 5 crowns."
+        self.files: list[types.ContentBlock] = [
+            types.ImageContent(type="image", data="AAAA", mime_type="image/png")
+        ]
         self.is_silent = False
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.called = asyncio.Event()
@@ -67,7 +72,7 @@ class Shop:
             await asyncio.Event().wait()
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=self.result)]
         if params.name == "picture":
-            content.append(types.ImageContent(type="image", data="AAAA", mime_type="image/png"))
+            content += self.files
         return types.CallToolResult(content=content, is_error=params.name == "broken")
 
 
@@ -116,7 +121,9 @@ class ShopServer(DroppingServer):
 
 
 async def _main() -> None:
-    server = Shop().server
+    shop = Shop()
+    shop.result = os.environ.get("SHOP_RESULT", shop.result)
+    server = shop.server
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -22,8 +23,14 @@ from memory.behaviors.context import AgentContext
 from memory.behaviors.steps import Action, ToolCall, ToolQuestion
 from memory.behaviors.tool import Tool, ToolError
 from memory.text.tokens import TokenCounter
+from tests.bot.agent.test_tool_files import OPUS, png
 from tests.servers.dropping import DroppingServer
 from tests.servers.mcp_shop import READ, SCHEMA, Shop, ShopServer, shop_tool
+
+
+def packed(content: bytes) -> str:
+    return b64encode(content).decode()
+
 
 LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=5, max_output_tokens=2_000)
 COMMAND = (sys.executable, "-m", "tests.servers.mcp_shop")
@@ -80,7 +87,39 @@ async def test_tools_have_the_name_of_their_server_and_a_fixed_order(
     assert shop.calls == [("price", {"thing": "stamp"})]
     assert served.headers["x-key"] == "secret"
     seen = await output(tools, tokens, context, "shop__picture")
-    assert seen == f"{shop.result}\n[image came (image/png); it is not shown]"
+    assert seen == f"{shop.result}\n[picture.bin is sent to the person with your answer]"
+
+
+async def test_pictures_sounds_and_resources_become_files_and_texts(
+    shop: Shop, one: ShopServer, tokens: TokenCounter, context: AgentContext
+) -> None:
+    blob = types.BlobResourceContents(uri="file:///a/the%20report.pdf", blob=packed(b"%PDF-1.7"))
+    text = types.TextResourceContents(uri="note://1", text="A note.")
+    link = types.ResourceLink(type="resource_link", uri="https://x.example", name="x")
+    shop.files = [
+        types.ImageContent(type="image", data=packed(png()), mime_type="text/plain"),
+        types.AudioContent(type="audio", data=packed(OPUS), mime_type="audio/mpeg"),
+        types.EmbeddedResource(type="resource", resource=text),
+        link,
+        types.ImageContent(type="image", data="!", mime_type="image/png"),
+        types.EmbeddedResource(type="resource", resource=blob),
+    ]
+    tools = await listed(tokens, McpServer("shop", one.address))
+    sent = "is sent to the person with your answer"
+    assert (await output(tools, tokens, context, "shop__picture")).splitlines() == [
+        shop.result,
+        "A note.",
+        "[resource_link came; it is not shown]",
+        f"[picture.png {sent}]",
+        f"[sound.ogg {sent}]",
+        "[picture is not sent: it is empty]",
+        f"[the report.pdf {sent}]",
+    ]
+    assert [(file.kind, file.content) for file in context.files] == [
+        ("photo", png()),
+        ("voice", OPUS),
+        ("document", b"%PDF-1.7"),
+    ]
 
 
 async def test_a_tool_that_asks_runs_only_after_its_person_agreed(
@@ -108,9 +147,10 @@ async def test_a_tool_that_asks_runs_only_after_its_person_agreed(
 
 
 async def test_a_command_serves_tools_as_well(tokens: TokenCounter, context: AgentContext) -> None:
-    tools = await listed(tokens, McpServer("local", command=COMMAND), timeout_s=10)
+    env = (("SHOP_RESULT", SecretStr("Opened.")),)
+    tools = await listed(tokens, McpServer("local", command=COMMAND, env=env), timeout_s=10)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
-    assert await output(tools, tokens, context, "local__price") == Shop().result
+    assert await output(tools, tokens, context, "local__price") == "Opened."
     nothing = McpServer("a", command=("/no/such/program",)), McpServer("b", command=("true",))
     assert await listed(tokens, *nothing) == []
 
