@@ -44,7 +44,7 @@ def memory(store: RedisClient, tokens: TokenCounter) -> Memory:
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Write the class of the page to a file and return its import path."""
-    _, code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    _, code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "shopping_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "shopping_example:ShoppingList"

@@ -100,7 +100,7 @@ async def test_a_tool_sets_and_clears_fields_and_hears_why_they_are_refused(
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Write the third example of the page to a file and return its module."""
-    _, _, code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    _, _, code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "ticket_example.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield "ticket_example"
