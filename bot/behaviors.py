@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
@@ -89,15 +90,28 @@ def behaviors_of(
     behaviors: list[AIContextBehavior] = [ChatInstructions(scopes)]
     behaviors += [behavior for kind, behavior in kinds.items() if kind in settings.learn]
     if settings.documents != "off":
-        by_tool = settings.documents == "tool"
-        options = TextRagOptions(namespaces=settings.document_namespaces, by_tool=by_tool)
-        behaviors.append(TextRag(scopes, tokens, options))
+        behaviors.append(TextRag(scopes, tokens, _rag_options(settings)))
     behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
     _check_names(settings.behaviors)
     knowledge_base = state.model if "state" in settings.learn else None
     behaviors += (_build(path, memory.scopes, knowledge_base) for path in settings.behaviors)
     behaviors.append(OutsideTools(outside))
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
+
+
+def _rag_options(settings: Settings) -> TextRagOptions:
+    """Return what the operator chose; prompts that are not set stay ours."""
+    options = TextRagOptions(
+        namespaces=settings.document_namespaces,
+        by_tool=settings.documents == "tool",
+        k=settings.document_k,
+        budget_tokens=settings.document_tokens,
+    )
+    return replace(
+        options,
+        prompt=settings.document_prompt or options.prompt,
+        tool_prompt=settings.document_tool_prompt or options.tool_prompt,
+    )
 
 
 def _cadence(settings: Settings) -> Cadence:

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from config import values
+from config.document_settings import DocumentSettings
 from config.services import ServiceSettings
 
 PLATFORM_MARKS = {
@@ -25,7 +26,7 @@ PLATFORM_MARKS = {
 _OF_FALLBACK = {"fallback_base_url", "fallback_api_key"}
 
 
-class Settings(ServiceSettings):
+class Settings(DocumentSettings, ServiceSettings):
     """What the operator has decided; a field's variable is its name in capitals."""
 
     model_config = SettingsConfigDict(
@@ -80,21 +81,6 @@ class Settings(ServiceSettings):
     )
     knowledge_base_model: values.ImportPath | None = Field(
         default=None, description="Pydantic model of your own fields in the running state"
-    )
-
-    # Documents
-    documents: Annotated[Literal["auto", "tool", "off"], values.AnyCase] = Field(
-        default="auto",
-        description="Search documents before each call, only when the model uses a tool, or not",
-    )
-    max_document_mb: float = Field(
-        default=5,
-        ge=0.1,
-        le=20,
-        description="Maximum size of an uploaded file; Telegram allows bots 20 MB",
-    )
-    document_namespaces: values.Namespaces = Field(
-        default=(), description="Namespaces of your own documents (`ingest`) that this bot may read"
     )
 
     # Limits of a turn
