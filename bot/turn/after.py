@@ -1,8 +1,8 @@
 """What follows a turn: observers hear how it ended, learning begins, the behaviors are told."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from bot.commands.access import call_context_of
 from bot.turn.observers import Observer, Step, StepBegan, TurnBegan, TurnEnded
@@ -11,6 +11,7 @@ from bot.turn.request import Request
 from memory.behaviors.behavior import AIContextBehavior
 from memory.message import Message
 from memory.queue.open_turn import OpenTurn
+from memory.store.errors import LeaseLost
 from memory.store.keys import Scope
 
 
@@ -44,6 +45,21 @@ class AfterTurn:
             raise
         finally:
             self._observe(TurnEnded(outcome, time.monotonic() - began))
+
+    @asynccontextmanager
+    async def suspended(self, request: Request, conversation: Scope) -> AsyncIterator[None]:
+        """Call `on_suspend` if the block fails or parks the turn; otherwise `closed` calls it.
+
+        It is not called if the lease is lost, because another process may run the turn already.
+        """
+        try:
+            yield
+        except LeaseLost:
+            raise
+        except Exception:
+            if not request.is_off_record and request.last.kind != "command":
+                await self._behaviors.on_suspend(call_context_of(request.last, conversation))
+            raise
 
     async def closed(
         self,

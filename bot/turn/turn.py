@@ -55,33 +55,34 @@ class TurnRunner:
                 return await self._give_up(opened, began)
             request = unpack(opened, self._histories.tokens)
             history = await self._history(opened, request)
-            if opened.outbox:
-                outbox = Outbox.from_bytes(opened.outbox)
-            else:
-                # An edit has no reply of its own: what is stopped is the question that it becomes.
-                if opened.is_stopped and request.last.kind != "edit":
-                    await self._answerer.drop_former(request, history)
-                    outbox = await self._answerer.stop(request)
+            async with self._after.suspended(request, history.conversation):
+                if opened.outbox:
+                    outbox = Outbox.from_bytes(opened.outbox)
                 else:
-                    outbox = await self._answerer.answer(request, history)
-                if request.replaces:
-                    outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
-                begin("outbox")
-                outbox = await self._stored(opened, outbox)
-            if outbox.heard:
-                request = with_words(request, outbox.heard, self._histories.tokens)
-            begin("delivery")
-            delivery = await self._deliver(opened, outbox)
-            begin("commit")
-            messages = self._to_remember(request, outbox, delivery)
-            closing = _closing(request, outbox)
-            committed = await self._commit(opened, delivery, messages, closing)
-            if messages and not request.is_off_record:
-                history.committed(messages, committed.exchange, committed.first_seq)
-            begin("after")
-            await self._after.closed(request, history.conversation, outbox, messages)
-            _log_closed(opened, outbox, delivery, began)
-            return committed
+                    # An edit has no reply of its own: the question that it becomes is stopped.
+                    if opened.is_stopped and request.last.kind != "edit":
+                        await self._answerer.drop_former(request, history)
+                        outbox = await self._answerer.stop(request)
+                    else:
+                        outbox = await self._answerer.answer(request, history)
+                    if request.replaces:
+                        outbox = replace(outbox, replaces=request.replaces, rich_parts=0)
+                    begin("outbox")
+                    outbox = await self._stored(opened, outbox)
+                if outbox.heard:
+                    request = with_words(request, outbox.heard, self._histories.tokens)
+                begin("delivery")
+                delivery = await self._deliver(opened, outbox)
+                begin("commit")
+                messages = self._to_remember(request, outbox, delivery)
+                closing = _closing(request, outbox)
+                committed = await self._commit(opened, delivery, messages, closing)
+                if messages and not request.is_off_record:
+                    history.committed(messages, committed.exchange, committed.first_seq)
+                begin("after")
+                await self._after.closed(request, history.conversation, outbox, messages)
+                _log_closed(opened, outbox, delivery, began)
+                return committed
 
     async def _stored(self, opened: OpenTurn, outbox: Outbox) -> Outbox:
         """Store the reply; without the bytes of files if Redis has no room for them."""

@@ -55,7 +55,11 @@ class AIContextBehavior:
         return ""
 
     async def on_suspend(self, call_context: CallContext) -> None:
-        """Save what the next turn needs, at the end of a turn: any process may run the next one."""
+        """Save what the next turn needs: any process may run the next one.
+
+        It is called at the end of a turn, also if the turn failed or has to wait for Telegram. A
+        turn that lost its lease runs elsewhere, so nothing is called for it here.
+        """
 
     async def on_resume(self, call_context: CallContext) -> None:
         """Load what `on_suspend` saved, at the start of a turn and before all other hooks."""

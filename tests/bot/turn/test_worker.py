@@ -10,6 +10,8 @@ from structlog.testing import capture_logs
 from bot.commands.sentences import Sentences
 from bot.language.catalogue import Catalogue
 from bot.reply.parts import Part
+from bot.telegram.chat import Destination
+from bot.telegram.errors import FloodWait
 from bot.telegram.packing import to_bytes
 from bot.turn.after import AfterTurn
 from bot.turn.answer import Answerer, AnswerStep
@@ -34,7 +36,7 @@ from memory.scopes.delta import Cursor
 from memory.scopes.history import ChatHistory
 from memory.store.client import RedisClient
 from memory.store.commands import Command, Reply, ScriptCall
-from memory.store.errors import StoreUnavailable
+from memory.store.errors import LeaseLost, StoreUnavailable
 from memory.store.keys import Scope
 from memory.text.tokens import TokenCounter
 from tests.bot.telegram import raw
@@ -609,14 +611,53 @@ class ShownAnswer:
         raise AssertionError
 
 
-def answering(rig: Rig, step: AnswerStep, chat: QuietChat) -> TurnRunner:
+class CountsSuspensions(AIContextBehavior):
+    def __init__(self) -> None:
+        self.suspended = 0
+
+    async def on_suspend(self, call_context: CallContext) -> None:
+        del call_context
+        self.suspended += 1
+
+
+class FloodedChat(QuietChat):
+    async def send(self, to: Destination, part: Part, timeout_s: float = 15.0) -> int:
+        del to, part, timeout_s
+        raise FloodWait(60)
+
+
+async def lose_the_lease(request: Request, _history: ChatHistory) -> Outbox:
+    raise LeaseLost(request.last.text)
+
+
+async def lose_the_store(request: Request, _history: ChatHistory) -> Outbox:
+    raise StoreUnavailable(request.last.text)
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "suspended"),
+    [(say_yes, Parked, 1), (lose_the_store, StoreUnavailable, 1), (lose_the_lease, LeaseLost, 0)],
+)
+async def test_behaviors_are_suspended_when_a_turn_fails_or_is_parked_here(
+    rig: Rig, step: AnswerStep, error: type[Exception], suspended: int
+) -> None:
+    behavior = CountsSuspensions()
+    await say_hello(rig)
+    with pytest.raises(error):
+        await answering(rig, step, FloodedChat(), behavior).run(await take(rig.memory))
+    assert behavior.suspended == suspended
+
+
+def answering(
+    rig: Rig, step: AnswerStep, chat: QuietChat, behavior: AIContextBehavior | None = None
+) -> TurnRunner:
     memory, sentences = rig.memory, Sentences(Catalogue())
     return TurnRunner(
         memory.turns,
         memory.histories,
         Answerer([step], no_give_up, sentences, memory.confirmations, ignore),
         Deliverer(chat, 10.0, no_export, ignore),
-        AfterTurn(AIContextBehavior(), list[Scope]().append, ignore),
+        AfterTurn(behavior or AIContextBehavior(), list[Scope]().append, ignore),
     )
 
 
