@@ -10,6 +10,7 @@ import numpy as np
 
 from memory.message import Message
 from memory.search.embeddings import Vectors
+from memory.search.int8_rows import Int8Rows
 from memory.store.commands import Reply
 
 _UNTRUSTED = "foreign"
@@ -104,10 +105,15 @@ def packed(vector: Vectors) -> bytes:
     return bytes(scale.tobytes() + np.rint(vector / scale).astype(np.int8).tobytes())
 
 
+def int8_rows(packed_rows: Sequence[bytes]) -> Int8Rows:
+    """Return packed vectors, all of one length, as `(n, dim)` int8 without their scales."""
+    raw = np.frombuffer(b"".join(packed_rows), np.int8)
+    return raw.reshape(len(packed_rows), -1)[:, np.dtype(np.float32).itemsize :]
+
+
 def unpacked(packed_rows: Sequence[bytes]) -> Vectors:
     """Return `(n, dim)` float32 unit rows; a row of zeros stays zero. All rows have one length."""
-    raw = np.frombuffer(b"".join(packed_rows), np.uint8).reshape(len(packed_rows), -1)
-    rows = raw[:, 4:].view(np.int8).astype(np.float32)
+    rows = int8_rows(packed_rows).astype(np.float32)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: Vectors = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
     return unit

@@ -57,8 +57,8 @@ class MessageStream(EmbeddedStream):
             if row and message.sent_at - self.messages[row - 1].sent_at > SESSION_PAUSE_S:
                 self._sessions += 1
             self._index.append(message.seq, record_of(message, self._sessions, zone))
-        for seq, vector in self.vectors.taken():
-            self._index.put_vector(seq, vector)
+        for seqs, vectors in self.vectors.taken():
+            self._index.put_vectors(seqs, vectors)
         return self._index
 
     def position(self, seq: int) -> int | None:

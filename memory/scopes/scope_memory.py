@@ -224,10 +224,9 @@ class ScopeMemory(EmbeddedStream):
             day = datetime.fromtimestamp(at, zone).date() if at else None
             index.append(record.id, IndexRecord(record.embedded_text, record.group, said_on=day))
         self._unindexed.clear()
-        for record_id, vector in self.vectors.taken():
-            embedded = self._records.get(record_id)
-            if embedded is not None:
-                self._by_kind[type(embedded)].put_vector(record_id, vector)
+        for record_ids, vectors in self.vectors.taken():
+            for index in self._by_kind.values():  # which sets the vectors of its own records
+                index.put_vectors(record_ids, vectors)
         return self._by_kind.get(kind)
 
     def _indexes(self) -> Sequence[KindIndex]:

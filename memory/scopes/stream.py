@@ -3,14 +3,21 @@
 Messages and records are kept in the same way. Entries are indexed at the next search.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from memory.scopes.delta import Columns, StreamDelta
-from memory.scopes.log import unpacked
+from memory.scopes.log import int8_rows
 from memory.search.embeddings import Embedder, Vectors
 from memory.search.growing import Flags
 from memory.search.hybrid import Hit, HybridIndex, IndexRecord
+from memory.search.int8_rows import Int8Rows
+
+_ROWS_AT_ONCE = 4_096
+"""Vectors that are joined into one array at a time; with 512 dimensions they take 2 MB."""
 
 
 def fingerprint_of(embedder: Embedder, recipe: str) -> str:
@@ -51,19 +58,19 @@ class PackedRows:
             self.newest, row = newer[-1]
             self._row_bytes = len(row)
 
-    def taken(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield the ids and `(dim,)` float32 unit rows that wait, and remove them."""
-        if self._waiting:
-            numbers, rows = zip(*self._waiting, strict=True)
-            self._waiting.clear()
-            yield from zip(numbers, unpacked(rows), strict=True)
+    def taken(self) -> Iterator[tuple[Sequence[int], Int8Rows]]:
+        """Yield the ids and the `(n, dim)` rows that wait, some at a time, and remove them."""
+        waiting, self._waiting = self._waiting, []
+        for start in range(0, len(waiting), _ROWS_AT_ONCE):
+            numbers, rows = zip(*waiting[start : start + _ROWS_AT_ONCE], strict=True)
+            yield numbers, int8_rows(rows)
 
 
 class KindIndex:
     """The search index of one kind of entry; row n is the entry `ids[n]`, in ascending order."""
 
     def __init__(self) -> None:
-        self.ids: list[int] = []
+        self.ids = array("q")
         self.index = HybridIndex()
 
     def append(self, entry_id: int, record: IndexRecord) -> None:
@@ -76,11 +83,13 @@ class KindIndex:
         at = bisect_left(self.ids, entry_id)
         return at if at < len(self.ids) and self.ids[at] == entry_id else None
 
-    def put_vector(self, entry_id: int, vector: Vectors) -> None:
-        """Set the `(dim,)` unit vector of an entry, if the entry is indexed."""
-        row = self.row(entry_id)
-        if row is not None:
-            self.index.put_vector(row, vector)
+    def put_vectors(self, entry_ids: Sequence[int], rows: Int8Rows) -> None:
+        """Set the `(n, dim)` vectors of ascending entries, as far as these are indexed."""
+        positions = [self.row(entry_id) for entry_id in entry_ids]
+        held = [at for at, position in enumerate(positions) if position is not None]
+        at = np.array([positions[each] for each in held], np.int64)
+        if len(at):
+            self.index.put_packed(at, rows[held])
 
     def search(self, text: str, query: Vectors | None, k: int, allowed: Flags) -> list[Hit]:
         """Return up to `k` hits, best first; by words alone if the vectors have another length."""

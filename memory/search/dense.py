@@ -10,13 +10,13 @@ vectors must be of one model; the scope store sees to that.
 
 import math
 from dataclasses import dataclass
-from threading import Thread
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from memory.search.growing import Flags, Floats
+from memory.search.int8_rows import Int8Rows, blocks, product, quantised
 
 _STEP: Final = 1.1
 """The mean is computed again when the number of vectors has grown by this factor."""
@@ -24,8 +24,8 @@ _PAIRS: Final = 2048
 """Pairs of distant records; their cosines show what "unrelated" means with this model."""
 _FLAT: Final = 1e-6
 """Scores with a smaller deviation than this differ only by rounding."""
-_WORTH_A_THREAD: Final = 20_000
-"""From this many rows in each half, a second thread saves more time than it costs."""
+_GROWTH: Final = 8
+"""A full matrix grows by one part in so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DenseScores:
 
 
 class DenseIndex:
-    """The unit vectors of a conversation, float32, by position; some records may have none.
+    """The directions of a conversation's vectors, by position; some records may have no vector.
 
     The width is `dimensions`; without it, that of the first vector.
     """
@@ -50,7 +50,8 @@ class DenseIndex:
     def __init__(self, dimensions: int | None = None, centring: float = 1.0) -> None:
         self._width = dimensions
         self._centring = centring
-        self._matrix: Floats = np.zeros((0, dimensions or 0), np.float32)
+        self._matrix: Int8Rows = np.zeros((0, dimensions or 0), np.int8)
+        self._unit: Floats = np.zeros(0, np.float32)
         self._present: Flags = np.zeros(0, bool)
         self._along: Floats = np.zeros(0, np.float32)
         self._scale: Floats = np.zeros(0, np.float32)
@@ -79,7 +80,7 @@ class DenseIndex:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        arrays = (self._matrix, self._present, self._along, self._scale, self._centre)
+        arrays = (self._matrix, self._unit, self._present, self._along, self._scale, self._centre)
         return sum(array.nbytes for array in arrays)
 
     def append(self, vector: Floats | None = None) -> None:
@@ -90,26 +91,35 @@ class DenseIndex:
         if vector is not None:
             self._check(vector)
         if self._used == len(self._present):
-            self._resize(max(64, 2 * self._used))
+            self._resize(self._used + max(64, self._used // _GROWTH))
         self._used += 1
         if vector is not None:
             self.put(self._used - 1, vector)
 
     def put(self, at: int, vector: Floats) -> None:
-        """Set the unit vector of a record; it replaces an earlier one.
+        """Set the vector of a record; it replaces an earlier one.
 
         Raise `ValueError` if it has another width than the others.
         """
-        self._check(vector)
+        self.put_packed(np.array([at]), quantised(vector)[None])
+
+    def put_packed(self, positions: npt.NDArray[np.intp], rows: Int8Rows) -> None:
+        """Set the vectors of the records at ascending positions, at least one.
+
+        Raise `ValueError` if they have another width than the others.
+        """
+        self._check(rows[0])
         if self._width is None:
-            self._width = len(vector)
+            self._width = rows.shape[1]
             self._centre = np.zeros(self._width, np.float32)
-            self._matrix = np.zeros((len(self._present), self._width), np.float32)
-        self._matrix[at] = vector
-        self._count += not self._present[at]
-        self._present[at] = True
-        self._measured = min(self._measured, at)
-        self._touched(at)
+            self._matrix = np.zeros((len(self._present), self._width), np.int8)
+        self._matrix[positions] = rows
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float32))
+        self._unit[positions] = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        self._count += len(positions) - int(np.count_nonzero(self._present[positions]))
+        self._present[positions] = True
+        self._measured = min(self._measured, int(positions[0]))
+        self._touched(int(positions[0]))
 
     def remove(self, at: int) -> None:
         """Remove a record; those after it move up."""
@@ -117,14 +127,14 @@ class DenseIndex:
         self._count -= bool(self._present[at])
         self._measured -= at < self._measured
         last = self._used - 1
-        for array in (self._matrix, self._present, self._along, self._scale):
+        for array in (self._matrix, self._unit, self._present, self._along, self._scale):
             array[at:last] = array[at + 1 : self._used]
             array[last] = 0
         self._used = last
 
     def vector(self, at: int) -> Floats | None:
         """Return the vector of a record, `(dimensions,)` float32, or None."""
-        return self._matrix[at] if self._present[at] else None
+        return self._rows(np.array([at]))[0] if self._present[at] else None
 
     def scores(self, question: Floats) -> DenseScores:
         """Score all records for the unit vector of a question.
@@ -137,7 +147,8 @@ class DenseIndex:
         self._recentre()
         if self._measured < self._used:
             self._measure()
-        cosines = _product(self._matrix[: self._used], question)
+        cosines = product(self._matrix[: self._used], question)
+        cosines *= self._unit[: self._used]
         usual, deviation = self._background
         everyone = self._count == self._used
         best = float((cosines if everyone else cosines[self.present]).max())
@@ -150,7 +161,12 @@ class DenseIndex:
             cosines[~self.present] = 0.0
         return DenseScores(cosines, (best - usual) / deviation)
 
-    def _check(self, vector: Floats) -> None:
+    def _rows(self, positions: npt.NDArray[np.intp]) -> Floats:
+        """Return the unit vectors at these positions, `(n, dimensions)`."""
+        rows: Floats = self._matrix[positions] * self._unit[positions, None]
+        return rows
+
+    def _check(self, vector: Floats | Int8Rows) -> None:
         if self._width is not None and len(vector) != self._width:
             raise ValueError(f"a vector of {len(vector)} dimensions among those of {self._width}")
 
@@ -169,16 +185,17 @@ class DenseIndex:
             return
         rows = np.flatnonzero(self.present)[:settled]
         self._centred_on, self._centred_to = settled, int(rows[-1]) + 1
-        # Rows without a vector are zero, so the product with ones is the sum of the vectors.
-        ones = np.ones(self._centred_to, np.float32)
-        self._centre = ones @ self._matrix[: self._centred_to] * (self._centring / settled)
+        total = np.zeros_like(self._centre)
+        for block in blocks(self._centred_to):  # rows without a vector are zero
+            total += self._unit[block] @ self._matrix[block].astype(np.float32)
+        self._centre = total * np.float32(self._centring / settled)
         self._measured = 0
         self._background = self._far_apart(rows)
 
     def _measure(self) -> None:
         """Store for new rows the part along the mean and the inverse length of the rest."""
         rows = slice(self._measured, self._used)
-        along = self._matrix[rows] @ self._centre
+        along = product(self._matrix[rows], self._centre) * self._unit[rows]
         # |e - m|^2 of a unit vector e; a row that equals the mean has no direction of its own.
         rest = 1.0 - 2.0 * along + np.float32(self._centre @ self._centre)
         scale = np.where(rest > _FLAT, 1.0 / np.sqrt(np.maximum(rest, _FLAT)), 0.0)
@@ -192,31 +209,18 @@ class DenseIndex:
             return 0.0, 1.0
         picks = np.linspace(0, len(rows) - 1, min(len(rows), _PAIRS)).astype(np.intp)
         others = (picks + len(rows) // 2) % len(rows)
-        cosines = np.einsum("ij,ij->i", self._matrix[rows[picks]], self._matrix[rows[others]])
+        cosines = np.einsum("ij,ij->i", self._rows(rows[picks]), self._rows(rows[others]))
         return float(cosines.mean()), max(float(cosines.std()), 1e-3)
 
     def _resize(self, capacity: int) -> None:
-        matrix, present = (
-            np.zeros((capacity, self._width or 0), np.float32),
-            np.zeros(capacity, bool),
-        )
-        along, scale = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
-        matrix[: self._used], present[: self._used] = self._matrix, self._present
-        along[: self._used], scale[: self._used] = self._along, self._scale
-        self._matrix, self._present, self._along, self._scale = matrix, present, along, scale
-
-
-def _product(matrix: Floats, question: Floats) -> Floats:
-    """Return `matrix @ question`; a second thread computes half of a large one."""
-    half = len(matrix) // 2
-    if half < _WORTH_A_THREAD:
-        return matrix @ question
-    product = np.empty(len(matrix), np.float32)
-    other = Thread(target=np.dot, args=(matrix[:half], question, product[:half]))
-    other.start()
-    np.dot(matrix[half:], question, product[half:])
-    other.join()
-    return product
+        matrix = np.zeros((capacity, self._width or 0), np.int8)
+        matrix[: self._used] = self._matrix[: self._used]
+        self._matrix = matrix
+        for name in ("_unit", "_present", "_along", "_scale"):
+            array = getattr(self, name)
+            setattr(
+                self, name, np.concatenate([array, np.zeros(capacity - len(array), array.dtype)])
+            )
 
 
 def standardise(scores: Floats, present: Flags) -> None:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from memory.search.asked import QUESTION_MARKS
 from memory.search.dense import DenseIndex, DenseScores, standardise
 from memory.search.growing import Flags, Floats, GrowingArray
+from memory.search.int8_rows import Int8Rows, quantised
 from memory.search.lexical import LexicalIndex, LexicalScores
 from memory.search.sessions import Sessions
 from memory.search.times import Times
@@ -115,13 +116,18 @@ class HybridIndex:
         return self._next_row - 1
 
     def put_vector(self, row: int, vector: Floats) -> None:
-        """Set the vector of a record that was appended without one; a deleted record is ignored.
+        """Set the vector of one record, as `put_packed` does with several."""
+        self.put_packed(np.array([row]), quantised(vector)[None])
 
-        Raise `ValueError` if the vector has another width than the others.
+    def put_packed(self, rows: npt.NDArray[np.int64], packed: Int8Rows) -> None:
+        """Set the vectors of ascending rows, `(n, dimensions)` int8; deleted records are ignored.
+
+        Raise `ValueError` if the vectors have another width than those before.
         """
-        at = self._position(row)
-        if at is not None:
-            self._dense.put(at, vector)
+        is_held = np.isin(rows, self._rows.view)
+        if is_held.any():
+            at = np.searchsorted(self._rows.view, rows[is_held])
+            self._dense.put_packed(at, packed[is_held])
 
     def delete(self, row: int) -> None:
         """Delete a record, if it is still there; its row is not used again."""

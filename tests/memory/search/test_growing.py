@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.search import dense
+from memory.search import int8_rows
 from memory.search.dense import DenseIndex
 from memory.search.growing import Floats, GrowingArray
 from memory.search.hybrid import HybridIndex, IndexRecord
@@ -103,7 +103,7 @@ def test_two_threads_give_the_same_product_as_one(monkeypatch: pytest.MonkeyPatc
     for row in random.standard_normal((301, WIDTH)).astype(np.float32):
         index.append(unit(row))
     alone = index.scores(vector_of(1))
-    monkeypatch.setattr(dense, "_WORTH_A_THREAD", 10)
+    monkeypatch.setattr(int8_rows, "_WORTH_A_THREAD", 10)
     shared = index.scores(vector_of(1))
     assert shared.standard.tolist() == pytest.approx(alone.standard.tolist(), abs=1e-5)
     assert shared.closeness == pytest.approx(alone.closeness)
