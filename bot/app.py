@@ -175,7 +175,7 @@ class App:
         observe = all_of(filter(None, [self._observe, self._observer]))
         observe(BotServing(memory, assistant.prompt))
         turns = TurnBuilder(settings, memory, chat, sentences, observe)
-        worker = turns.worker(assistant, commands.handlers, learner.learn, models.transcriber)
+        worker = turns.worker(assistant, commands.handlers, learner.learn, models.voices)
         resolve = memory.mailbox.resolve
         buttons = Buttons(commands.buttons, memory.confirmations, resolve, chat, sentences)
         tasks = start_watches(settings, memory, chat, sentences, models.conditions)

@@ -11,7 +11,7 @@ from bot.costs.budget import Budget
 from bot.documents.formats import Formats, Limits
 from bot.documents.imports import Imports
 from bot.documents.upload import FileReader, Upload
-from bot.model.transcriber import Transcriber
+from bot.model.speaker import NO_VOICES, Voices
 from bot.runtime.due_reminders import DueReminders
 from bot.telegram.admission import Admission
 from bot.telegram.chat import Chat
@@ -31,6 +31,7 @@ from bot.turn.pictures import PictureStep
 from bot.turn.quota import QuotaStep
 from bot.turn.revision import RevisionStep
 from bot.turn.save_claims import CheckedAgent
+from bot.turn.spoken import SpokenAnswers
 from bot.turn.turn import TurnRunner
 from bot.turn.voice import VoiceStep
 from bot.turn.worker import TurnWorker
@@ -69,15 +70,15 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
-        transcriber: Transcriber | None = None,
+        voices: Voices = NO_VOICES,
     ) -> TurnWorker:
         """Return the worker for all turns; `learn` starts learning from a conversation.
 
-        Without a `transcriber` the bot takes no voice messages.
+        `voices` hear voice messages and speak the answers to them.
         """
         memory = self._memory
         ready_queue = memory.ready_queue()
-        turn = self.runner(assistant, commands, learn, transcriber)
+        turn = self.runner(assistant, commands, learn, voices)
         conversations = ConversationWorker(
             ready_queue, memory.turns, memory.histories, self._permits, turn.run
         )
@@ -88,11 +89,11 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
-        transcriber: Transcriber | None = None,
+        voices: Voices = NO_VOICES,
     ) -> TurnRunner:
         """Return the runner of a single turn, without leases."""
         memory, observe = self._memory, self._observe
-        steps = self._steps(assistant, commands, learn, transcriber)
+        steps = self._steps(assistant, commands, learn, voices)
         give_up = GiveUp(memory.dead_letters, self._sentences, observe).give_up
         return TurnRunner(
             memory.turns,
@@ -118,7 +119,7 @@ class TurnBuilder:
         assistant: Assistant,
         commands: Mapping[str, Handler],
         learn: Callable[[Scope], None],
-        transcriber: Transcriber | None,
+        voices: Voices,
     ) -> list[AnswerStep]:
         """Return the steps that may answer; the first one with an answer gives it."""
         settings, memory, sentences = self._settings, self._memory, self._sentences
@@ -140,6 +141,9 @@ class TurnBuilder:
             LearningModes(memory.scopes).mode,
             AgreedRun(ToolRuns(memory.store), assistant.run_tools),
         )
+        answer: AnswerStep = AgentStep(agent, loader, sentences, drafting, self._observe).answer
+        if voices.speaker:
+            answer = SpokenAnswers(answer, voices.speaker, self._chat).answer
         return [
             RevisionStep(memory, self._chat, quota, sentences, learn).answer,
             CommandStep(commands, sentences, Admission(settings, memory.access)).answer,
@@ -147,9 +151,9 @@ class TurnBuilder:
             PictureStep(
                 self._chat, memory.tokens, at_work, sentences, settings.image_detail
             ).answer,
-            VoiceStep(transcriber, self._chat, memory.tokens, at_work, sentences).answer,
+            VoiceStep(voices.transcriber, self._chat, memory.tokens, at_work, sentences).answer,
             UploadStep(upload, self._permits, at_work, sentences).answer,
-            AgentStep(agent, loader, sentences, drafting, self._observe).answer,
+            answer,
         ]
 
     def _upload(self, learn: Callable[[Scope], None]) -> Upload | None:

@@ -169,6 +169,19 @@ class ServiceSettings(BaseSettings):
         description="API key of the transcription model; not set: `OPENAI_API_KEY` if the server "
         "is the same",
     )
+    speech_model: values.EmbeddingModel = Field(
+        default=None, description="Model that speaks answers to voice messages; not set: text only"
+    )
+    speech_voice: values.Text = Field(default="alloy", description="Voice of the speech model")
+    speech_base_url: values.WebAddress = Field(
+        default_factory=_same_as("openai_base_url"),
+        description="Server of the speech model; not set: `OPENAI_BASE_URL`",
+    )
+    speech_api_key: values.Secret | None = Field(
+        default_factory=_key_for("speech_base_url"),
+        description="API key of the speech model; not set: `OPENAI_API_KEY` if the server is the "
+        "same",
+    )
     web: Annotated[Literal["off", "read"], values.AnyCase] = Field(
         default="read",
         description="Whether the model may read public web pages (`read`)",

@@ -37,6 +37,11 @@ class QuietChat:
         del chat_id
         return False
 
+    def takes_voice(self, chat_id: int) -> bool:
+        """Say yes."""
+        del chat_id
+        return True
+
     async def edit(
         self, chat_id: int, message_id: int, part: Part, timeout_s: float = 15.0
     ) -> None:

@@ -13,7 +13,7 @@ from io import BytesIO
 from PIL import Image
 
 from memory.behaviors.context import AgentContext
-from memory.behaviors.tool_output import FileKind, OutgoingFile
+from memory.behaviors.tool_output import FileKind, OutgoingFile, is_opus
 from memory.text.untrusted_text import one_line, visible
 
 MAX_FILES = 3
@@ -83,7 +83,7 @@ def _kind_and_ending(content: bytes, ending: str) -> tuple[FileKind, str]:
     """Return how a file is sent and how its name ends, "" if nobody knows what it is."""
     if picture := _picture(content):
         return picture
-    if content.startswith(b"OggS") and b"OpusHead" in content[:64]:
+    if is_opus(content):
         return "voice", "ogg"
     for beginning, endings in _BEGINNINGS:
         if content.startswith(beginning):

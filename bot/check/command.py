@@ -24,6 +24,7 @@ from bot.check.setting_rows import (
     lacks_model_key,
 )
 from bot.check.sight import check_pictures
+from bot.check.speech import check_speech
 from bot.check.store import check_store
 from bot.check.telegram import check_telegram, check_token
 from bot.check.transcription import check_transcription
@@ -95,6 +96,8 @@ def _groups(
         yield "Embeddings", check_embeddings(settings)
     if settings.transcription_api_key is not None or not lacks_model_key(settings):
         yield "Voice messages", check_transcription(settings)
+    if settings.speech_api_key is not None or not lacks_model_key(settings):
+        yield "Spoken answers", check_speech(settings)
     yield "Web search", check_web_search(settings)
     yield "Tools from outside", check_outside(settings)
     yield "Monitoring", check_monitoring(settings)

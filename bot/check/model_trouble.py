@@ -25,7 +25,7 @@ def trouble(
     what: str, error: ModelError, model: str = "OPENAI_MODEL", known: KnownServer = OTHER
 ) -> Row:
     """Return the failed row; `model` is the setting that names the model."""
-    has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL")
+    has_own_server = model in ("OPENAI_EMBEDDING_MODEL", "TRANSCRIPTION_MODEL", "SPEECH_MODEL")
     server = model.removesuffix("_MODEL") if has_own_server else "OPENAI"
     address = f"{server}_BASE_URL, which usually ends in /v1"
     if known.name:
@@ -69,7 +69,8 @@ def _unavailable(error: ModelUnavailable, model: str, server: str) -> tuple[str,
             seen, advice = "the server does not offer this", f"check {model}"
         case _, 0:
             seen = "no answer in time"
-            advice = f"check {server}_BASE_URL, or raise MODEL_TIMEOUT_S"
+            faster = "try a faster model" if model == "SPEECH_MODEL" else "raise MODEL_TIMEOUT_S"
+            advice = f"check {server}_BASE_URL, or {faster}"
         case _:
             seen = f"the server failed ({error.status})"
             advice = f"try again, or check {model} and {server}_BASE_URL"

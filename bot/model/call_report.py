@@ -12,7 +12,7 @@ from typing import Literal, Self, TypeAlias
 
 from bot.model.call import Usage
 
-CallKind: TypeAlias = Literal["answer", "internal", "embedding", "transcription"]
+CallKind: TypeAlias = Literal["answer", "internal", "embedding", "transcription", "speech"]
 WhichModel: TypeAlias = Literal["first", "second"]
 """`OPENAI_MODEL` and `OPENAI_MEMORY_MODEL` name the first model, `FALLBACK_MODEL` the second."""
 

@@ -15,6 +15,7 @@ from bot.model.embedder import OpenAIEmbedder
 from bot.model.fallback import FallbackChatModel, ModelPair
 from bot.model.guarded import Guard, GuardedEmbedder, InternalCalls, ModelCondition
 from bot.model.openai_client import RETRIES, ModelClient, open_client
+from bot.model.speaker import NO_VOICES, SPEECH_TIMEOUT_S, Speaker, Voices
 from bot.model.structured import StructuredModel
 from bot.model.transcriber import Transcriber
 from config.settings import Settings
@@ -38,7 +39,7 @@ class Models:
     embedder: Embedder | None
     breaker: CircuitBreaker
     conditions: Sequence[ModelCondition]
-    transcriber: Transcriber | None = None
+    voices: Voices = NO_VOICES
 
 
 OpenModels: TypeAlias = Callable[
@@ -93,7 +94,9 @@ async def open_models(
             GuardedEmbedder(embedder, Guard(vectors)) if embedder else None,
             breaker,
             (answers, learning, vectors),
-            _transcriber(settings, client, observers),
+            Voices(
+                _transcriber(settings, client, observers), _speaker(settings, client, observers)
+            ),
         )
 
 
@@ -120,6 +123,18 @@ def _transcriber(
     key = secret_of(settings.transcription_api_key)
     other = client.to(settings.transcription_base_url, key, limit_s)
     return Transcriber(other, model, limit_s, observers)
+
+
+def _speaker(
+    settings: Settings, client: ModelClient, observers: Sequence[ModelObserver]
+) -> Speaker | None:
+    """Return what speaks answers, on its own server; None if it is off."""
+    model = settings.speech_model
+    if model is None:
+        return None
+    key = secret_of(settings.speech_api_key)
+    other = client.to(settings.speech_base_url, key, SPEECH_TIMEOUT_S)
+    return Speaker(other, model, settings.speech_voice, observers)
 
 
 def chat_parameters(settings: Settings) -> ChatParameters:

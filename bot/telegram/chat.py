@@ -45,6 +45,10 @@ class Chat(Protocol):
         """Tell whether it is worth sending a rich part to this chat."""
         ...
 
+    def takes_voice(self, chat_id: int) -> bool:
+        """Tell whether it is worth sending a voice note: people and groups may refuse them."""
+        ...
+
     async def edit(self, chat_id: int, message_id: int, part: Part, timeout_s: float = ...) -> None:
         """Replace a message of ours, buttons included; an equal text is no error."""
         ...

@@ -24,7 +24,7 @@ _REFUSED_S = 3600.0
 _TROUBLE_S = 30.0
 """After silence or an error of the server."""
 _SERVER = 0
-Method = Literal["sendMessageDraft", "sendRichMessage", "setMessageReaction"]
+Method = Literal["sendMessageDraft", "sendRichMessage", "sendVoice", "setMessageReaction"]
 """Methods that a chat or an older server may refuse."""
 _MAX_CHATS = 4096
 

@@ -39,6 +39,7 @@ RefusalReason = Literal[
     "unchanged",
     "too_long",
     "too_big",
+    "no_voice",
     "other",
 ]
 
@@ -66,6 +67,7 @@ _REASONS: tuple[tuple[re.Pattern[str], RefusalReason], ...] = (
     (re.compile(r"can't be copied", re.IGNORECASE), "not_copied"),
     (re.compile(r"too long", re.IGNORECASE), "too_long"),
     (re.compile(r"file is too big", re.IGNORECASE), "too_big"),
+    (re.compile(r"voice_messages_forbidden|(of|send) voice", re.IGNORECASE), "no_voice"),
 )
 
 

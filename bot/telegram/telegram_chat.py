@@ -67,7 +67,9 @@ class TelegramChat:
         send = self._send_rich if part.is_rich else self._send_part
         try:
             message_id = await send(to, part, timeout_s)
-        except Refused:
+        except Refused as refusal:
+            if refusal.reason == "no_voice":
+                self._limits.failed("sendVoice", to.chat_id, refusal)
             if part.quote is None or not part.quote.text:
                 raise
             # The message is gone, or the passage does not stand there exactly so. Nothing was sent.
@@ -101,6 +103,10 @@ class TelegramChat:
     def takes_rich(self, chat_id: int) -> bool:
         """Return whether rich messages are on and were not refused within the last hour."""
         return self._sends_rich and self._limits.takes("sendRichMessage", chat_id)
+
+    def takes_voice(self, chat_id: int) -> bool:
+        """Return whether voice notes were not refused within the last hour."""
+        return self._limits.takes("sendVoice", chat_id)
 
     async def _send_rich(self, to: Destination, part: Part, timeout_s: float) -> int:
         parameters = {

@@ -42,3 +42,8 @@ class ToolOutput(str):
         output = super().__new__(cls, text)
         output.files = tuple(files)
         return output
+
+
+def is_opus(content: bytes) -> bool:
+    """Return whether a sound is OGG with Opus, which Telegram shows as a voice message."""
+    return content.startswith(b"OggS") and b"OpusHead" in content[:64]

@@ -32,7 +32,7 @@ def packed(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=5, max_output_tokens=2_000)
+LIMITS = ToolLimits(max_calls_per_tool=3, timeout_s=20, max_output_tokens=2_000)
 COMMAND = (sys.executable, "-m", "tests.servers.mcp_shop")
 
 
@@ -148,7 +148,7 @@ async def test_a_tool_that_asks_runs_only_after_its_person_agreed(
 
 async def test_a_command_serves_tools_as_well(tokens: TokenCounter, context: AgentContext) -> None:
     env = (("SHOP_RESULT", SecretStr("Opened.")),)
-    tools = await listed(tokens, McpServer("local", command=COMMAND, env=env), timeout_s=10)
+    tools = await listed(tokens, McpServer("local", command=COMMAND, env=env), timeout_s=20)
     assert names(tools) == ["local__order", "local__picture", "local__price"]
     assert await output(tools, tokens, context, "local__price") == "Opened."
     nothing = McpServer("a", command=("/no/such/program",)), McpServer("b", command=("true",))

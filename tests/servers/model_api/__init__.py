@@ -8,16 +8,19 @@ from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
+    SpeechRequest,
     TranscriptionRequest,
     is_chat,
     is_embeddings,
     is_responses,
+    is_speech,
     is_transcription,
 )
 from tests.servers.model_api.rules import Dialect
-from tests.servers.model_api.server import ModelApiServer
+from tests.servers.model_api.server import OPUS_HEAD, ModelApiServer
 
 __all__ = [
+    "OPUS_HEAD",
     "ApiError",
     "ApiRequest",
     "Break",
@@ -30,12 +33,14 @@ __all__ = [
     "Reply",
     "Responder",
     "Scripted",
+    "SpeechRequest",
     "StreamBreak",
     "TranscriptionRequest",
     "content_filtered",
     "is_chat",
     "is_embeddings",
     "is_responses",
+    "is_speech",
     "is_transcription",
     "rate_limited",
     "server_error",

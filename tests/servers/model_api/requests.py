@@ -79,7 +79,23 @@ class TranscriptionRequest:
     raw: Mapping[str, object] = field(default_factory=dict)
 
 
-ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """A request for a spoken text."""
+
+    model: str
+    voice: str
+    text: str
+    response_format: str
+    raw: Mapping[str, object] = field(default_factory=dict)
+
+
+ApiRequest = ChatRequest | EmbeddingsRequest | TranscriptionRequest | SpeechRequest
+
+
+def is_speech(request: ApiRequest) -> bool:
+    """Tell a request for a spoken text from all others."""
+    return isinstance(request, SpeechRequest)
 
 
 def is_chat(request: ApiRequest) -> bool:

@@ -19,6 +19,7 @@ from tests.servers.model_api.requests import (
     ApiRequest,
     ChatRequest,
     EmbeddingsRequest,
+    SpeechRequest,
     TranscriptionRequest,
 )
 from tests.servers.model_api.responses_rules import check_responses
@@ -90,6 +91,8 @@ def check_request(request: ApiRequest, dialect: Dialect) -> int:
         return _check_texts(request.texts, dialect)
     if isinstance(request, TranscriptionRequest):
         return _check_sound(request)
+    if isinstance(request, SpeechRequest):
+        return _check_speech(request)
     return _check_chat(request, dialect)
 
 
@@ -100,6 +103,23 @@ def _check_sound(request: TranscriptionRequest) -> int:
     """Return no tokens; refuse a sound by the name of its file, as OpenAI does."""
     if request.file_name.rpartition(".")[2] not in _SOUNDS:
         raise bad_request(f"Unrecognized file format. Supported formats: {_SOUNDS}", "file")
+    return 0
+
+
+_MAX_SPEECH_CHARS = 4096
+_SPEECH_FORMATS = ("mp3", "opus", "aac", "flac", "wav", "pcm")
+
+
+def _check_speech(request: SpeechRequest) -> int:
+    """Return no tokens; refuse what OpenAI refuses."""
+    if not request.text:
+        raise bad_request("Input should be a non-empty string.", "input")
+    if len(request.text) > _MAX_SPEECH_CHARS:
+        raise bad_request("String should have at most 4096 characters", "input")
+    if not request.voice:
+        raise bad_request("Missing required parameter: 'voice'.", "voice")
+    if request.response_format not in _SPEECH_FORMATS:
+        raise bad_request(f"Input should be one of {_SPEECH_FORMATS}", "response_format")
     return 0
 
 

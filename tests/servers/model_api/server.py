@@ -33,7 +33,12 @@ from tests.servers.model_api.calls import Call, CallLog
 from tests.servers.model_api.errors import ApiError, server_error, wrong_key
 from tests.servers.model_api.faults import Break, Fault, Faults, StreamBreak
 from tests.servers.model_api.replies import Responder
-from tests.servers.model_api.requests import ApiRequest, ChatRequest, TranscriptionRequest
+from tests.servers.model_api.requests import (
+    ApiRequest,
+    ChatRequest,
+    SpeechRequest,
+    TranscriptionRequest,
+)
 from tests.servers.model_api.responses_answers import (
     Answered,
     failed_event,
@@ -56,6 +61,7 @@ _NO_EVENTS = {
     StreamBreak.GARBLED: b'{"type": "\xff\xfe"}',
     StreamBreak.MISSHAPEN: b'{"type": ["response.output_text.delta"], "delta": 3}',
 }
+OPUS_HEAD = b"OggS" + bytes(24) + b"OpusHead" + bytes(11)
 _MODELS = frozenset({"local", "local-embedder"})
 
 
@@ -75,6 +81,7 @@ class ModelApiServer:
             self._route("POST", "/v1/responses", self._responses),
             self._route("POST", "/v1/embeddings", self._embeddings),
             self._route("POST", "/v1/audio/transcriptions", self._transcriptions),
+            self._route("POST", "/v1/audio/speech", self._speech),
             self._route("GET", "/v1/models", self._models),
         ]
         handlers = {ApiError: self._refused, HTTPException: self._refused, ClientDisconnect: _gone}
@@ -175,6 +182,16 @@ class ModelApiServer:
             return broken
         usage = {"type": "tokens", "input_tokens": 14, "output_tokens": 3, "total_tokens": 17}
         return JSONResponse({"text": sound.decode(errors="replace"), "usage": usage})
+
+    async def _speech(self, request: Request) -> Response:
+        """Answer with the text behind the head of an OGG file with Opus."""
+        body = orjson.loads(await request.body())
+        model, voice, text = (str(body.get(name, "")) for name in ("model", "voice", "input"))
+        asked = SpeechRequest(model, voice, text, str(body.get("response_format", "mp3")), body)
+        _, faults = await self._judge(request, asked)
+        if broken := await _broken(request, faults):
+            return broken
+        return Response(OPUS_HEAD + asked.text.encode(), media_type="audio/ogg")
 
     async def _models(self, request: Request) -> Response:
         await self.log.add(Call(request.url.path))

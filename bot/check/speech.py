@@ -1,0 +1,31 @@
+"""The speech model: does the server speak, in the format that Telegram takes."""
+
+from dataclasses import replace
+
+from bot.check.model_trouble import trouble
+from bot.check.rows import Row, Rows
+from bot.model.model_errors import ModelError, NotAModel
+from bot.model.models import secret_of
+from bot.model.openai_client import open_client
+from bot.model.speaker import SPEECH_TIMEOUT_S, Speaker
+from config.settings import Settings
+
+_WHAT = "Spoken answers"
+
+
+async def check_speech(settings: Settings) -> Rows:
+    """Yield one row; one word is spoken."""
+    name, key = settings.speech_model, secret_of(settings.speech_api_key)
+    if name is None:
+        yield Row(_WHAT, "ok", "off: answers to voice messages come as text")
+        return
+    async with open_client(settings.speech_base_url, key, SPEECH_TIMEOUT_S) as client:
+        try:
+            await Speaker(client, name, settings.speech_voice).sound("Hello.")
+        except ModelError as error:
+            row = trouble(_WHAT, error, "SPEECH_MODEL")
+            seen = "no OGG with Opus came" if isinstance(error, NotAModel) else row.seen
+            advice = f"{row.advice}, try another SPEECH_VOICE, or do without: SPEECH_MODEL=off"
+            yield replace(row, verdict="warn", seen=seen, advice=advice)
+            return
+        yield Row(_WHAT, "ok", f"{name} speaks as {settings.speech_voice}")
