@@ -41,11 +41,19 @@ _WHEN = re.compile(
     _any_of([each for language in LANGUAGES.values() for each in language.asks_when])
 )
 _ALL = re.compile(_any_of([each for language in LANGUAGES.values() for each in language.asks_all]))
+_SUMMARY = re.compile(
+    _any_of([each for language in LANGUAGES.values() for each in language.asks_summary])
+)
 
 
 def asks_for_all(question: str) -> bool:
     """Return whether a question asks for a list, a summary or an order rather than one thing."""
-    return _ALL.search(fold(question)) is not None
+    return _ALL.search(fold(question)) is not None or asks_for_summary(question)
+
+
+def asks_for_summary(question: str) -> bool:
+    """Return whether a question asks for a summary."""
+    return _SUMMARY.search(fold(question)) is not None
 
 
 def asks_when(question: str) -> bool:

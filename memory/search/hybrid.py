@@ -6,6 +6,7 @@
           - question_penalty if it ends with a question mark
           + date_bonus if it was said on a day that the question names, or shortly after
           + time_bonus if the question asks for a time or a number and the record has one
+          + summary_bonus if the question asks for a summary and the assistant wrote the record
 
 The unit is a standard deviation of the dense scores; the names are those of `Weights`. A question
 without any evidence in the conversation finds nothing (the floor). No storage and no I/O.
@@ -108,7 +109,7 @@ class HybridIndex:
         weight = weights.assistant_words if record.by_assistant else 1.0
         self._lexical.append(words, weight, record.said_on)
         self._sessions.append(record.session, asks=asks and is_person, by_person=is_person)
-        self._times.append(words, record.said_on)
+        self._times.append(words, record.said_on, by_assistant=record.by_assistant)
         penalty = weights.assistant_penalty * record.by_assistant + weights.question_penalty * asks
         self._prior.append(-penalty)
         self._rows.append(self._next_row)

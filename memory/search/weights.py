@@ -29,6 +29,7 @@ class Weights:
     lexical: float = 4.0  # deviations that the best lexical match is worth
     session: float = 0.3  # share of the best own score of a session that all its records get
     assistant_penalty: float = 1.5  # deviations; the assistant repeats what people said
+    summary_bonus: float = 2.5  # deviations for the assistant's words if one asks for a summary
     question_penalty: float = 0.5  # deviations; a question seeks what a statement holds
     date_bonus: float = 2.0  # deviations for a record of a day that the question names
     date_fade_days: float = 10.0  # days until that bonus has faded to 0

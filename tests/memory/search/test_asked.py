@@ -4,7 +4,14 @@ from datetime import date
 
 import pytest
 
-from memory.search.asked import NamedDays, asks_for_all, asks_when, named_days, tells_time
+from memory.search.asked import (
+    NamedDays,
+    asks_for_all,
+    asks_for_summary,
+    asks_when,
+    named_days,
+    tells_time,
+)
 from memory.search.hybrid import HybridIndex, IndexRecord
 from memory.search.words import words_of
 
@@ -67,6 +74,23 @@ def test_questions_for_a_list_are_recognised(question: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "Can you summarize our plans?",
+        "Gib mir eine Zusammenfassung",
+        "Hazme un resumen del viaje",
+        "Подведи итоги по проекту",
+        "خلاصه برنامه‌ها را بگو",
+        "总结一下我们的计划",
+    ],
+)
+def test_questions_for_a_summary_are_recognised(question: str) -> None:
+    assert asks_for_summary(question)
+    assert asks_for_all(question)
+    assert not asks_for_summary("Which plans? Welche? ¿Cuáles? Какие? کدام؟ 哪些？")
+
+
+@pytest.mark.parametrize(
     "text", ["at 7", "vor zwei Wochen", "вчера", "دیروز", "昨天", "3月", "last Monday"]
 )
 def test_times_and_numbers_in_a_text_are_recognised(text: str) -> None:
@@ -88,6 +112,18 @@ def test_a_message_with_a_number_comes_first_if_one_is_asked_for() -> None:
         index.append(IndexRecord(text, row))
     assert index.search("How many boats do I have?", None, 3)[0].row == 1
     assert index.search("Who has boats?", None, 3)[0].row == 0
+
+
+def test_answers_of_the_assistant_gain_if_a_summary_is_asked_for() -> None:
+    index = HybridIndex()
+    index.append(IndexRecord("My boat needs a new sail", 0))
+    index.append(IndexRecord("Your boat needs a sail and paint", 0, by_assistant=True))
+
+    def lead(question: str) -> float:
+        hits = {hit.row: hit.score for hit in index.search(question, None, 2)}
+        return hits[1] - hits[0]
+
+    assert lead("Summarize the boat") > lead("What about the boat") + 1
 
 
 def test_a_persons_answer_gets_more_of_a_question_than_the_assistants() -> None:
