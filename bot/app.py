@@ -118,7 +118,7 @@ class App:
             observers = [*(each.model_called for each in watching), recorder.model_called]
             models = await stack.enter_async_context(self._open_models(settings, observers))
             memory = Memory(store, bot_id, tokens, models.embedder, memory_options(settings))
-            await memory.migrate(settings.document_namespaces)
+            await memory.migrate(settings.namespaces)
             await stack.enter_async_context(recorder.writing(memory.usage))
             behaviors = await open_behaviors(settings, memory, models.internal)
             memory.enable_learning(learning_config(settings, behaviors, models.internal))

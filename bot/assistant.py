@@ -64,9 +64,45 @@ def assistant_of(
 ) -> Assistant:
     """Return the assistant; `bot_id` makes its call labels differ from those of other bots.
 
+    If some behaviors do not run everywhere, each set of behaviors gets its own prompt and tools.
     Raise `UnusableSystemPrompt` if the system prompt cannot be used, and `ToolNameClash` if a tool
     of a behavior has the name of another tool.
     """
+    whole = _assistant_with(settings, tokens, model, behaviors, bot_id)
+    if not behaviors.is_limited:
+        return whole
+    made = {behaviors.behaviors: whole}
+
+    def within(context: AgentContext) -> Assistant:
+        here = behaviors.within(context.conversation)
+        if here.behaviors not in made:
+            made[here.behaviors] = _assistant_with(settings, tokens, model, here, bot_id)
+        return made[here.behaviors]
+
+    def use_system_prompt(path: Path | None) -> bool:
+        is_other = whole.use_system_prompt(path)  # the largest one, so the others take it, too
+        for each in made.values():
+            each.use_system_prompt(path)
+        return is_other
+
+    return Assistant(
+        lambda context: within(context).run(context),
+        lambda action, context: within(context).run_tools(action, context),
+        lambda context: within(context).prompt(context),
+        lambda context: within(context).shown(context),
+        behaviors,
+        use_system_prompt,
+    )
+
+
+def _assistant_with(
+    settings: Settings,
+    tokens: TokenCounter,
+    model: ChatModel,
+    behaviors: AIContextBehaviorManager,
+    bot_id: int,
+) -> Assistant:
+    """Return the assistant with the prompt and the tools of these behaviors."""
     zone = settings.timezone
     toolbox = _toolbox(settings, tokens, behaviors)
 

@@ -95,7 +95,7 @@ async def _restore(
 ) -> Counter[Outcome]:
     async with open_store(redis, settings) as client:
         store = _store(client, bot_id, settings)
-        await migrate(client, store.keys, store.scripts, settings.document_namespaces)
+        await migrate(client, store.keys, store.scripts, settings.namespaces)
         restoring = Restoring(store, memory_options(settings).tail)
         return await restoring.restore(readers, total, _Progress())
 
@@ -106,7 +106,7 @@ def _store(client: RedisClient, bot_id: int, settings: Settings) -> Store:
 
 
 def _shared(settings: Settings) -> list[Scope]:
-    return [Scope.of_namespace(each) for each in settings.document_namespaces]
+    return [Scope.of_namespace(each) for each in settings.namespaces]
 
 
 def _bot_id(settings: Settings) -> int:

@@ -17,6 +17,7 @@ from memory.behaviors.chat_instructions import ChatInstructions
 from memory.behaviors.knowledge_base import KnowledgeBase
 from memory.behaviors.learning_behavior import Cadence, LearningBehavior
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.reach import EVERYWHERE, reaches_of
 from memory.behaviors.reminder_tools import ReminderTools
 from memory.behaviors.running_state import RunningState
 from memory.behaviors.synopses import NarrativeOptions, Synopses
@@ -92,9 +93,13 @@ def behaviors_of(
     if settings.documents != "off":
         behaviors.append(TextRag(scopes, tokens, _rag_options(settings)))
     behaviors.append(ReminderTools(memory.reminders, memory.time_zones, zone))
+    reaches = reaches_of(settings.behaviors)
     _check_names(settings.behaviors)
     knowledge_base = state.model if "state" in settings.learn else None
-    behaviors += (_build(path, memory.scopes, knowledge_base) for path in settings.behaviors)
+    for path, reach in reaches.items():
+        behaviors.append(_build(path, memory.scopes, knowledge_base))
+        if reach != EVERYWHERE:
+            behaviors[-1].reach = reach
     behaviors.append(OutsideTools(outside))
     return AIContextBehaviorManager(behaviors, _TIME_LIMIT_S)
 
@@ -102,7 +107,7 @@ def behaviors_of(
 def _rag_options(settings: Settings) -> TextRagOptions:
     """Return what the operator chose; prompts that are not set stay ours."""
     options = TextRagOptions(
-        namespaces=settings.document_namespaces,
+        namespaces=reaches_of(settings.document_namespaces),
         by_tool=settings.documents == "tool",
         k=settings.document_k,
         budget_tokens=settings.document_tokens,
@@ -169,8 +174,14 @@ def _build(
 
 
 def _check_names(paths: Sequence[str]) -> None:
-    """Refuse two behaviors with one name, because they would share their stored data."""
-    names = Counter(getattr(_class_at("BEHAVIORS", path), "name", path) for path in paths)
+    """Refuse two behaviors with one name, because they would share their stored data.
+
+    One class may be named more than once for different chats.
+    """
+    distinct = {path.partition("@")[0] for path in paths}
+    repeated = [path.partition("@")[0] for path, count in Counter(paths).items() if count > 1]
+    classes = (_class_at("BEHAVIORS", path) for path in (*distinct, *repeated))
+    names = Counter(getattr(each, "name", "") for each in classes)
     names.pop(AIContextBehavior.name, None)
     if clashing := [name for name, count in names.items() if count > 1]:
         raise UnusableBehavior(f"BEHAVIORS: more than one has the name {clashing[0]}")

@@ -93,7 +93,7 @@ async def _ingest(settings: Settings, redis: str, bot_id: int, request: IngestRe
         recorder = UsageRecorder()
         async with open_models(settings, [recorder.model_called]) as models:
             memory = Memory(client, bot_id, tokens, models.embedder, memory_options(settings))
-            await memory.migrate([request.namespace, *settings.document_namespaces])
+            await memory.migrate([request.namespace, *settings.namespaces])
             scope = Scope.of_namespace(request.namespace)
             async with recorder.writing(memory.usage):
                 with billed_to(scope):

@@ -40,3 +40,9 @@ class DocumentSettings(BaseSettings):
         description="What the model is told `search_documents` is for (`DOCUMENTS=tool`); not set: "
         "our text",
     )
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The names in `document_namespaces`, without the chats in which they are read."""
+        names = (each.partition("@")[0] for each in self.document_namespaces)
+        return tuple(dict.fromkeys(names))

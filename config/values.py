@@ -25,6 +25,9 @@ NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]++:[A-Za-z0-9_-]++")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _IMPORT_PATH = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*+:[A-Za-z_]\w*+")
+_ONLY_IN = r"(@(private|groups|-?[0-9]{1,18}(:[0-9]{1,10})?))?"
+_SCOPED_PATH = re.compile(_IMPORT_PATH.pattern + _ONLY_IN)
+_SCOPED_NAMESPACE = re.compile(NAMESPACE.pattern + _ONLY_IN)
 _SENTRY_DSN = re.compile(r"https?://[^\s/@]{1,200}@[^\s/@]{1,253}/[^\s@]{1,200}")
 
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
@@ -175,16 +178,25 @@ ImportPath: TypeAlias = Annotated[
     Allowed("a class: `package.module:Class`"),
 ]
 ImportPaths: TypeAlias = Annotated[
-    tuple[ImportPath, ...],
+    tuple[
+        Annotated[
+            str,
+            _matching(_SCOPED_PATH),
+            Allowed(
+                "classes as `package.module:Class`, separated by commas or spaces; with "
+                "`@private`, `@groups`, `@<chat id>` or `@<chat id>:<topic id>` one runs only there"
+            ),
+        ],
+        ...,
+    ],
     NoDecode,
     _on_text(_words),
-    Allowed("classes as `package.module:Class`, separated by commas or spaces"),
 ]
 Namespaces: TypeAlias = Annotated[
-    tuple[Annotated[str, _matching(NAMESPACE)], ...],
+    tuple[Annotated[str, _matching(_SCOPED_NAMESPACE)], ...],
     NoDecode,
     _on_text(_words),
-    Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces"),
+    Allowed("names of `A-Z a-z 0-9 . _ -`, separated by commas or spaces; `@` as in `BEHAVIORS`"),
 ]
 McpServers: TypeAlias = Annotated[
     tuple[McpServer, ...],

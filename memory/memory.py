@@ -17,7 +17,7 @@ from memory.erasure.pause import MemorySwitch
 from memory.erasure.rewriting import Rewriting
 from memory.learning.consent import Consent
 from memory.learning.learner import ConversationLearner, LearningConfig, LearningRound
-from memory.learning.progress import watermark_place
+from memory.learning.progress import awaited_watermark
 from memory.learning.vectors import VectorLearner
 from memory.limits.access_list import AccessList
 from memory.limits.capacity import CapacityMonitor
@@ -138,7 +138,7 @@ class Memory:
             self.store, self.scopes, self.tokens, self._vectors, config
         )
         self.consent = Consent(self.store, self.scopes, self.correcting, config.with_domain)
-        self.capacity.wait_for([partial(watermark_place, each) for each in config.behaviors])
+        self.capacity.wait_for([partial(awaited_watermark, each) for each in config.behaviors])
 
     async def migrate(self, namespaces: Iterable[str] = ()) -> None:
         """Give what an earlier version stored the names of this one; before anything is read.

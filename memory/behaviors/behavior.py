@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory.behaviors.call_context import CallContext
+from memory.behaviors.reach import EVERYWHERE, Reach
 from memory.behaviors.tool import Tool
 from memory.message import Message
 
@@ -18,12 +19,13 @@ class AIContextBehavior:
     `instructions` become part of the constant system message, and `functions` part of the model's
     tools. Neither may change while the process runs. The hooks of all behaviors run at the same
     time, each under a time limit. An error in a hook is logged; other behaviors and the person do
-    not notice it.
+    not notice it. In conversations that `reach` does not cover nothing of it is seen or called.
     """
 
     name: str = "behavior"
     instructions: str = ""
     functions: Sequence[Tool[Any]] = ()
+    reach: Reach = EVERYWHERE
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
         """Prepare for a new conversation, or for one that was cleared, before its first message."""

@@ -9,8 +9,10 @@ import structlog
 
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
+from memory.behaviors.reach import EVERYWHERE
 from memory.behaviors.tool import Tool
 from memory.message import Message
+from memory.store.keys import Scope
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +40,16 @@ class AIContextBehaviorManager(AIContextBehavior):
         names = Counter(function.name for function in self.functions)
         if clashing := [name for name, count in names.items() if count > 1]:
             raise FunctionNameClash(", ".join(clashing))
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some behavior does not run everywhere."""
+        return any(each.reach != EVERYWHERE for each in self.behaviors)
+
+    def within(self, conversation: Scope) -> "AIContextBehaviorManager":
+        """Return a manager of the behaviors that run in a conversation."""
+        covering = [each for each in self.behaviors if each.reach.covers(conversation)]
+        return AIContextBehaviorManager(covering, self._time_limit_s)
 
     async def on_conversation_created(self, call_context: CallContext) -> None:
         """Pass the call on."""
@@ -70,13 +82,18 @@ class AIContextBehaviorManager(AIContextBehavior):
         """Pass the call on."""
         await self._call("on_resume", call_context)
 
-    async def _call(self, hook: str, *arguments: object) -> list[Any]:
+    async def _call(self, hook: str, call_context: CallContext, *arguments: object) -> list[Any]:
         """Call a hook where it is overridden; return the answers, `None` for a failed call."""
         base = getattr(AIContextBehavior, hook)
-        overriding = [each for each in self.behaviors if getattr(type(each), hook) is not base]
+        overriding = [
+            each
+            for each in self.behaviors
+            if getattr(type(each), hook) is not base
+            and each.reach.covers(call_context.conversation)
+        ]
         if not overriding:
             return []
-        calls = (self._guarded(each, hook, arguments) for each in overriding)
+        calls = (self._guarded(each, hook, (call_context, *arguments)) for each in overriding)
         return await asyncio.gather(*calls)
 
     async def _guarded(

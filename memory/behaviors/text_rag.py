@@ -6,8 +6,8 @@ function for it. It reads the conversation's documents and the given namespaces,
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, islice
 
@@ -16,6 +16,7 @@ from pydantic import Field
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.context import AgentContext
+from memory.behaviors.reach import Reach
 from memory.behaviors.tool import Arguments, Tool
 from memory.documents.library import documents
 from memory.message import Message
@@ -52,14 +53,14 @@ _MAX_LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class TextRagOptions:
-    """Which namespaces may be read, and how much the model sees.
+    """Which namespaces may be read and where, and how much the model sees.
 
     `by_tool`: offer the function `search_documents` instead of searching before each call. `prompt`
     says how to use passages, after a sentence of ours that they are data. `tool_prompt` describes
     the function.
     """
 
-    namespaces: tuple[str, ...] = ()
+    namespaces: Mapping[str, Reach] = field(default_factory=dict)
     by_tool: bool = False
     k: int = 3
     budget_tokens: int = 700
@@ -86,7 +87,7 @@ class TextRag(AIContextBehavior):
         self._scopes = scopes
         self._tokens = tokens
         self._options = options
-        self._shared = tuple(map(Scope.of_namespace, options.namespaces))
+        self._shared = [(Scope.of_namespace(each), at) for each, at in options.namespaces.items()]
         how = "are what `search_documents` finds" if options.by_tool else "stand in <memory>"
         self.instructions = _INSTRUCTIONS.format(how=how) + options.prompt
         self.functions = (self._search_tool(),) if options.by_tool else ()
@@ -121,8 +122,8 @@ class TextRag(AIContextBehavior):
         )
 
     async def _readable(self, conversation: Scope) -> list[ScopeMemory]:
-        """Return the scope memories of the conversation and of the namespaces, in this order."""
-        reading = map(self._scopes.read, self._shared)
+        """Return the scope memories of the conversation and of its namespaces, in this order."""
+        reading = [self._scopes.read(each) for each, at in self._shared if at.covers(conversation)]
         return await asyncio.gather(self._scopes.current(conversation), *reading)
 
     async def _search(

@@ -98,7 +98,7 @@ class BatchLearner:
 
     async def _waiting(self, progress: Progress) -> dict[LearningBehavior, Unlearned]:
         """Return what each behavior has not learned yet; those that are up to date are left out."""
-        watermarks = {each: progress.watermark(each) for each in self._behaviors}
+        watermarks = {each: progress.watermark(each) for each in self._within(progress)}
         newer_by_watermark = await answered_after(self._store, progress.here, watermarks.values())
         waiting = {}
         for behavior, watermark in watermarks.items():
@@ -107,6 +107,10 @@ class BatchLearner:
                 ended = first_session(newer, progress.session, progress.now)
                 waiting[behavior] = Unlearned(newer, quiet_s, ended)
         return waiting
+
+    def _within(self, progress: Progress) -> list[LearningBehavior]:
+        """Return the behaviors that run in the conversation."""
+        return [each for each in self._behaviors if each.reach.covers(progress.conversation)]
 
     async def _write_part(
         self, progress: Progress, behavior: LearningBehavior, batch: Batch, raw: object
@@ -142,7 +146,7 @@ class BatchLearner:
             await self._scopes.write(progress.here, Write(topic))
             learned = replace(learned, entries=general)
         learned_up_to = learned.learned_up_to or batch.messages[-1].seq
-        others = [each for each in self._behaviors if each is not behavior]
+        others = [each for each in self._within(progress) if each is not behavior]
         learned_by_all = progress.learned_by_all(others, learned_up_to)
         write = progress.after(behavior, learned, learned_up_to, learned_by_all)
         await self._scopes.write(progress.target(behavior), write)

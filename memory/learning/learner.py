@@ -219,7 +219,8 @@ class ConversationLearner:
 
     async def _drop_unwanted_digests(self, conversation: Scope) -> None:
         """Remove the digests if no behavior learns from them."""
-        if not all(each.is_personal for each in self._behaviors):
+        here = (each for each in self._behaviors if each.reach.covers(conversation))
+        if not all(each.is_personal for each in here):
             return
         progress = await progress_of(self._scopes, conversation, 0)
         if progress.digests:

@@ -107,6 +107,14 @@ def watermark_place(
     return scope, _learner_in(scope, behavior, conversation, generation)
 
 
+def awaited_watermark(
+    behavior: LearningBehavior, conversation: Scope, generation: int
+) -> tuple[Scope, str] | None:
+    """Return the same, or None if the behavior does not run in the conversation."""
+    is_here = behavior.reach.covers(conversation)
+    return watermark_place(behavior, conversation, generation) if is_here else None
+
+
 def _learner_in(
     scope: Scope, behavior: LearningBehavior, conversation: Scope, generation: int
 ) -> str:

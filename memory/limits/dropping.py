@@ -25,8 +25,8 @@ _SLICE = 128
 
 _EVERYTHING = 2**53
 
-WatermarkPlace = Callable[[Scope, int], tuple[Scope, str]]
-"""Returns where the watermark of one behavior stands: scope and learner.
+WatermarkPlace = Callable[[Scope, int], tuple[Scope, str] | None]
+"""Returns where the watermark of one behavior stands: scope and learner; None if it has none.
 
 The arguments are the conversation and its generation.
 """
@@ -144,8 +144,8 @@ class Dropping:
     def _questions(self, conversation: Scope, generation: int) -> list[Command]:
         keys = self._keys.scope(conversation)
         places: dict[Scope, list[str]] = {}
-        for place_of in self._watermarks:
-            scope, learner = place_of(conversation, generation)
+        found = (place_of(conversation, generation) for place_of in self._watermarks)
+        for scope, learner in filter(None, found):
             places.setdefault(scope, []).append(name_of(Watermark, learner))
         marks = [
             ("HMGET", self._keys.scope(scope).learned, *fields) for scope, fields in places.items()

@@ -3,6 +3,7 @@
 from tests.acceptance.asking import ask_and_learn
 from tests.acceptance.memory_model import main_requests, remember_with
 from tests.acceptance.rig import Rig
+from tests.servers.bot_api import Chat, Person
 from tests.servers.model_api import Reply, tool_call
 
 PARTS = "tests.acceptance.operator_parts"
@@ -36,4 +37,31 @@ async def test_a_ticket_is_filled_step_by_step_and_too_long_a_text_is_refused_al
     await rig.ask(anna, chat, "What is open?")
     shown = '"domain": {"key": "AB-1", "description": "It rains in"}'
     assert shown in main_requests(rig)[-1].memory
+    assert rig.model.log.refusals == []
+
+
+async def test_a_behavior_and_a_namespace_of_one_chat_are_not_seen_in_another(
+    webhook_rig: Rig,
+) -> None:
+    rig = webhook_rig
+    (anna, annas), (ben, bens) = rig.anna(), rig.ben()
+    crew = rig.telegram.group("Crew", [anna, ben])
+    await rig.start(
+        learn="off",
+        behaviors=f"{PARTS}:Harbour@{annas.id},{PARTS}:Rumours@groups",
+        document_namespaces=f"manual@{annas.id}",
+    )
+
+    async def offered(person: Person, chat: Chat, text: str) -> list[str]:
+        await rig.ask(person, chat, text)
+        request = main_requests(rig)[-1]
+        names = {tool.name for tool in request.tools}
+        return sorted(names & {"book_berth", "rumours"})
+
+    assert await offered(anna, annas, "Hello") == ["book_berth"]
+    assert await offered(ben, bens, "Hello") == []
+    assert await offered(anna, crew, "/ask Hello") == ["rumours"]
+    rig.script.on("Book", Reply(tool_calls=(tool_call("book_berth", ship="Aurora"),)), "No.")
+    await rig.ask(ben, bens, "Book a berth")
+    assert "there is no tool 'book_berth'" in main_requests(rig)[-1].messages[-1].content
     assert rig.model.log.refusals == []

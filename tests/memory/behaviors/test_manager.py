@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from memory.behaviors.behavior import AIContextBehavior
 from memory.behaviors.call_context import CallContext
 from memory.behaviors.manager import AIContextBehaviorManager
+from memory.behaviors.reach import reaches_of
 from memory.message import Message
+from memory.store.keys import Scope
 from tests.memory.behaviors.batches import call_context, said
 
 
@@ -63,3 +65,35 @@ async def test_a_hook_that_no_behavior_overrides_starts_no_task() -> None:
         assert len(started) == 2
     finally:
         loop.set_task_factory(None)
+
+
+async def test_a_behavior_runs_only_in_the_conversations_that_it_covers() -> None:
+    def only_in(*targets: str) -> AIContextBehaviorManager:
+        weather = Weather()
+        weather.reach = reaches_of(f"x@{target}" for target in targets)["x"]
+        return AIContextBehaviorManager([weather], time_limit_s=5)
+
+    async def runs_in(manager: AIContextBehaviorManager) -> list[str]:
+        chats = {
+            "private": Scope.of_chat(7),
+            "topic": Scope.of_chat(7, 3),
+            "group": Scope.of_chat(-5),
+            "group's topic": Scope.of_chat(-5, 3),
+            "another group": Scope.of_chat(-55),
+            "elsewhere": Scope.of_keys({"id": "7"}),
+        }
+        talking = [said(1, "Rain?")]
+        found = []
+        for name, chat in chats.items():
+            text = await manager.on_model_invoke(call_context(chat), talking)
+            assert bool(text) == bool(manager.within(chat).behaviors)
+            found += [name] if text else []
+        return found
+
+    assert await runs_in(only_in("private")) == ["private", "topic"]
+    assert await runs_in(only_in("groups")) == ["group", "group's topic", "another group"]
+    assert await runs_in(only_in("-5")) == ["group", "group's topic"]
+    assert await runs_in(only_in("-5:3", "7:0")) == ["private", "group's topic"]
+    assert len(await runs_in(only_in(""))) == 6
+    assert not only_in("").is_limited
+    assert only_in("7").is_limited

@@ -9,6 +9,7 @@ from bot.behaviors import behaviors_of
 from config.settings import Settings
 from memory.behaviors.call_context import CallContext, Person
 from memory.behaviors.context import AgentContext
+from memory.behaviors.reach import reaches_of
 from memory.behaviors.text_rag import HEADING, SearchDocumentsArguments, TextRag, TextRagOptions
 from memory.documents.chunking import Section
 from memory.documents.library import Library, Origin, key_of
@@ -75,6 +76,7 @@ async def put(
 
 
 def rag(memory: Memory, **options: object) -> TextRag:
+    options["namespaces"] = reaches_of(options.get("namespaces", ()))  # type: ignore[arg-type]
     return TextRag(memory.scopes, memory.tokens, TextRagOptions(**options))  # type: ignore[arg-type]
 
 
@@ -141,6 +143,17 @@ async def test_the_operator_says_how_passages_are_used_and_how_many_are_searched
     assert whales.count("[sea.pdf") < (await told(rag(memory, k=9), ANN, WORDS_ASKED)).count(
         "[sea.pdf"
     )
+
+
+@pytest.mark.usefixtures("shelf")
+async def test_a_namespace_of_one_chat_is_read_only_there(memory: Memory) -> None:
+    question = "Which zebra is striped?"
+    limited = rag(memory, namespaces=("g1@8", "g2@groups", "g2@-5:3"))
+    assert await told(limited, ANN, question) == ""
+    assert "g1" in await told(limited, BEN, question)
+    with_all = await told(limited, Scope.of_chat(-5, 3), question)
+    assert "g2" in with_all
+    assert "g1" not in with_all
 
 
 async def test_passages_stay_within_the_budget(

@@ -7,10 +7,13 @@ import pytest
 
 from bot.runtime.background_learner import BackgroundLearner
 from memory.behaviors.learning_behavior import Unlearned
+from memory.behaviors.reach import Reach
 from memory.learning.learner import LearnerBusy, LearningConfig
+from memory.learning.progress import awaited_watermark
 from memory.memory import Memory
 from memory.queue.open_turn import Closing
 from memory.scopes.entries import Fact
+from memory.scopes.fields import Digest
 from memory.scopes.history import ChatHistory
 from memory.scopes.writes import ForgetRecord, Remember, to_json
 from memory.search.embeddings import EmbeddingsUnavailable
@@ -108,6 +111,26 @@ async def test_a_behavior_may_join_a_call_for_another_behavior(
     await talk(memory, "two")
     assert (await memory.learn(HERE)).calls == 1
     assert joining.batches == [[1, 2, 3, 4]]
+
+
+async def test_a_behavior_does_not_learn_or_hold_anything_up_where_it_does_not_run(
+    memory: Memory, model: ScriptedModel
+) -> None:
+    limited, everywhere = Notes("limited", every=1), Notes("everywhere", every=1)
+    limited.reach = Reach(frozenset({"groups"}))
+    memory.enable_learning(LearningConfig([limited, everywhere], model))
+    model.parts = {"limited": {"text": "a"}, "everywhere": {"text": "b"}}
+    for conversation in (HERE, GROUP):
+        closing = Closing(digest="looked it up")
+        await talk(memory, "one", conversation=conversation, closing=closing)
+        await memory.learn(conversation)
+    assert (limited.batches, everywhere.batches) == ([[1, 2]], [[1, 2], [1, 2]])
+    first, second = [asked for asked, _ in model.asked]
+    assert ("## limited" in first, "## limited" in second) == (False, True)
+    here = await memory.scopes.read(HERE)
+    assert (here.all(Digest), here.watermark("limited")) == ([], 0)
+    assert awaited_watermark(limited, HERE, 0) is None
+    assert awaited_watermark(limited, GROUP, 0) == (GROUP, "limited")
 
 
 async def test_behaviors_due_together_share_one_call(memory: Memory, model: ScriptedModel) -> None:
